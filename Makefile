@@ -1,0 +1,45 @@
+# Every target brings what it needs: uv comes from PATH, else from a project-local venv.
+UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
+RUN := $(UV) run --locked --no-sync
+
+.PHONY: check sync format lint types layers unit integration test demo up bench coverage
+
+check: lint types layers unit
+
+.tools/bin/uv:
+	python3 -m venv .tools
+	.tools/bin/pip --quiet --disable-pip-version-check install "uv>=0.8"
+
+sync: $(filter .tools/bin/uv,$(UV))
+	$(UV) sync --locked --all-packages --quiet
+
+format: sync
+	$(RUN) ruff format .
+	$(RUN) ruff check --fix-only .
+
+lint: sync
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+
+types: sync
+	$(RUN) mypy
+
+layers: sync
+	$(RUN) lint-imports
+
+unit: sync
+	$(RUN) pytest -m "not integration" -q
+
+integration: sync
+	$(RUN) pytest -m integration -q
+
+test: check integration
+
+demo: sync
+	$(RUN) fairlead demo
+
+up: sync
+	$(RUN) fairlead up
+
+bench: sync
+	$(RUN) fairlead bench

@@ -1,0 +1,74 @@
+"""Models and agents as clients see them, and what a turn costs."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from fairlead_schema.model import Model
+from fairlead_schema.permission import Rule
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class ModelRef(Model):
+    """A model by its provider. An absent variant means the model's own default."""
+
+    id: Name
+    provider_id: Name
+    variant: str | None = None
+
+    def same_model(self, other: "ModelRef") -> bool:
+        """Whether both name one model with one variant; an absent variant is `default`."""
+        return (self.provider_id, self.id, self.variant or "default") == (
+            other.provider_id,
+            other.id,
+            other.variant or "default",
+        )
+
+
+class CacheTokens(Model):
+    """Prompt tokens a provider served from, or put into, its cache."""
+
+    read: int = 0
+    write: int = 0
+
+
+class Tokens(Model):
+    """Disjoint token counts of one turn or one session."""
+
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cache: CacheTokens = CacheTokens()
+
+    def plus(self, other: "Tokens") -> "Tokens":
+        """Both counts together."""
+        return Tokens(
+            input=self.input + other.input,
+            output=self.output + other.output,
+            reasoning=self.reasoning + other.reasoning,
+            cache=CacheTokens(
+                read=self.cache.read + other.cache.read, write=self.cache.write + other.cache.write
+            ),
+        )
+
+
+class RequestOverlay(Model):
+    """Headers and body fields laid over a model's request."""
+
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: dict[str, Any] = Field(default_factory=dict)
+
+
+class AgentInfo(Model):
+    """A named way of working: system text, permissions, step limit."""
+
+    id: str
+    model: ModelRef | None = None
+    request: RequestOverlay = RequestOverlay()
+    system: str | None = None
+    description: str | None = None
+    mode: Literal["subagent", "primary", "all"] = "primary"
+    hidden: bool = False
+    steps: int | None = None
+    permissions: tuple[Rule, ...] = ()

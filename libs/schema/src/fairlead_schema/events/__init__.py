@@ -1,0 +1,183 @@
+"""The closed union of all events. A new event is a file here and a golden JSON beside the tests."""
+
+from types import MappingProxyType
+from typing import Final, TypeAlias, get_args
+
+from fairlead_schema.events.asks import (
+    PermissionAsked,
+    PermissionReplied,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+    TodoUpdated,
+)
+from fairlead_schema.events.compaction import (
+    CompactionEnded,
+    CompactionRequested,
+    CompactionStarted,
+)
+from fairlead_schema.events.context import (
+    ContextInitialised,
+    ContextReplaced,
+    ContextSnapshotAdvanced,
+    ContextUpdated,
+)
+from fairlead_schema.events.event import Event, Visibility
+from fairlead_schema.events.execution import (
+    AttemptDispatched,
+    ExecutionClaimed,
+    ExecutionRecovered,
+    ExecutionReleased,
+    InterruptRequested,
+    ResumeRequested,
+)
+from fairlead_schema.events.input import (
+    InputCancelled,
+    InputEdited,
+    PromptAdmitted,
+    PromptPromoted,
+    ShellEnded,
+    ShellStarted,
+    SyntheticAdded,
+)
+from fairlead_schema.events.session import (
+    AgentSwitched,
+    ModelSwitched,
+    RevertCleared,
+    RevertCommitted,
+    RevertStaged,
+    SessionArchived,
+    SessionCreated,
+    SessionMoved,
+)
+from fairlead_schema.events.tools import (
+    ToolCalled,
+    ToolFailed,
+    ToolInputEnded,
+    ToolInputStarted,
+    ToolProgressed,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.events.turn import (
+    ReasoningEnded,
+    ReasoningStarted,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    TextEnded,
+    TextStarted,
+    TurnRetried,
+)
+
+SessionEvent: TypeAlias = (
+    SessionCreated
+    | SessionArchived
+    | AgentSwitched
+    | ModelSwitched
+    | SessionMoved
+    | RevertStaged
+    | RevertCleared
+    | RevertCommitted
+    | PromptAdmitted
+    | PromptPromoted
+    | InputCancelled
+    | InputEdited
+    | SyntheticAdded
+    | ShellStarted
+    | ShellEnded
+    | ExecutionClaimed
+    | ExecutionReleased
+    | AttemptDispatched
+    | InterruptRequested
+    | ResumeRequested
+    | ExecutionRecovered
+    | StepStarted
+    | StepEnded
+    | StepFailed
+    | TextStarted
+    | TextEnded
+    | ReasoningStarted
+    | ReasoningEnded
+    | TurnRetried
+    | ToolInputStarted
+    | ToolInputEnded
+    | ToolCalled
+    | ToolStarted
+    | ToolProgressed
+    | ToolSucceeded
+    | ToolFailed
+    | ContextInitialised
+    | ContextReplaced
+    | ContextUpdated
+    | ContextSnapshotAdvanced
+    | CompactionRequested
+    | CompactionStarted
+    | CompactionEnded
+    | PermissionAsked
+    | PermissionReplied
+    | QuestionAsked
+    | QuestionReplied
+    | QuestionRejected
+    | TodoUpdated
+)
+
+MANIFEST: Final[tuple[type[SessionEvent], ...]] = get_args(SessionEvent)
+BY_TYPE: Final = MappingProxyType({(event.type, event.version): event for event in MANIFEST})
+
+__all__ = [
+    "BY_TYPE",
+    "MANIFEST",
+    "AgentSwitched",
+    "AttemptDispatched",
+    "CompactionEnded",
+    "CompactionRequested",
+    "CompactionStarted",
+    "ContextInitialised",
+    "ContextReplaced",
+    "ContextSnapshotAdvanced",
+    "ContextUpdated",
+    "Event",
+    "ExecutionClaimed",
+    "ExecutionRecovered",
+    "ExecutionReleased",
+    "InputCancelled",
+    "InputEdited",
+    "InterruptRequested",
+    "ModelSwitched",
+    "PermissionAsked",
+    "PermissionReplied",
+    "PromptAdmitted",
+    "PromptPromoted",
+    "QuestionAsked",
+    "QuestionRejected",
+    "QuestionReplied",
+    "ReasoningEnded",
+    "ReasoningStarted",
+    "ResumeRequested",
+    "RevertCleared",
+    "RevertCommitted",
+    "RevertStaged",
+    "SessionArchived",
+    "SessionCreated",
+    "SessionEvent",
+    "SessionMoved",
+    "ShellEnded",
+    "ShellStarted",
+    "StepEnded",
+    "StepFailed",
+    "StepStarted",
+    "SyntheticAdded",
+    "TextEnded",
+    "TextStarted",
+    "TodoUpdated",
+    "ToolCalled",
+    "ToolFailed",
+    "ToolInputEnded",
+    "ToolInputStarted",
+    "ToolProgressed",
+    "ToolStarted",
+    "ToolSucceeded",
+    "TurnRetried",
+    "Visibility",
+]

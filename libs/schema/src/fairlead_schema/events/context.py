@@ -1,0 +1,42 @@
+"""Events of the context epoch: its baseline, its snapshot, and every admitted change."""
+
+from typing import ClassVar
+
+from fairlead_schema.context import BaselinePart, SnapshotEntry, SourceKey
+from fairlead_schema.events.event import Event, Visibility
+from fairlead_schema.ids import MessageId
+
+
+class ContextInitialised(Event):
+    """A new epoch begins with this baseline; it never changes within the epoch."""
+
+    type: ClassVar[str] = "context.initialised"
+    visibility: ClassVar[Visibility] = "private"
+    baseline: tuple[BaselinePart, ...]
+    snapshot: dict[SourceKey, SnapshotEntry]
+
+
+class ContextReplaced(Event):
+    """An incompatible change or a compaction ended the epoch and began the next one."""
+
+    type: ClassVar[str] = "context.replaced"
+    visibility: ClassVar[Visibility] = "private"
+    baseline: tuple[BaselinePart, ...]
+    snapshot: dict[SourceKey, SnapshotEntry]
+    reason: str
+
+
+class ContextUpdated(Event):
+    """What changed since the model was last told, as one chronological system message."""
+
+    type: ClassVar[str] = "context.updated"
+    message_id: MessageId
+    text: str
+
+
+class ContextSnapshotAdvanced(Event):
+    """The comparison state after an update; always in the same commit as its message."""
+
+    type: ClassVar[str] = "context.advanced"
+    visibility: ClassVar[Visibility] = "private"
+    snapshot: dict[SourceKey, SnapshotEntry]

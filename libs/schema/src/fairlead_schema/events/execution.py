@@ -1,0 +1,67 @@
+"""Events of execution: who drains, what was dispatched, what was interrupted and recovered."""
+
+from typing import ClassVar, Literal, TypeAlias
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.events.event import Event, Visibility
+from fairlead_schema.ids import AttemptId, MessageId, RunnerId
+
+Recovery: TypeAlias = Literal["retried", "closed", "settled", "held"]
+RestReason: TypeAlias = Literal[
+    "idle", "parked", "interrupted", "failed", "context-unavailable", "held", "handover"
+]
+
+
+class ExecutionClaimed(Event):
+    """A runner owns the session from here on; every older generation is fenced."""
+
+    type: ClassVar[str] = "execution.claimed"
+    visibility: ClassVar[Visibility] = "private"
+    generation: int
+    runner: RunnerId
+
+
+class ExecutionReleased(Event):
+    """The owner went to rest. It could only be written with the whole inbox in sight."""
+
+    type: ClassVar[str] = "execution.released"
+    visibility: ClassVar[Visibility] = "private"
+    generation: int
+    reason: RestReason
+
+
+class AttemptDispatched(Event):
+    """A provider request is about to leave: after a crash its outcome may be unknown."""
+
+    type: ClassVar[str] = "attempt.dispatched"
+    visibility: ClassVar[Visibility] = "private"
+    attempt_id: AttemptId
+    assistant_message_id: MessageId
+    agent: str
+    model: ModelRef
+    step: int
+    request_hash: str | None = None
+
+
+class InterruptRequested(Event):
+    """Stop the active drain, keep the inbox."""
+
+    type: ClassVar[str] = "interrupt.requested"
+    visibility: ClassVar[Visibility] = "notice"
+
+
+class ResumeRequested(Event):
+    """Run at least one provider turn, even with nothing pending."""
+
+    type: ClassVar[str] = "resume.requested"
+    visibility: ClassVar[Visibility] = "notice"
+
+
+class ExecutionRecovered(Event):
+    """What a new owner found of a dead one's turn, and what it did about it."""
+
+    type: ClassVar[str] = "execution.recovered"
+    visibility: ClassVar[Visibility] = "notice"
+    attempt_id: AttemptId
+    action: Recovery
+    detail: str

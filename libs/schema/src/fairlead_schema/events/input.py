@@ -1,0 +1,56 @@
+"""Events of the inbox: what was admitted, changed while pending, and promoted."""
+
+from typing import ClassVar
+
+from fairlead_schema.events.event import Event, Visibility
+from fairlead_schema.ids import CallId, MessageId
+from fairlead_schema.prompt import Delivery, Prompt
+
+
+class PromptAdmitted(Event):
+    type: ClassVar[str] = "prompt.admitted"
+    message_id: MessageId
+    prompt: Prompt
+    delivery: Delivery
+
+
+class PromptPromoted(Event):
+    """Pending input became history. Its own time is the promotion; `created` the admission."""
+
+    type: ClassVar[str] = "prompt.promoted"
+    message_id: MessageId
+    prompt: Prompt
+    created: int
+
+
+class InputCancelled(Event):
+    type: ClassVar[str] = "input.cancelled"
+    visibility: ClassVar[Visibility] = "notice"
+    message_id: MessageId
+
+
+class InputEdited(Event):
+    type: ClassVar[str] = "input.edited"
+    visibility: ClassVar[Visibility] = "notice"
+    message_id: MessageId
+    prompt: Prompt
+    delivery: Delivery
+
+
+class SyntheticAdded(Event):
+    type: ClassVar[str] = "synthetic"
+    message_id: MessageId
+    text: str
+
+
+class ShellStarted(Event):
+    type: ClassVar[str] = "shell.started"
+    message_id: MessageId
+    call_id: CallId
+    command: str
+
+
+class ShellEnded(Event):
+    type: ClassVar[str] = "shell.ended"
+    call_id: CallId
+    output: str

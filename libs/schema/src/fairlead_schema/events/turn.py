@@ -1,0 +1,78 @@
+"""Events of a provider turn: steps, text, reasoning, retries. Ends carry the full value."""
+
+from typing import Any, ClassVar
+
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events.event import Event
+from fairlead_schema.ids import MessageId
+from fairlead_schema.model import Model
+from fairlead_schema.tool import ErrorInfo
+
+
+class StepStarted(Event):
+    type: ClassVar[str] = "step.started"
+    assistant_message_id: MessageId
+    agent: str
+    model: ModelRef
+    snapshot: str | None = None
+
+
+class StepEnded(Event):
+    type: ClassVar[str] = "step.ended"
+    assistant_message_id: MessageId
+    finish: str
+    cost: float
+    tokens: Tokens
+    snapshot: str | None = None
+    files: tuple[str, ...] | None = None
+
+
+class StepFailed(Event):
+    type: ClassVar[str] = "step.failed"
+    assistant_message_id: MessageId
+    error: ErrorInfo
+
+
+class TextStarted(Event):
+    type: ClassVar[str] = "text.started"
+    assistant_message_id: MessageId
+    text_id: str
+
+
+class TextEnded(Event):
+    type: ClassVar[str] = "text.ended"
+    assistant_message_id: MessageId
+    text_id: str
+    text: str
+
+
+class ReasoningStarted(Event):
+    type: ClassVar[str] = "reasoning.started"
+    assistant_message_id: MessageId
+    reasoning_id: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class ReasoningEnded(Event):
+    type: ClassVar[str] = "reasoning.ended"
+    assistant_message_id: MessageId
+    reasoning_id: str
+    text: str
+    provider_metadata: dict[str, Any] | None = None
+
+
+class RetryError(Model):
+    """Why an attempt is repeated."""
+
+    message: str
+    status_code: int | None = None
+    is_retryable: bool
+    response_headers: dict[str, str] | None = None
+    response_body: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class TurnRetried(Event):
+    type: ClassVar[str] = "retried"
+    attempt: int
+    error: RetryError

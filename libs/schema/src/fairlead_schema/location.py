@@ -1,0 +1,29 @@
+"""Where a session lives: a directory, perhaps inside a workspace, always inside a project."""
+
+from typing import Annotated
+
+from pydantic import StringConstraints
+
+from fairlead_schema.model import Model
+
+
+class LocationRef(Model):
+    """The place a session's tools and context belong to."""
+
+    directory: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+    workspace_id: Annotated[str, StringConstraints(pattern=r"^wrk")] | None = None
+
+
+class Project(Model):
+    """What approvals and listings are grouped by."""
+
+    id: str
+    directory: str
+
+
+class LocationInfo(Model):
+    """A location together with the project that holds it."""
+
+    directory: str
+    workspace_id: str | None = None
+    project: Project

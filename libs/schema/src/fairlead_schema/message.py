@@ -1,0 +1,146 @@
+"""Messages: what a session's transcript is made of, one kind per `type`."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field, TypeAdapter
+
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.ids import CallId, MessageId, SessionId
+from fairlead_schema.model import Model
+from fairlead_schema.prompt import AgentMention, PromptFile
+from fairlead_schema.tool import CallExecutor, ErrorInfo, ToolState
+
+
+class Created(Model):
+    """When a message came to be, in epoch milliseconds."""
+
+    created: int
+
+
+class Span(Created):
+    """When a message came to be and when it was complete."""
+
+    completed: int | None = None
+
+
+class CallSpan(Span):
+    """The life of one tool call."""
+
+    ran: int | None = None
+    pruned: int | None = None
+
+
+class _Message(Model):
+    id: MessageId
+    metadata: dict[str, Any] | None = None
+
+
+class AgentSwitchedMessage(_Message):
+    type: Literal["agent-switched"] = "agent-switched"
+    agent: str
+    time: Created
+
+
+class ModelSwitchedMessage(_Message):
+    type: Literal["model-switched"] = "model-switched"
+    model: ModelRef
+    time: Created
+
+
+class UserMessage(_Message):
+    type: Literal["user"] = "user"
+    text: str
+    files: tuple[PromptFile, ...] | None = None
+    agents: tuple[AgentMention, ...] | None = None
+    time: Created
+
+
+class SyntheticMessage(_Message):
+    type: Literal["synthetic"] = "synthetic"
+    session_id: SessionId
+    text: str
+    time: Created
+
+
+class SystemMessage(_Message):
+    type: Literal["system"] = "system"
+    text: str
+    time: Created
+
+
+class ShellMessage(_Message):
+    type: Literal["shell"] = "shell"
+    call_id: CallId
+    command: str
+    output: str
+    time: Span
+
+
+class CompactionMessage(_Message):
+    type: Literal["compaction"] = "compaction"
+    reason: Literal["auto", "manual"]
+    summary: str
+    recent: str
+    time: Created
+
+
+class TextBlock(Model):
+    type: Literal["text"] = "text"
+    id: str
+    text: str
+
+
+class ReasoningBlock(Model):
+    type: Literal["reasoning"] = "reasoning"
+    id: str
+    text: str
+    provider_metadata: dict[str, Any] | None = None
+    time: Span | None = None
+
+
+class ToolBlock(Model):
+    type: Literal["tool"] = "tool"
+    id: CallId
+    name: str
+    provider: CallExecutor | None = None
+    state: ToolState
+    time: CallSpan
+
+
+Content: TypeAlias = Annotated[TextBlock | ReasoningBlock | ToolBlock, Field(discriminator="type")]
+
+
+class FileSnapshot(Model):
+    """The file tree before and after a step, where the location keeps snapshots."""
+
+    start: str | None = None
+    end: str | None = None
+    files: tuple[str, ...] | None = None
+
+
+class AssistantMessage(_Message):
+    type: Literal["assistant"] = "assistant"
+    agent: str
+    model: ModelRef
+    content: tuple[Content, ...] = ()
+    snapshot: FileSnapshot | None = None
+    finish: str | None = None
+    cost: float | None = None
+    tokens: Tokens | None = None
+    error: ErrorInfo | None = None
+    time: Span
+
+
+Message: TypeAlias = Annotated[
+    AgentSwitchedMessage
+    | ModelSwitchedMessage
+    | UserMessage
+    | SyntheticMessage
+    | SystemMessage
+    | ShellMessage
+    | CompactionMessage
+    | AssistantMessage,
+    Field(discriminator="type"),
+]
+
+MESSAGE: TypeAdapter[Message] = TypeAdapter(Message)

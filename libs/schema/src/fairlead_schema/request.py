@@ -1,0 +1,115 @@
+"""The canonical model request: what a session asks of any provider, before lowering to a wire."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MediaPart:
+    """A file as a data URI, with its media type."""
+
+    uri: str
+    mime: str
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    text: str
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallPart:
+    call_id: str
+    name: str
+    input: Any
+    executed: bool = False
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResultPart:
+    """A call's outcome: text, a JSON value, an error value, or content with media."""
+
+    call_id: str
+    name: str
+    kind: Literal["text", "json", "error", "content"]
+    value: Any
+    metadata: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserTurn:
+    content: tuple[TextPart | MediaPart, ...]
+    role: Literal["user"] = "user"
+
+
+@dataclass(frozen=True, slots=True)
+class AssistantTurn:
+    """What the model said; results of hosted tools stay inside it."""
+
+    content: tuple[TextPart | ReasoningPart | ToolCallPart | ToolResultPart, ...]
+    role: Literal["assistant"] = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTurn:
+    result: ToolResultPart
+    role: Literal["tool"] = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class SystemTurn:
+    """A chronological system message."""
+
+    text: str
+    role: Literal["system"] = "system"
+
+
+Turn: TypeAlias = UserTurn | AssistantTurn | ToolTurn | SystemTurn
+
+
+@dataclass(frozen=True, slots=True)
+class ToolDefinition:
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedTool:
+    name: str
+
+
+ToolChoice: TypeAlias = Literal["auto", "none", "required"] | ForcedTool
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Generation controls; absent means the provider's default."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One provider turn's request. `model` is the provider's own name for the model."""
+
+    model: str
+    system: tuple[str, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_choice: ToolChoice = "auto"
+    generation: Generation = Generation()
+    cache_key: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,94 @@
+"""Tool content and the state of one call inside an assistant message."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from fairlead_schema.model import Model
+from fairlead_schema.prompt import PromptFile
+
+RetryClass: TypeAlias = Literal["pure", "idempotent", "once"]
+Json: TypeAlias = Any
+
+
+class TextContent(Model):
+    """Text a tool returned."""
+
+    type: Literal["text"] = "text"
+    text: str
+
+
+class FileContent(Model):
+    """Media a tool returned, inline as a data URI or by reference."""
+
+    type: Literal["file"] = "file"
+    uri: str
+    mime: str
+    name: str | None = None
+
+
+ToolContent: TypeAlias = Annotated[TextContent | FileContent, Field(discriminator="type")]
+
+
+class ErrorInfo(Model):
+    """Why a step or a call failed, in words for the model and for people."""
+
+    type: Literal["unknown"] = "unknown"
+    message: str
+
+
+class Executor(Model):
+    """Who executes a call: the provider itself, or Fairlead."""
+
+    executed: bool = False
+    metadata: dict[str, Any] | None = None
+
+
+class CallExecutor(Executor):
+    """The executor of a call, with what came back beside the result."""
+
+    result_metadata: dict[str, Any] | None = None
+
+
+class PendingCall(Model):
+    """Input is still streaming, or never became a call."""
+
+    status: Literal["pending"] = "pending"
+    input: str = ""
+
+
+class RunningCall(Model):
+    """Called, not yet settled."""
+
+    status: Literal["running"] = "running"
+    input: dict[str, Any]
+    structured: dict[str, Any] = Field(default_factory=dict)
+    content: tuple[ToolContent, ...] = ()
+
+
+class CompletedCall(Model):
+    """Settled with a result."""
+
+    status: Literal["completed"] = "completed"
+    input: dict[str, Any]
+    structured: dict[str, Any] = Field(default_factory=dict)
+    content: tuple[ToolContent, ...] = ()
+    attachments: tuple[PromptFile, ...] | None = None
+    output_paths: tuple[str, ...] | None = None
+    result: Json | None = None
+
+
+class FailedCall(Model):
+    """Settled with an error."""
+
+    status: Literal["error"] = "error"
+    input: dict[str, Any] = Field(default_factory=dict)
+    structured: dict[str, Any] = Field(default_factory=dict)
+    content: tuple[ToolContent, ...] = ()
+    error: ErrorInfo
+    result: Json | None = None
+
+
+ToolState: TypeAlias = Annotated[
+    PendingCall | RunningCall | CompletedCall | FailedCall, Field(discriminator="status")
+]
