@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""What every Fairlead process needs: settings, logs, health, metrics, ids, shutdown."""

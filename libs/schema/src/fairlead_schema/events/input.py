@@ -52,5 +52,6 @@ class ShellStarted(Event):
 
 class ShellEnded(Event):
     type: ClassVar[str] = "shell.ended"
+    message_id: MessageId
     call_id: CallId
     output: str

@@ -1,0 +1,52 @@
+"""Ways the log can refuse or fail.
+
+LogError
+├── AppendConflict     another writer moved the session first: read on and decide again
+├── CommitTooLarge     the commit does not fit one message: split it or store by reference
+├── LogUnavailable     the servers are away, the outcome may be unknown: retry the same commit id
+├── Unanswered         nobody serves that subject now: its owner is gone or not yet up
+├── StreamMissing      the streams are not provisioned: run `fairlead provision`
+└── UnsafeChange       provisioning would lose data: it says what, and changes nothing
+"""
+
+from fairlead_schema.subjects import Address
+
+
+class LogError(Exception):
+    """The log refused or failed."""
+
+
+class AppendConflict(LogError):
+    def __init__(self, at: Address, *, expected: int, actual: int | None) -> None:
+        moved = "moved" if actual is None else f"is at {actual}"
+        super().__init__(f"{at.session_id} {moved}, expected {expected}")
+        self.at = at
+        self.expected = expected
+        self.actual = actual
+
+
+class CommitTooLarge(LogError):
+    def __init__(self, at: Address, size: int, limit: int) -> None:
+        super().__init__(f"a commit of {size} bytes for {at.session_id} exceeds {limit}")
+        self.size = size
+        self.limit = limit
+
+
+class LogUnavailable(LogError):
+    pass
+
+
+class Unanswered(LogError):
+    def __init__(self, subject: str) -> None:
+        super().__init__(f"nobody answers on {subject}")
+        self.subject = subject
+
+
+class StreamMissing(LogError):
+    def __init__(self, stream: str) -> None:
+        super().__init__(f"stream {stream} does not exist: run `fairlead provision`")
+        self.stream = stream
+
+
+class UnsafeChange(LogError):
+    pass

@@ -1,0 +1,220 @@
+"""What Fairlead asks of a log, in its own words. Two things implement it: JetStream and a twin."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from fairlead_schema.delta import Delta
+from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.record import Commit, Draft
+from fairlead_schema.subjects import Address
+
+
+class Head(NamedTuple):
+    """How far a session has come: the log's position of its last commit, its last event's seq."""
+
+    position: int
+    seq: int
+
+
+START = Head(0, 0)
+
+
+class Stored(NamedTuple):
+    """A commit and where the log keeps it."""
+
+    position: int
+    commit: Commit
+
+    @property
+    def head(self) -> Head:
+        return Head(self.position, self.commit.events[-1].seq)
+
+
+class Page(NamedTuple):
+    """Some commits in order, and whether the log has more after them."""
+
+    commits: tuple[Stored, ...]
+    more: bool
+
+
+class SessionLog(Protocol):
+    """One ordered log per session."""
+
+    async def append(
+        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+    ) -> Stored:
+        """Commit all drafts if the session is still at `after`.
+
+        Raises AppendConflict, CommitTooLarge, LogUnavailable. A repeated commit id that already
+        landed is answered with what it stored.
+        """
+        ...
+
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+        """The commits after a head that was seen before, oldest first."""
+        ...
+
+    async def locate(self, at: Address, seq: int) -> Head:
+        """A head at or before event `seq`, from which reading reaches the event after it."""
+        ...
+
+    async def head(self, at: Address) -> Head:
+        """The last commit's head, from the leader; START for a session that does not exist."""
+        ...
+
+    def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
+        """Every commit holding events after seq `after`, then new ones as they land, for ever."""
+        ...
+
+    async def erase(self, at: Address) -> None:
+        """Forget a session completely."""
+        ...
+
+
+class Entry(NamedTuple):
+    """One message of a shard, still encoded: a poison one must not stop its reader."""
+
+    position: int
+    at: Address
+    payload: bytes
+
+
+class ShardLog(Protocol):
+    """A whole shard in order, for projections."""
+
+    def follow(self, shard: int, *, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Batches of entries after a position, then new ones as they land, for ever."""
+        ...
+
+    async def end(self, shard: int) -> int:
+        """The position of the shard's last message, 0 when empty."""
+        ...
+
+
+class Wake(Protocol):
+    """One delivered wake: the session's token while it is held."""
+
+    @property
+    def at(self) -> Address: ...
+
+    async def keep(self) -> None:
+        """Hold the token for another deadline."""
+        ...
+
+    async def done(self) -> None:
+        """Give the token up and wait until the server knows it."""
+        ...
+
+    async def later(self, delay_s: float) -> None:
+        """Put the token back for somebody else, after a delay."""
+        ...
+
+
+class Wakes(Protocol):
+    """Advisory hints that durable work may exist; at most one per session."""
+
+    async def wake(self, at: Address) -> bool:
+        """Leave a wake. False: one is already there, which is as good. Raises LogUnavailable."""
+        ...
+
+    def take(self) -> AsyncIterator[Wake]:
+        """Wakes for this process, as they come. Not exclusive: the log fences, not the token."""
+        ...
+
+
+Life: TypeAlias = Literal["alive", "gone", "silent"]
+
+
+class Liveness(Protocol):
+    """Who is alive. Decides when to try a take-over, never whether it is allowed."""
+
+    async def answer(self, instance: str) -> None:
+        """Answer pings for this instance from now on."""
+        ...
+
+    async def ask(self, instance: str, *, timeout_s: float) -> Life:
+        """`gone` when nobody listens there; `silent` when it listens but does not answer."""
+        ...
+
+
+class Snapshot(NamedTuple):
+    """A folded state and the head it belongs to."""
+
+    head: Head
+    state: bytes
+
+
+class Snapshots(Protocol):
+    """Folded states as a cache: any may be dropped at any time."""
+
+    async def load(self, at: Address) -> Snapshot | None:
+        """The last stored snapshot, if there is one."""
+        ...
+
+    async def store(self, at: Address, snapshot: Snapshot) -> None:
+        """Replace the snapshot. One that does not fit is dropped silently: it is a cache."""
+        ...
+
+
+class MessageRegister(Protocol):
+    """Binds a message id to the one session of its tenant that may use it."""
+
+    async def bind(
+        self, tenant: TenantId, message_id: MessageId, session_id: SessionId
+    ) -> SessionId:
+        """Bind the id, or find who has it: the answer is the session it belongs to."""
+        ...
+
+
+class Deltas(Protocol):
+    """Live fragments of a session; nothing is kept."""
+
+    async def send(self, at: Address, delta: Delta) -> None:
+        """Broadcast one fragment."""
+        ...
+
+    def listen(self, at: Address) -> AsyncIterator[Delta]:
+        """Fragments from now on; subscribed once the iterator is first awaited."""
+        ...
+
+
+class Requests(Protocol):
+    """Request and reply between services."""
+
+    async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+        """One answer. Raises Unanswered (nobody there) or LogUnavailable (no answer in time)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FeedItem:
+    """One public event on its way to the feed, deduplicated by its id."""
+
+    subject: str
+    event_id: str
+    payload: bytes
+
+
+class Feed(Protocol):
+    """The public feed: one message per public event, in order."""
+
+    async def publish(self, items: Sequence[FeedItem]) -> None:
+        """Publish in order; an item already there is not stored again."""
+        ...
+
+    async def checkpoint(self, shard: int) -> tuple[int, int]:
+        """How far the feed of a shard has come, and the revision that guards the next advance."""
+        ...
+
+    async def advance(self, shard: int, position: int, *, revision: int) -> int:
+        """Move the checkpoint; the answer is its new revision. Raises AppendConflict if fenced."""
+        ...
+
+
+class DeadLetters(Protocol):
+    """Where poison goes."""
+
+    async def bury(self, source: str, subject: str, payload: bytes, reason: str) -> None:
+        """Keep a message that can never be handled, with its reason."""
+        ...

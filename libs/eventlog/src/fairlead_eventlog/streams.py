@@ -1,0 +1,141 @@
+"""The streams as data. Provisioning applies them; nothing else creates or changes one."""
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from fairlead_schema.subjects import PARTITIONS, ROOT, SHARDS
+
+DAY_S: Final = 24 * 60 * 60
+COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
+SNAPSHOT_BUCKET: Final = "KV_fairlead-snapshot"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSpec:
+    """One stream, in the words of the server's configuration."""
+
+    name: str
+    subjects: tuple[str, ...]
+    description: str
+    storage: Literal["file", "memory"] = "file"
+    retention: Literal["limits", "workqueue"] = "limits"
+    discard: Literal["old", "new"] = "old"
+    one_per_subject: bool = False
+    refuse_second: bool = False
+    max_age_s: int = 0
+    max_bytes: int = -1
+    duplicate_window_s: int = 120
+    allow_direct: bool = True
+    allow_rollup: bool = False
+    republish: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSpec:
+    """One durable consumer of a work queue."""
+
+    stream: str
+    name: str
+    ack_wait_s: float
+    max_ack_pending: int
+    filter_subject: str | None = None
+
+
+def log_stream(shard: int) -> str:
+    """The stream of one log shard."""
+    return f"LOG-{shard}"
+
+
+def _log(shard: int) -> StreamSpec:
+    partitions = range(shard, PARTITIONS, SHARDS)
+    return StreamSpec(
+        name=log_stream(shard),
+        subjects=tuple(f"{ROOT}.log.*.{partition}.*" for partition in partitions),
+        description="Session commits: the truth.",
+        republish=(f"{ROOT}.log.>", f"{ROOT}.commit.>"),
+    )
+
+
+WAKES: Final = StreamSpec(
+    name="WAKES",
+    subjects=(f"{ROOT}.wake.*.*.*",),
+    description="Advisory wakes, one per session; a second is refused (docs/adr/0007).",
+    storage="memory",
+    retention="workqueue",
+    discard="new",
+    one_per_subject=True,
+    refuse_second=True,
+)
+TOOLS: Final = StreamSpec(
+    name="TOOLS",
+    subjects=(f"{ROOT}.tool.*.*.*",),
+    description="Tool call requests.",
+    retention="workqueue",
+)
+PROMPTS: Final = StreamSpec(
+    name="PROMPTS",
+    subjects=(f"{ROOT}.prompt.*.*",),
+    description="Durable intake: publish and forget.",
+    retention="workqueue",
+)
+RECEIPTS: Final = StreamSpec(
+    name="RECEIPTS",
+    subjects=(f"{ROOT}.receipt.*.*.*",),
+    description="Answers of the durable intake.",
+    one_per_subject=True,
+    max_age_s=7 * DAY_S,
+)
+EVENTS: Final = StreamSpec(
+    name="EVENTS",
+    subjects=(f"{ROOT}.event.*.*.>",),
+    description="The public feed: one message per public event.",
+)
+MESSAGES: Final = StreamSpec(
+    name="MESSAGES",
+    subjects=(f"{ROOT}.message.*.*",),
+    description="Message ids and the session each is bound to.",
+    discard="new",
+    one_per_subject=True,
+    refuse_second=True,
+)
+DEAD: Final = StreamSpec(
+    name="DEAD",
+    subjects=(f"{ROOT}.dead.>",),
+    description="Messages that can never be handled, with their reasons.",
+    max_age_s=30 * DAY_S,
+)
+SNAPSHOTS: Final = StreamSpec(
+    name=SNAPSHOT_BUCKET,
+    subjects=("$KV.fairlead-snapshot.>",),
+    description="Folded sessions: a cache.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+CHECKPOINTS: Final = StreamSpec(
+    name="KV_fairlead-checkpoint",
+    subjects=("$KV.fairlead-checkpoint.>",),
+    description="How far the public feed has come, per shard.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+
+STREAMS: Final = (
+    *(_log(shard) for shard in range(SHARDS)),
+    WAKES,
+    TOOLS,
+    PROMPTS,
+    RECEIPTS,
+    EVENTS,
+    MESSAGES,
+    DEAD,
+    SNAPSHOTS,
+    CHECKPOINTS,
+)
+
+
+def consumers(*, wake_deadline_s: float = 2.0) -> tuple[ConsumerSpec, ...]:
+    """The durable consumers. Runners share one, so wakes spread over them."""
+    return (
+        ConsumerSpec("WAKES", "runner", ack_wait_s=wake_deadline_s, max_ack_pending=100_000),
+        ConsumerSpec("PROMPTS", "ingest", ack_wait_s=30.0, max_ack_pending=1_000),
+    )

@@ -1,0 +1,225 @@
+"""`fairlead.toml` and `FAIRLEAD_*` variables become one frozen configuration.
+
+A variable `FAIRLEAD_<SECTION>_<KEY>` overrides `[section] key`; `FAIRLEAD_CONFIG` names the file.
+A mistake is reported with its file, its key and its reason, before anything starts.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.permission import Rule
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+PREFIX: Final = "FAIRLEAD_"
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. Says where, which key, and why."""
+
+    def __init__(self, origin: str, key: str, reason: str) -> None:
+        super().__init__(f"{origin}: {key}: {reason}" if key else f"{origin}: {reason}")
+        self.origin = origin
+        self.key = key
+        self.reason = reason
+
+
+class Section(BaseModel):
+    """A frozen part of the configuration; an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Nats(Section):
+    url: str = "nats://127.0.0.1:4222"
+    request_timeout_s: float = Field(default=5.0, gt=0)
+    replicas: int = Field(default=1, ge=1, le=5)
+
+
+class Postgres(Section):
+    dsn: str = "host=127.0.0.1 port=5432 user=postgres dbname=postgres"
+
+
+class Health(Section):
+    host: str = "127.0.0.1"
+    port: int = Field(default=9100, ge=0, le=65535)
+
+
+class Log(Section):
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+
+class Gateway(Section):
+    host: str = "127.0.0.1"
+    port: int = Field(default=8420, ge=0, le=65535)
+    body_bytes_max: int = Field(default=1024 * 1024, gt=0)
+    fresh_timeout_s: float = Field(default=2.0, ge=0)
+    heartbeat_s: float = Field(default=15.0, gt=0)
+
+
+class Ingest(Section):
+    cache_sessions_max: int = Field(default=4096, gt=0)
+    pending_inputs_max: int = Field(default=1000, gt=0)
+    prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
+
+
+class Runner(Section):
+    wake_deadline_s: float = Field(default=2.0, gt=0)
+    wake_heartbeat_s: float = Field(default=0.7, gt=0)
+    ping_timeout_s: float = Field(default=0.5, gt=0)
+    observe_timeout_s: float = Field(default=5.0, gt=0)
+    sessions_max: int = Field(default=256, gt=0)
+    cache_sessions_max: int = Field(default=4096, gt=0)
+    snapshot_events: int = Field(default=200, gt=0)
+    grace_s: float = Field(default=20.0, gt=0)
+    turns_max: int = Field(default=25, gt=0)
+    recoveries_max: int = Field(default=3, ge=0)
+    steers_max: int = Field(default=100, gt=0)
+
+    @model_validator(mode="after")
+    def _heartbeat_fits_deadline(self) -> Self:
+        if self.wake_heartbeat_s * 2 > self.wake_deadline_s:
+            raise ValueError("wake_heartbeat_s must be at most half of wake_deadline_s")
+        return self
+
+
+class Projector(Section):
+    batch_commits_max: int = Field(default=500, gt=0)
+    sweep_interval_s: float = Field(default=2.0, gt=0)
+    sweep_age_s: float = Field(default=3.0, ge=0)
+
+
+class Tools(Section):
+    pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
+
+
+class Location(Section):
+    roots: tuple[str, ...] = ()
+    default: str | None = None
+
+
+class Cost(Section):
+    """USD per million tokens."""
+
+    input: float = 0
+    output: float = 0
+    cache_read: float = 0
+    cache_write: float = 0
+
+
+class Model(Section):
+    id: str | None = None
+    context: int = Field(default=0, ge=0)
+    output: int = Field(default=0, ge=0)
+    cost: Cost = Cost()
+
+
+class Provider(Section):
+    protocol: Literal["anthropic-messages", "openai-responses", "openai-chat", "gemini"]
+    base_url: str = Field(pattern=r"^https?://")
+    api_key_env: str | None = None
+    api_key_file: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    connect_timeout_s: float = Field(default=10.0, gt=0)
+    first_byte_timeout_s: float = Field(default=300.0, gt=0)
+    idle_timeout_s: float = Field(default=300.0, gt=0)
+    model: dict[str, Model] = Field(default_factory=dict)
+
+
+class Agent(Section):
+    system: str | None = None
+    description: str | None = None
+    steps: int | None = Field(default=None, gt=0)
+    mode: Literal["subagent", "primary", "all"] = "primary"
+    hidden: bool = False
+    permissions: tuple[Rule, ...] = ()
+
+
+class Config(Section):
+    """Everything a process may be told."""
+
+    default_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
+    default_agent: str = "build"
+    provider: dict[str, Provider] = Field(default_factory=dict)
+    agent: dict[str, Agent] = Field(default_factory=lambda: {"build": Agent()})
+    location: Location = Location()
+    nats: Nats = Nats()
+    postgres: Postgres = Postgres()
+    health: Health = Health()
+    log: Log = Log()
+    gateway: Gateway = Gateway()
+    ingest: Ingest = Ingest()
+    runner: Runner = Runner()
+    projector: Projector = Projector()
+    tools: Tools = Tools()
+
+    @model_validator(mode="after")
+    def _defaults_exist(self) -> Self:
+        if self.default_agent not in self.agent:
+            raise ValueError(f"default_agent {self.default_agent!r} has no [agent] section")
+        ref = self.model_ref()
+        if ref is not None and self.model(ref) is None:
+            raise ValueError(f"default_model {self.default_model!r} has no [provider] section")
+        return self
+
+    def model_ref(self) -> ModelRef | None:
+        """The default model as a reference."""
+        if self.default_model is None:
+            return None
+        provider_id, model_id = self.default_model.split("/", 1)
+        return ModelRef(provider_id=provider_id, id=model_id)
+
+    def model(self, ref: ModelRef) -> Model | None:
+        """A configured model, if there is one by that reference."""
+        provider = self.provider.get(ref.provider_id)
+        return None if provider is None else provider.model.get(ref.id)
+
+
+def load(path: Path | None, env: Mapping[str, str]) -> Config:
+    """Read the file, lay the environment over it, check the whole. Raises ConfigError."""
+    named = path or (Path(env["FAIRLEAD_CONFIG"]) if env.get("FAIRLEAD_CONFIG") else None)
+    origin = str(named) if named else "environment"
+    raw = _read(named) if named else {}
+    for path_to, value in _overrides(env).items():
+        _lay(raw, path_to, value)
+    try:
+        return Config.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(origin, key, first["msg"]) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(str(path), "", error.strerror or "cannot be read") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), "", f"not valid TOML: {error}") from error
+
+
+def _overrides(env: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    sections = {
+        name for name, field in Config.model_fields.items() if isinstance(field.default, Section)
+    }
+    found: dict[tuple[str, ...], str] = {}
+    for variable, value in env.items():
+        name = variable.removeprefix(PREFIX).lower()
+        section, _, key = name.partition("_")
+        if not variable.startswith(PREFIX) or name == "config":
+            continue
+        if section in sections and key:
+            found[section, key] = value
+        elif name in {"default_model", "default_agent"}:
+            found[(name,)] = value
+    return found
+
+
+def _lay(raw: dict[str, Any], path: tuple[str, ...], value: str) -> None:
+    *parents, last = path
+    for parent in parents:
+        raw = raw.setdefault(parent, {})
+    raw[last] = value

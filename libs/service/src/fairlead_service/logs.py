@@ -1,0 +1,42 @@
+"""Structured logs: one JSON object per line on standard error, with the ids that matter."""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Final
+
+import orjson
+from typing_extensions import override
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonLines(logging.Formatter):
+    """Formats a record as one JSON line; `extra` becomes keys of its own."""
+
+    def __init__(self, service: str) -> None:
+        super().__init__()
+        self._service = service
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "service": self._service,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **{key: value for key, value in vars(record).items() if key not in _STANDARD},
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return orjson.dumps(line, default=str).decode()
+
+
+def configure(service: str, level: str) -> None:
+    """Send every logger of this process to standard error as JSON lines."""
+    stream = logging.StreamHandler(sys.stderr)
+    stream.setFormatter(JsonLines(service))
+    logging.basicConfig(level=level, handlers=[stream], force=True)
+    for noisy in ("httpx", "httpcore", "nats", "uvicorn.access"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
