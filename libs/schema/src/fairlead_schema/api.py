@@ -8,7 +8,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.errors import WireError
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.model import Input, Model
+from fairlead_schema.model import Input, Model, NoNull
 from fairlead_schema.prompt import Delivery, PromptInput
 from fairlead_schema.revert import RevertState
 
@@ -21,8 +21,8 @@ class CreateSession(Input):
 
     id: SessionId | None = None
     agent: AgentName | None = None
-    model: ModelRef | None = None
-    location: LocationRef | None = None
+    model: Annotated[ModelRef, NoNull] | None = None
+    location: Annotated[LocationRef, NoNull] | None = None
     parent_id: SessionId | None = None
 
 

@@ -16,7 +16,7 @@ Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 class SnapshotEntry(Model):
     """One source as last admitted: its canonical value, and the words for its disappearance."""
 
-    value: Any
+    value: Any = None
     removed: Text | None = None
 
 
@@ -32,7 +32,7 @@ class Observed(Model):
 
     status: Literal["observed"] = "observed"
     key: SourceKey
-    value: Any
+    value: Any = None
     baseline: Text
     update: Text
     removed: Text | None = None

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from fairlead_schema.api import Durable, EventEnvelope
 from fairlead_schema.delta import Delta
-from fairlead_schema.events import PromptPromoted
+from fairlead_schema.events import PermissionAsked, PromptPromoted, QuestionAsked
 from fairlead_schema.ids import SessionId
 from fairlead_schema.record import Recorded
 
@@ -44,6 +44,8 @@ def envelope(
     if isinstance(event, PromptPromoted):
         data["timestamp"] = data.pop("created")
         data["delivery"] = delivery
+    if isinstance(event, PermissionAsked | QuestionAsked):
+        data |= data.pop("request")
     return EventEnvelope(
         id=recorded.id,
         type=public_type(event.type, notice=event.visibility == "notice"),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
 
 
 def wire_name(name: str) -> str:
@@ -22,14 +22,22 @@ class Model(BaseModel):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
+def _refuse_null(value: object) -> object:
+    if isinstance(value, Mapping):
+        nulls = sorted(str(key) for key, item in value.items() if item is None)
+        if nulls:
+            raise ValueError(f"null is not a value for {', '.join(nulls)}: leave the key out")
+    return value
+
+
+NoNull = BeforeValidator(_refuse_null)
+"""For a shared value inside an input, which the input's own check does not reach."""
+
+
 class Input(Model):
     """What a caller sends. A `null` is refused, because it means neither a value nor absence."""
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_null(cls, value: object) -> object:
-        if isinstance(value, Mapping):
-            nulls = sorted(str(key) for key, item in value.items() if item is None)
-            if nulls:
-                raise ValueError(f"null is not a value for {', '.join(nulls)}: leave the key out")
-        return value
+    def _without_nulls(cls, value: object) -> object:
+        return _refuse_null(value)

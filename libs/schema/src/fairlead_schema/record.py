@@ -89,9 +89,12 @@ def decode(payload: bytes) -> Commit:
     """Read one log message. Raises UnknownEvent or MalformedCommit, never skips."""
     try:
         raw = from_json(payload)
-        return Commit(raw["id"], tuple(decode_event(item) for item in raw["events"]))
+        id_, events = raw["id"], tuple(decode_event(item) for item in raw["events"])
     except (ValueError, KeyError, TypeError) as error:
         raise MalformedCommit(str(error)) from error
+    if not isinstance(id_, str) or not events:
+        raise MalformedCommit("a commit has an id and at least one event")
+    return Commit(id_, events)
 
 
 def decode_event(raw: Mapping[str, Any]) -> Recorded:
@@ -106,4 +109,7 @@ def decode_event(raw: Mapping[str, Any]) -> Recorded:
         event = BY_TYPE[type_, version].model_validate(data)
     except ValidationError as error:
         raise MalformedCommit(f"{type_}.{version}: {error}") from error
-    return Recorded(raw["id"], raw["seq"], raw["time"], event)
+    id_, seq, time = raw["id"], raw["seq"], raw["time"]
+    if (type(id_), type(seq), type(time)) != (str, int, int):
+        raise MalformedCommit(f"{type_}.{version}: id {id_!r}, seq {seq!r}, time {time!r}")
+    return Recorded(id_, seq, time, event)
