@@ -1,0 +1,32 @@
+"""One connection to the log's servers, with everything Fairlead asks of them."""
+
+from dataclasses import dataclass
+
+from fairlead_eventlog.port import (
+    DeadLetters,
+    Deltas,
+    Feed,
+    Liveness,
+    MessageRegister,
+    Requests,
+    SessionLog,
+    ShardLog,
+    Snapshots,
+    Wakes,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventLog:
+    """All ports over one medium, real or in memory."""
+
+    log: SessionLog
+    shards: ShardLog
+    wakes: Wakes
+    liveness: Liveness
+    snapshots: Snapshots
+    messages: MessageRegister
+    deltas: Deltas
+    requests: Requests
+    feed: Feed
+    dead: DeadLetters
