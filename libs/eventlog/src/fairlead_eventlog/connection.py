@@ -1,5 +1,6 @@
 """One connection to the log's servers, with everything Fairlead asks of them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.port import (
@@ -13,6 +14,7 @@ from fairlead_eventlog.port import (
     ShardLog,
     Snapshots,
     Wakes,
+    WorkQueue,
 )
 
 
@@ -23,6 +25,7 @@ class EventLog:
     log: SessionLog
     shards: ShardLog
     wakes: Wakes
+    work: WorkQueue
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister
@@ -30,3 +33,5 @@ class EventLog:
     requests: Requests
     feed: Feed
     dead: DeadLetters
+    complaint: Callable[[], str | None]
+    """Why the servers cannot be reached now, if so."""

@@ -1,6 +1,6 @@
 """What Fairlead asks of a log, in its own words. Two things implement it: JetStream and a twin."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
@@ -83,8 +83,13 @@ class Entry(NamedTuple):
 class ShardLog(Protocol):
     """A whole shard in order, for projections."""
 
-    def follow(self, shard: int, *, after: int) -> AsyncIterator[Sequence[Entry]]:
-        """Batches of entries after a position, then new ones as they land, for ever."""
+    def follow(
+        self, shard: int, *, after: int, reader: str = "projector"
+    ) -> AsyncIterator[Sequence[Entry]]:
+        """Batches of entries after a position, then new ones as they land, for ever.
+
+        One process follows a shard under one reader's name; a second one ends the first.
+        """
         ...
 
     async def end(self, shard: int) -> int:
@@ -92,11 +97,17 @@ class ShardLog(Protocol):
         ...
 
 
-class Wake(Protocol):
-    """One delivered wake: the session's token while it is held."""
+class Job(Protocol):
+    """One delivered message of a work queue: a token while it is held."""
 
     @property
-    def at(self) -> Address: ...
+    def subject(self) -> str: ...
+
+    @property
+    def payload(self) -> bytes: ...
+
+    @property
+    def deliveries(self) -> int: ...
 
     async def keep(self) -> None:
         """Hold the token for another deadline."""
@@ -111,6 +122,10 @@ class Wake(Protocol):
         ...
 
 
+Slots: TypeAlias = Callable[[], int]
+"""How many more jobs the taker can hold now; nobody hoards what others could do."""
+
+
 class Wakes(Protocol):
     """Advisory hints that durable work may exist; at most one per session."""
 
@@ -118,8 +133,20 @@ class Wakes(Protocol):
         """Leave a wake. False: one is already there, which is as good. Raises LogUnavailable."""
         ...
 
-    def take(self) -> AsyncIterator[Wake]:
+    def take(self, slots: Slots) -> AsyncIterator[Job]:
         """Wakes for this process, as they come. Not exclusive: the log fences, not the token."""
+        ...
+
+
+class WorkQueue(Protocol):
+    """Work that exactly one of several workers should do."""
+
+    async def put(self, subject: str, payload: bytes, *, once: str | None = None) -> None:
+        """Leave work durably; the same `once` within the stream's window is stored once."""
+        ...
+
+    def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
+        """Jobs for this process, as they come; a job whose deadline passes goes to another."""
         ...
 
 

@@ -1,0 +1,201 @@
+"""The wire to JetStream: acknowledged publishes, reads and pulls, with our errors instead of its.
+
+Everything above this module speaks in ports; everything nats-py says is translated here.
+"""
+
+import asyncio
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, NamedTuple
+
+import nats.errors
+import orjson
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from fairlead_eventlog.errors import LogUnavailable, StreamMissing, Unanswered
+
+# The server says "wrong last sequence" with either code; 10164 comes from replicated streams.
+WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
+# A subject that holds one message refuses a second.
+SUBJECT_FULL: Final = 10077
+NO_MESSAGE: Final = 10037
+NO_STREAM: Final = 10059
+
+EXPECTED_LAST: Final = "Nats-Expected-Last-Subject-Sequence"
+MESSAGE_ID: Final = "Nats-Msg-Id"
+
+_AWAY: Final = (
+    nats.errors.ConnectionClosedError,
+    nats.errors.ConnectionReconnectingError,
+    nats.errors.OutboundBufferLimitError,
+    nats.errors.StaleConnectionError,
+    nats.errors.NoServersError,
+)
+
+
+class ServerRefusal(Exception):
+    """JetStream answered with an error code."""
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(f"{description} ({code})")
+        self.code = code
+        self.description = description
+
+
+class NoAnswer(Exception):
+    """No answer in time: what was asked for may or may not have happened."""
+
+
+class Got(NamedTuple):
+    """One stored message."""
+
+    subject: str
+    sequence: int
+    payload: bytes
+    headers: dict[str, str]
+
+
+class Link:
+    """One connection. Knows nothing of sessions."""
+
+    def __init__(self, client: Client, timeout_s: float) -> None:
+        self.client = client
+        self.timeout_s = timeout_s
+        self._on_reconnect: set[Callable[[], None]] = set()
+        self._inboxes: dict[str, Callable[[Msg], Awaitable[None]]] = {}
+        self._inbox_prefix = ""
+        self._tokens = 0
+
+    async def open(self) -> None:
+        """Install the one inbox that all multi-message answers share."""
+        self._inbox_prefix = self.client.new_inbox()
+        await self.client.subscribe(
+            f"{self._inbox_prefix}.*",
+            cb=self._dispatch,
+            pending_msgs_limit=0,
+            pending_bytes_limit=0,
+        )
+
+    def complaint(self) -> str | None:
+        return None if self.client.is_connected else "NATS is not connected"
+
+    def reconnected(self) -> None:
+        """Tell every tail that it may have missed something."""
+        for notify in tuple(self._on_reconnect):
+            notify()
+
+    def on_reconnect(self, notify: Callable[[], None]) -> Callable[[], None]:
+        """Be told after each reconnection; the answer takes it back."""
+        self._on_reconnect.add(notify)
+        return lambda: self._on_reconnect.discard(notify)
+
+    def inbox(self, receive: Callable[[Msg], Awaitable[None]]) -> tuple[str, Callable[[], None]]:
+        """A reply subject of its own, and how to close it."""
+        self._tokens += 1
+        token = str(self._tokens)
+        self._inboxes[token] = receive
+        return f"{self._inbox_prefix}.{token}", lambda: self._drop(token)
+
+    async def request(
+        self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
+    ) -> Msg:
+        """One request, one answer. Raises Unanswered, NoAnswer or LogUnavailable."""
+        try:
+            return await self.client.request(subject, body, timeout=self.timeout_s, headers=headers)
+        except nats.errors.NoRespondersError as error:
+            raise Unanswered(subject) from error
+        except (nats.errors.TimeoutError, TimeoutError) as error:
+            raise NoAnswer(subject) from error
+        except _AWAY as error:
+            raise LogUnavailable(str(error) or type(error).__name__) from error
+
+    async def send(
+        self, subject: str, body: bytes, *, reply: str = "", headers: dict[str, str] | None = None
+    ) -> None:
+        """Publish without acknowledgement. Raises LogUnavailable."""
+        try:
+            await self.client.publish(subject, body, reply=reply, headers=headers)
+        except _AWAY as error:
+            raise LogUnavailable(str(error) or type(error).__name__) from error
+
+    async def store(
+        self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
+    ) -> int:
+        """Publish into a stream; the answer is the stored sequence. Raises ServerRefusal too."""
+        answer = _accepted((await self.request(subject, body, headers=headers)).data)
+        return int(answer["seq"])
+
+    async def api(self, verb: str, body: object = None) -> dict[str, Any]:
+        """Call JetStream's own API. Raises ServerRefusal, StreamMissing, LogUnavailable."""
+        payload = b"" if body is None else orjson.dumps(body)
+        try:
+            return _accepted((await self.request(f"$JS.API.{verb}", payload)).data)
+        except Unanswered as error:
+            raise LogUnavailable("JetStream is not enabled or has no leader") from error
+        except NoAnswer as error:
+            raise LogUnavailable(f"JetStream did not answer {verb} in time") from error
+
+    async def last(self, stream: str, subject: str) -> Got | None:
+        """The last message of a subject, read from the leader: never stale."""
+        try:
+            answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
+        except ServerRefusal as error:
+            if error.code == NO_MESSAGE:
+                return None
+            raise missing(error, stream) from error
+        return _got(answer["message"])
+
+    async def direct(
+        self, stream: str, subject: str, *, first: int, batch: int
+    ) -> tuple[list[Got], int]:
+        """Up to `batch` messages of one exact subject from `first` on, and how many remain."""
+        found: list[Got] = []
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def receive(msg: Msg) -> None:
+            headers = msg.headers or {}
+            if not msg.data and "Status" in headers:
+                if not done.done():
+                    done.set_result(int(headers.get("Nats-Num-Pending", "0")))
+                return
+            found.append(
+                Got(headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data, headers)
+            )
+
+        reply, close = self.inbox(receive)
+        body = orjson.dumps({"seq": first, "next_by_subj": subject, "batch": batch})
+        try:
+            await self.send(f"$JS.API.DIRECT.GET.{stream}", body, reply=reply)
+            async with asyncio.timeout(self.timeout_s):
+                return found, await done
+        except TimeoutError as error:
+            raise LogUnavailable(f"{stream} did not answer a read in time") from error
+        finally:
+            close()
+
+    async def _dispatch(self, msg: Msg) -> None:
+        receive = self._inboxes.get(msg.subject.rpartition(".")[2])
+        if receive is not None:
+            await receive(msg)
+
+    def _drop(self, token: str) -> None:
+        self._inboxes.pop(token, None)
+
+
+def missing(error: ServerRefusal, stream: str) -> Exception:
+    """A refusal that means an unprovisioned stream, in our words."""
+    return StreamMissing(stream) if error.code == NO_STREAM else LogUnavailable(str(error))
+
+
+def _accepted(data: bytes) -> dict[str, Any]:
+    answer: dict[str, Any] = orjson.loads(data)
+    error = answer.get("error")
+    if error is not None:
+        raise ServerRefusal(int(error.get("err_code", 0)), str(error.get("description", "")))
+    return answer
+
+
+def _got(message: dict[str, Any]) -> Got:
+    payload = b64decode(message.get("data", ""))
+    return Got(message["subject"], int(message["seq"]), payload, {})

@@ -1,0 +1,233 @@
+"""The in-memory twin: every port without a server, judged by the same contract suite."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TypeAlias
+
+from fairlead_schema import subjects
+from fairlead_schema.delta import Delta
+from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.record import Commit, Draft, decode, encode, record
+from fairlead_schema.subjects import SHARDS, Address
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, Unanswered
+from fairlead_eventlog.memory_work import MemoryWakes, MemoryWork
+from fairlead_eventlog.port import START, Entry, FeedItem, Head, Life, Page, Snapshot, Stored
+from fairlead_eventlog.streams import COMMIT_BYTES_MAX
+
+Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+
+BATCH = 500
+
+
+class MemoryLog:
+    """Session logs and shards over lists of entries."""
+
+    def __init__(self) -> None:
+        self.entries: tuple[list[Entry], ...] = tuple([] for _ in range(SHARDS))
+        self._sessions: defaultdict[Address, list[Stored]] = defaultdict(list)
+        self._moved = asyncio.Condition()
+
+    async def append(
+        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+    ) -> Stored:
+        commits = self._sessions[at]
+        current = commits[-1].head if commits else START
+        if current.position != after.position:
+            own = next((stored for stored in commits if stored.commit.id == commit_id), None)
+            if own is not None:
+                return own
+            raise AppendConflict(at, expected=after.position, actual=current.position)
+        payload = encode(Commit(commit_id, record(drafts, after=after.seq)))
+        if len(payload) > COMMIT_BYTES_MAX:
+            raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
+        return await self.plant(at, payload)
+
+    async def plant(self, at: Address, payload: bytes) -> Stored:
+        """Store bytes as they are, the way a foreign or newer writer might."""
+        entries = self.entries[subjects.shard(at.session_id)]
+        entry = Entry(len(entries) + 1, at, payload)
+        stored = Stored(entry.position, decode(payload))
+        entries.append(entry)
+        self._sessions[at].append(stored)
+        async with self._moved:
+            self._moved.notify_all()
+        return stored
+
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+        rest = [item for item in self._sessions[at] if item.position > after.position]
+        return Page(tuple(rest[:limit]), len(rest) > limit)
+
+    async def locate(self, at: Address, seq: int) -> Head:
+        heads = (item.head for item in reversed(self._sessions[at]))
+        return next((head for head in heads if head.seq <= seq), START)
+
+    async def head(self, at: Address) -> Head:
+        commits = self._sessions[at]
+        return commits[-1].head if commits else START
+
+    async def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
+        seen = await self.locate(at, after)
+        while True:
+            page = await self.read(at, after=seen)
+            for stored in page.commits:
+                seen = stored.head
+                if seen.seq > after:
+                    yield stored
+            async with self._moved:
+                if (await self.head(at)).position == seen.position:
+                    await self._moved.wait()
+
+    async def erase(self, at: Address) -> None:
+        entries = self.entries[subjects.shard(at.session_id)]
+        entries[:] = [entry for entry in entries if entry.at != at]
+        self._sessions.pop(at, None)
+
+    async def follow(
+        self, shard: int, *, after: int, reader: str = "projector"
+    ) -> AsyncIterator[Sequence[Entry]]:
+        assert reader
+        while True:
+            batch = [entry for entry in self.entries[shard] if entry.position > after][:BATCH]
+            if batch:
+                after = batch[-1].position
+                yield batch
+                continue
+            async with self._moved:
+                if await self.end(shard) == after:
+                    await self._moved.wait()
+
+    async def end(self, shard: int) -> int:
+        entries = self.entries[shard]
+        return entries[-1].position if entries else 0
+
+
+class MemorySnapshots:
+    """Snapshots in a dictionary; clear it to prove that it is only a cache."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Address, Snapshot] = {}
+
+    async def load(self, at: Address) -> Snapshot | None:
+        return self.kept.get(at)
+
+    async def store(self, at: Address, snapshot: Snapshot) -> None:
+        self.kept[at] = snapshot
+
+
+class MemoryMessages:
+    """Message ids in a dictionary."""
+
+    def __init__(self) -> None:
+        self._bound: dict[tuple[TenantId, MessageId], SessionId] = {}
+
+    async def bind(
+        self, tenant: TenantId, message_id: MessageId, session_id: SessionId
+    ) -> SessionId:
+        return self._bound.setdefault((tenant, message_id), session_id)
+
+
+class MemoryLiveness:
+    """A set of who answers; pausing an instance makes it silent."""
+
+    def __init__(self) -> None:
+        self.alive: set[str] = set()
+        self.paused: set[str] = set()
+
+    async def answer(self, instance: str) -> None:
+        self.alive.add(instance)
+
+    async def ask(self, instance: str, *, timeout_s: float) -> Life:
+        assert timeout_s > 0
+        if instance not in self.alive:
+            return "gone"
+        return "silent" if instance in self.paused else "alive"
+
+
+class MemoryDeltas:
+    """Live fragments over queues."""
+
+    def __init__(self) -> None:
+        self._listeners: defaultdict[Address, set[asyncio.Queue[Delta]]] = defaultdict(set)
+        self.sent: list[tuple[Address, Delta]] = []
+
+    async def send(self, at: Address, delta: Delta) -> None:
+        self.sent.append((at, delta))
+        for listener in self._listeners[at]:
+            listener.put_nowait(delta)
+
+    async def listen(self, at: Address) -> AsyncIterator[Delta]:
+        heard: asyncio.Queue[Delta] = asyncio.Queue()
+        self._listeners[at].add(heard)
+        try:
+            while True:
+                yield await heard.get()
+        finally:
+            self._listeners[at].discard(heard)
+
+
+class MemoryRequests:
+    """Requests answered by functions."""
+
+    def __init__(self) -> None:
+        self.answerers: dict[str, Answerer] = {}
+
+    async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+        if subject not in self.answerers:
+            raise Unanswered(subject)
+        async with asyncio.timeout(timeout_s):
+            return await self.answerers[subject](body)
+
+
+class MemoryFeed:
+    """The feed as a list, deduplicated by event id."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, FeedItem] = {}
+        self._checkpoints: dict[int, tuple[int, int]] = {}
+
+    async def publish(self, items: Sequence[FeedItem]) -> None:
+        for item in items:
+            self.items.setdefault(item.event_id, item)
+
+    async def checkpoint(self, shard: int) -> tuple[int, int]:
+        return self._checkpoints.get(shard, (0, 0))
+
+    async def advance(self, shard: int, position: int, *, revision: int) -> int:
+        _, current = await self.checkpoint(shard)
+        if current != revision:
+            at = Address("feed", f"shard-{shard}")
+            raise AppendConflict(at, expected=revision, actual=current)
+        self._checkpoints[shard] = (position, current + 1)
+        return current + 1
+
+
+class MemoryDeadLetters:
+    """Buried messages, in order."""
+
+    def __init__(self) -> None:
+        self.buried: list[tuple[str, str, bytes, str]] = []
+
+    async def bury(self, source: str, subject: str, payload: bytes, reason: str) -> None:
+        self.buried.append((source, subject, payload, reason))
+
+
+def memory() -> EventLog:
+    """Every port, in memory."""
+    log = MemoryLog()
+    return EventLog(
+        log=log,
+        shards=log,
+        wakes=MemoryWakes(),
+        work=MemoryWork(),
+        liveness=MemoryLiveness(),
+        snapshots=MemorySnapshots(),
+        messages=MemoryMessages(),
+        deltas=MemoryDeltas(),
+        requests=MemoryRequests(),
+        feed=MemoryFeed(),
+        dead=MemoryDeadLetters(),
+        complaint=lambda: None,
+    )

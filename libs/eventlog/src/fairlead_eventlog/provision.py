@@ -1,0 +1,143 @@
+"""Applies the stream declarations: creates what is missing, changes what is safe, refuses the rest."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from fairlead_eventlog.errors import UnsafeChange
+from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.link import NO_STREAM, Link, ServerRefusal
+from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
+
+_NO_CONSUMER: Final = 10014
+_SECOND_NS: Final = 1_000_000_000
+# Changing one of these in place would drop messages or break readers.
+_FIXED: Final = ("storage", "retention")
+
+
+async def provision(
+    url: str,
+    *,
+    replicas: int = 1,
+    wake_deadline_s: float = 2.0,
+    progress: Callable[[str], None] = lambda _line: None,
+) -> None:
+    """Bring the servers to what is declared. Safe to repeat. Raises UnsafeChange."""
+    async with linked(url, name="fairlead-provision") as link:
+        for spec in STREAMS:
+            outcome = await _apply(link, spec, replicas)
+            progress(f"stream {spec.name}: {outcome}")
+        for consumer in consumers(wake_deadline_s=wake_deadline_s):
+            outcome = await _apply_consumer(link, consumer)
+            progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
+
+
+async def provisioned(url: str) -> tuple[str, ...]:
+    """The declared streams that do not exist yet."""
+    async with linked(url, name="fairlead-provision") as link:
+        return tuple([spec.name for spec in STREAMS if await _existing(link, spec.name) is None])
+
+
+def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
+    """A declaration in the server's words."""
+    config: dict[str, Any] = {
+        "name": spec.name,
+        "subjects": list(spec.subjects),
+        "description": spec.description,
+        "storage": spec.storage,
+        "retention": spec.retention,
+        "discard": spec.discard,
+        "discard_new_per_subject": spec.refuse_second,
+        "max_msgs_per_subject": 1 if spec.one_per_subject else -1,
+        "max_age": spec.max_age_s * _SECOND_NS,
+        "max_bytes": spec.max_bytes,
+        "duplicate_window": _window(spec) * _SECOND_NS,
+        "allow_direct": spec.allow_direct,
+        "allow_rollup_hdrs": spec.allow_rollup,
+        "num_replicas": replicas,
+    }
+    if spec.republish is not None:
+        source, target = spec.republish
+        config["republish"] = {"src": source, "dest": target}
+    return config
+
+
+def unsafe(current: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+    """Why applying `wanted` over `current` could lose data; None when it cannot."""
+    for key in _FIXED:
+        if current.get(key) != wanted[key]:
+            return f"{key} is {current.get(key)} and would become {wanted[key]}"
+    dropped = set(current.get("subjects", ())) - set(wanted["subjects"])
+    if dropped:
+        return f"subjects would be dropped: {', '.join(sorted(dropped))}"
+    for key in ("max_age", "max_bytes", "max_msgs_per_subject"):
+        if _shrinks(current.get(key, 0), wanted[key]):
+            return f"{key} would shrink from {current.get(key)} to {wanted[key]}"
+    if current.get("num_replicas", 1) > wanted["num_replicas"]:
+        return f"replicas would shrink from {current['num_replicas']} to {wanted['num_replicas']}"
+    return None
+
+
+async def _apply(link: Link, spec: StreamSpec, replicas: int) -> str:
+    wanted = stream_config(spec, replicas)
+    current = await _existing(link, spec.name)
+    if current is None:
+        await link.api(f"STREAM.CREATE.{spec.name}", wanted)
+        return "created"
+    if all(current.get(key, _absent(value)) == value for key, value in wanted.items()):
+        return "unchanged"
+    reason = unsafe(current, wanted)
+    if reason is not None:
+        raise UnsafeChange(f"{spec.name}: {reason}; nothing was changed")
+    await link.api(f"STREAM.UPDATE.{spec.name}", {**current, **wanted})
+    return "updated"
+
+
+async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:
+    config: dict[str, Any] = {
+        "durable_name": spec.name,
+        "name": spec.name,
+        "ack_policy": "explicit",
+        "ack_wait": int(spec.ack_wait_s * _SECOND_NS),
+        "max_ack_pending": spec.max_ack_pending,
+        "max_waiting": 4096,
+        "deliver_policy": "all",
+    }
+    try:
+        current = await link.api(f"CONSUMER.INFO.{spec.stream}.{spec.name}")
+    except ServerRefusal as refusal:
+        if refusal.code != _NO_CONSUMER:
+            raise
+        current = {"config": {}}
+    if all(current["config"].get(key) == value for key, value in config.items()):
+        return "unchanged"
+    body = {"stream_name": spec.stream, "config": {**current["config"], **config}}
+    await link.api(f"CONSUMER.CREATE.{spec.stream}.{spec.name}", body)
+    return "applied"
+
+
+async def _existing(link: Link, name: str) -> dict[str, Any] | None:
+    try:
+        answer = await link.api(f"STREAM.INFO.{name}")
+    except ServerRefusal as refusal:
+        if refusal.code == NO_STREAM:
+            return None
+        raise
+    config: dict[str, Any] = answer["config"]
+    return config
+
+
+def _window(spec: StreamSpec) -> int:
+    """The server wants a duplicate window no longer than the messages live."""
+    return (
+        min(spec.duplicate_window_s, spec.max_age_s) if spec.max_age_s else spec.duplicate_window_s
+    )
+
+
+def _shrinks(current: int, wanted: int) -> bool:
+    unlimited = current <= 0
+    return wanted > 0 and (unlimited or wanted < current)
+
+
+def _absent(value: object) -> object:
+    """What the server leaves out of its answer when a setting has its zero value."""
+    return type(value)() if isinstance(value, bool | int | str) else None

@@ -1,0 +1,101 @@
+"""Wakes and work queues on JetStream."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import orjson
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+from nats.aio.msg import Msg
+
+from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.link import MESSAGE_ID, SUBJECT_FULL, Link, NoAnswer, ServerRefusal, missing
+from fairlead_eventlog.port import Job, Slots
+from fairlead_eventlog.pull import Pull
+
+# Redeliveries also go into the open pull of a paused process, so a pull must end before a deadline.
+PULL_EXPIRES_S: Final = 1.0
+
+
+class JetStreamJob:
+    """A delivered message of a work queue."""
+
+    def __init__(self, link: Link, msg: Msg) -> None:
+        self._link = link
+        self._msg = msg
+
+    @property
+    def subject(self) -> str:
+        return self._msg.subject
+
+    @property
+    def payload(self) -> bytes:
+        return self._msg.data
+
+    @property
+    def deliveries(self) -> int:
+        return int(self._msg.reply.split(".")[4])
+
+    async def keep(self) -> None:
+        await self._link.send(self._msg.reply, b"+WPI")
+
+    async def done(self) -> None:
+        try:
+            await self._link.request(self._msg.reply, b"+ACK")
+        except (NoAnswer, Unanswered) as error:
+            raise LogUnavailable("the acknowledgement was not confirmed") from error
+
+    async def later(self, delay_s: float) -> None:
+        body = orjson.dumps({"delay": int(delay_s * 1e9)})
+        await self._link.send(self._msg.reply, b"-NAK " + body)
+
+
+class JetStreamWork:
+    """Work queues."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def put(self, subject: str, payload: bytes, *, once: str | None = None) -> None:
+        headers = {MESSAGE_ID: once} if once else None
+        await stored(self._link, subject, payload, headers)
+
+    async def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
+        pull = Pull(self._link, stream, consumer, slots=slots, expires_s=PULL_EXPIRES_S)
+        async for batch in pull.batches():
+            for msg in batch:
+                yield JetStreamJob(self._link, msg)
+
+
+class JetStreamWakes:
+    """Wakes: a work queue that holds one message per session and refuses a second."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._work = JetStreamWork(link)
+
+    async def wake(self, at: Address) -> bool:
+        try:
+            await self._link.store(subjects.wake(at), b"")
+        except ServerRefusal as refusal:
+            if refusal.code == SUBJECT_FULL:
+                return False
+            raise missing(refusal, "WAKES") from refusal
+        except (NoAnswer, Unanswered) as error:
+            raise LogUnavailable("the wake was not acknowledged") from error
+        return True
+
+    def take(self, slots: Slots) -> AsyncIterator[Job]:
+        return self._work.take("WAKES", "runner", slots)
+
+
+async def stored(
+    link: Link, subject: str, payload: bytes, headers: dict[str, str] | None = None
+) -> int:
+    """Store one message, with every failure in the port's words."""
+    try:
+        return await link.store(subject, payload, headers=headers)
+    except ServerRefusal as refusal:
+        raise LogUnavailable(str(refusal)) from refusal
+    except (NoAnswer, Unanswered) as error:
+        raise LogUnavailable(f"{subject} was not acknowledged") from error
