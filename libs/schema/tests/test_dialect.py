@@ -1,0 +1,167 @@
+"""The dialect of existing clients: where it differs from the log, and nowhere else."""
+
+import pytest
+from fairlead_schema.catalog import Tokens
+from fairlead_schema.delta import (
+    DELTA,
+    CompactionDelta,
+    Delta,
+    ReasoningDelta,
+    TextDelta,
+    ToolInputDelta,
+)
+from fairlead_schema.dialect import envelope, live
+from fairlead_schema.events import (
+    PermissionAsked,
+    PromptAdmitted,
+    PromptPromoted,
+    QuestionAsked,
+    SessionEvent,
+    StepEnded,
+    StepFailed,
+    TodoUpdated,
+    ToolSucceeded,
+)
+from fairlead_schema.events.asks import Todo
+from fairlead_schema.permission import CallSource, PermissionRequest, QuestionRequest
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Recorded
+from fairlead_schema.tool import ErrorInfo, Executor, TextContent
+
+
+def shown(event: SessionEvent) -> dict[str, object]:
+    return envelope("ses_1", Recorded("evt_9", 9, 2000, event)).wire()
+
+
+def test_an_event_reads_with_its_place_in_the_log() -> None:
+    admitted = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue")
+
+    assert shown(admitted) == {
+        "id": "evt_9",
+        "type": "session.next.prompt.admitted",
+        "data": {
+            "timestamp": 2000,
+            "sessionID": "ses_1",
+            "messageID": "msg_1",
+            "prompt": {"text": "hi"},
+            "delivery": "queue",
+        },
+        "durable": {"aggregateID": "ses_1", "seq": 9, "version": 1},
+    }
+
+
+@pytest.mark.parametrize("delivery", ["steer", "queue"])
+def test_a_promotion_reads_as_prompted_at_its_admission_time(delivery: str) -> None:
+    event = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hi"), created=1500)
+
+    prompted = envelope("ses_1", Recorded("evt_9", 9, 2000, event), delivery=delivery)
+
+    assert prompted.type == "session.next.prompted"
+    assert prompted.data == {
+        "timestamp": 1500,
+        "sessionID": "ses_1",
+        "messageID": "msg_1",
+        "prompt": {"text": "hi"},
+        "delivery": delivery,
+    }
+
+
+def test_a_settled_call_reads_as_tool_success() -> None:
+    event = ToolSucceeded(
+        assistant_message_id="msg_1",
+        call_id="call",
+        structured={"lines": 3},
+        content=(TextContent(text="three lines"),),
+        output_paths=(),
+        provider=Executor(),
+    )
+
+    read = envelope("ses_1", Recorded("evt_9", 9, 2000, event))
+
+    assert read.type == "session.next.tool.success"
+    assert read.data == {
+        "timestamp": 2000,
+        "sessionID": "ses_1",
+        "assistantMessageID": "msg_1",
+        "callID": "call",
+        "structured": {"lines": 3},
+        "content": [{"type": "text", "text": "three lines"}],
+        "outputPaths": [],
+        "provider": {"executed": False},
+    }
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        StepEnded(assistant_message_id="msg_1", finish="stop", cost=0.5, tokens=Tokens()),
+        StepFailed(assistant_message_id="msg_1", error=ErrorInfo(message="broke off")),
+    ],
+)
+def test_the_ends_of_a_step_read_as_their_second_version(event: SessionEvent) -> None:
+    assert shown(event)["durable"] == {"aggregateID": "ses_1", "seq": 9, "version": 2}
+
+
+def test_an_asked_permission_reads_as_the_request_itself() -> None:
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        action="bash",
+        resources=("rm -r build",),
+        source=CallSource(message_id="msg_1", call_id="call"),
+    )
+
+    asked = shown(PermissionAsked(request=request, agent="build"))
+
+    assert asked["type"] == "permission.v2.asked"
+    assert asked["data"] == {"timestamp": 2000, "agent": "build", **request.wire()}
+
+
+def test_an_asked_question_reads_as_the_request_itself() -> None:
+    request = QuestionRequest(id="que_1", session_id="ses_1", questions=())
+
+    asked = shown(QuestionAsked(request=request))
+
+    assert asked["type"] == "question.v2.asked"
+    assert asked["data"] == {"timestamp": 2000, **request.wire()}
+
+
+def test_todos_read_under_their_own_name() -> None:
+    todo = Todo(content="Read the file", status="pending", priority="high")
+
+    updated = shown(TodoUpdated(todos=(todo,)))
+
+    assert updated["type"] == "todo.updated"
+    assert updated["data"] == {"timestamp": 2000, "sessionID": "ses_1", "todos": [todo.wire()]}
+
+
+@pytest.mark.parametrize(
+    ("delta", "data"),
+    [
+        (
+            TextDelta(assistant_message_id="msg_1", text_id="t", delta="he"),
+            {"assistantMessageID": "msg_1", "textID": "t", "delta": "he"},
+        ),
+        (
+            ReasoningDelta(assistant_message_id="msg_1", reasoning_id="r", delta="hm"),
+            {"assistantMessageID": "msg_1", "reasoningID": "r", "delta": "hm"},
+        ),
+        (
+            ToolInputDelta(assistant_message_id="msg_1", call_id="c", delta="{"),
+            {"assistantMessageID": "msg_1", "callID": "c", "delta": "{"},
+        ),
+        (
+            CompactionDelta(message_id="msg_1", text="## Goal"),
+            {"messageID": "msg_1", "text": "## Goal"},
+        ),
+    ],
+)
+def test_a_delta_reads_live_and_without_a_place_in_the_log(
+    delta: Delta, data: dict[str, str]
+) -> None:
+    assert live("ses_1", "evt_9", delta, at=2000).wire() == {
+        "id": "evt_9",
+        "type": f"session.next.{delta.type}",
+        "data": {"timestamp": 2000, "sessionID": "ses_1", **data},
+    }
+    assert DELTA.validate_python(delta.wire()) == delta

@@ -1,0 +1,91 @@
+"""The manifest is closed, and holds everything that existing clients know."""
+
+import json
+from pathlib import Path
+
+from fairlead_schema.dialect import envelope
+from fairlead_schema.events import BY_TYPE, MANIFEST, Visibility
+from fairlead_schema.record import decode_event
+
+GOLDEN = Path(__file__).parent / "golden"
+
+# WIRE.md section 5: the durable events, as clients know them.
+DURABLE = {
+    "session.next.agent.switched": 1,
+    "session.next.model.switched": 1,
+    "session.next.moved": 1,
+    "session.next.prompt.admitted": 1,
+    "session.next.prompted": 1,
+    "session.next.context.updated": 1,
+    "session.next.synthetic": 1,
+    "session.next.shell.started": 1,
+    "session.next.shell.ended": 1,
+    "session.next.step.started": 1,
+    "session.next.step.ended": 2,
+    "session.next.step.failed": 2,
+    "session.next.text.started": 1,
+    "session.next.text.ended": 1,
+    "session.next.reasoning.started": 1,
+    "session.next.reasoning.ended": 1,
+    "session.next.tool.input.started": 1,
+    "session.next.tool.input.ended": 1,
+    "session.next.tool.called": 1,
+    "session.next.tool.progress": 1,
+    "session.next.tool.success": 1,
+    "session.next.tool.failed": 1,
+    "session.next.retried": 1,
+    "session.next.compaction.started": 1,
+    "session.next.compaction.ended": 1,
+    "session.next.revert.staged": 1,
+    "session.next.revert.cleared": 1,
+    "session.next.revert.committed": 1,
+}
+NOTICES = {
+    "session.created",
+    "session.archived",
+    "input.cancelled",
+    "input.edited",
+    "interrupt.requested",
+    "resume.requested",
+    "execution.recovered",
+    "compaction.requested",
+    "permission.v2.asked",
+    "permission.v2.replied",
+    "question.v2.asked",
+    "question.v2.replied",
+    "question.v2.rejected",
+    "todo.updated",
+}
+PRIVATE = {
+    "execution.claimed",
+    "execution.released",
+    "attempt.dispatched",
+    "tool.started",
+    "context.initialised",
+    "context.replaced",
+    "context.advanced",
+}
+
+
+def seen(visibility: Visibility) -> dict[str, int]:
+    """The events of one visibility under the names and versions clients read."""
+    names = [f"{kind.type}.{kind.version}.json" for kind in MANIFEST]
+    recorded = [decode_event(json.loads((GOLDEN / name).read_text())) for name in names]
+    envelopes = [envelope("ses_1", one) for one in recorded if one.event.visibility == visibility]
+    return {found.type: found.durable.version for found in envelopes if found.durable}
+
+
+def test_the_public_events_are_exactly_the_durable_events_clients_know() -> None:
+    assert seen("public") == DURABLE
+
+
+def test_notices_keep_the_names_outside_the_session_prefix() -> None:
+    assert seen("notice").keys() == NOTICES
+
+
+def test_private_events_are_the_bookkeeping_of_the_services() -> None:
+    assert {kind.type for kind in MANIFEST if kind.visibility == "private"} == PRIVATE
+
+
+def test_no_two_events_share_a_type_and_version() -> None:
+    assert len(BY_TYPE) == len(MANIFEST)

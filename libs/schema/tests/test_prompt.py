@@ -1,0 +1,95 @@
+"""Prompts: what callers may send, what the log keeps, what a receipt says."""
+
+import pytest
+from fairlead_schema.api import PromptBody
+from fairlead_schema.prompt import (
+    TEXT_LENGTH_MAX,
+    AgentMention,
+    Prompt,
+    PromptFile,
+    PromptInput,
+    Receipt,
+    Source,
+)
+from pydantic import ValidationError
+
+SOURCE = Source(start=0, end=7, text="@app.py")
+
+
+def test_a_prompt_steers_and_resumes_unless_told_otherwise() -> None:
+    body = PromptBody.model_validate({"prompt": {"text": "hi"}})
+
+    assert (body.delivery, body.resume, body.id) == ("steer", True, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"prompt": "hi"},
+        {"prompt": {}},
+        {"prompt": {"text": 7}},
+        {"prompt": {"text": "hi", "files": [{"uri": ""}]}},
+        {"prompt": {"text": "hi", "files": [{"name": "a"}]}},
+        {"prompt": {"text": "hi", "agents": [{}]}},
+        {"prompt": {"text": "hi", "files": [{"uri": "a", "source": {"start": 1}}]}},
+        {"prompt": {"text": "hi"}, "delivery": "now"},
+        {"prompt": {"text": "hi"}, "id": "ses_1"},
+        {"prompt": {"text": "hi"}, "id": "msg_a.b"},
+    ],
+)
+def test_a_body_that_does_not_fit_is_refused(body: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        PromptBody.model_validate(body)
+
+
+def test_the_text_of_a_prompt_is_bounded() -> None:
+    assert len(PromptInput(text="x" * TEXT_LENGTH_MAX).text) == TEXT_LENGTH_MAX
+    with pytest.raises(ValidationError, match="at most"):
+        PromptInput(text="x" * (TEXT_LENGTH_MAX + 1))
+
+
+def test_an_empty_prompt_is_a_prompt() -> None:
+    assert PromptInput(text="").wire() == {"text": ""}
+
+
+def test_a_resolved_prompt_keeps_what_was_attached() -> None:
+    prompt = Prompt(
+        text="@app.py",
+        files=(PromptFile(uri="file:///app.py", mime="text/x-python", source=SOURCE),),
+        agents=(AgentMention(name="review"),),
+    )
+
+    assert prompt.wire() == {
+        "text": "@app.py",
+        "files": [
+            {
+                "uri": "file:///app.py",
+                "mime": "text/x-python",
+                "source": {"start": 0, "end": 7, "text": "@app.py"},
+            }
+        ],
+        "agents": [{"name": "review"}],
+    }
+    assert Prompt.model_validate(prompt.wire()) == prompt
+
+
+def test_a_receipt_shows_its_promotion_only_once_there_is_one() -> None:
+    receipt = Receipt(
+        admitted_seq=2,
+        id="msg_1",
+        session_id="ses_1",
+        prompt=Prompt(text="hi"),
+        delivery="steer",
+        time_created=1000,
+    )
+
+    assert receipt.wire() == {
+        "admittedSeq": 2,
+        "id": "msg_1",
+        "sessionID": "ses_1",
+        "prompt": {"text": "hi"},
+        "delivery": "steer",
+        "timeCreated": 1000,
+    }
+    assert receipt.model_copy(update={"promoted_seq": 5}).wire()["promotedSeq"] == 5

@@ -1,0 +1,85 @@
+"""The safe boundary: everything that becomes durable just before a provider is called."""
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.context import ContextSample
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ContextInitialised,
+    ContextReplaced,
+    ContextSnapshotAdvanced,
+    ContextUpdated,
+    SessionEvent,
+)
+from fairlead_schema.ids import AttemptId, MessageId
+
+from fairlead_session import epoch
+from fairlead_session.promotion import promote
+from fairlead_session.state import Input, Session
+
+
+@dataclass(frozen=True, slots=True)
+class TurnIds:
+    """The ids one boundary needs, minted by the shell."""
+
+    attempt_id: AttemptId
+    assistant_message_id: MessageId
+    system_message_id: MessageId
+
+
+def begin_epoch(sample: ContextSample) -> tuple[SessionEvent, ...] | epoch.Blocked:
+    """The events of a first baseline; it emits no system message."""
+    outcome = epoch.initialise(sample)
+    if isinstance(outcome, epoch.Blocked):
+        return outcome
+    return (ContextInitialised(baseline=outcome.parts, snapshot=dict(outcome.snapshot)),)
+
+
+def reconcile(
+    session: Session, sample: ContextSample, message_id: MessageId
+) -> tuple[SessionEvent, ...]:
+    """What changed in the context, told after the promoted input and before the call."""
+    assert session.epoch is not None, "an epoch exists at every boundary"
+    outcome = epoch.reconcile(session.epoch.snapshot, sample)
+    match outcome:
+        case epoch.Unchanged() | epoch.Blocked():
+            return ()
+        case epoch.Updated(text=text, snapshot=snapshot):
+            return (
+                ContextUpdated(message_id=message_id, text=text),
+                ContextSnapshotAdvanced(snapshot=dict(snapshot)),
+            )
+        case epoch.Replaced(baseline=fresh):
+            return (
+                ContextReplaced(
+                    baseline=fresh.parts,
+                    snapshot=dict(fresh.snapshot),
+                    reason="a source changed in a way that no update can tell",
+                ),
+            )
+        case _:
+            assert_never(outcome)
+
+
+def cross(
+    session: Session,
+    inputs: tuple[Input, ...],
+    sample: ContextSample,
+    dispatch: AttemptDispatched,
+    ids: TurnIds,
+) -> tuple[SessionEvent, ...]:
+    """Promotions, then the context's changes, then the record that a request is about to leave."""
+    return (*promote(inputs), *reconcile(session, sample, ids.system_message_id), dispatch)
+
+
+def dispatch(ids: TurnIds, *, agent: str, model: ModelRef, step: int) -> AttemptDispatched:
+    """The attempt as it is recorded before it is made."""
+    return AttemptDispatched(
+        attempt_id=ids.attempt_id,
+        assistant_message_id=ids.assistant_message_id,
+        agent=agent,
+        model=model,
+        step=step,
+    )

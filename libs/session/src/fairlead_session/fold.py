@@ -1,0 +1,134 @@
+"""What a session becomes: the fold. Total, pure, and it never rejects."""
+
+from dataclasses import replace
+from typing import assert_never
+
+from fairlead_schema.events import (
+    AgentSwitched,
+    AttemptDispatched,
+    CompactionEnded,
+    CompactionRequested,
+    CompactionStarted,
+    ContextInitialised,
+    ContextReplaced,
+    ContextSnapshotAdvanced,
+    ContextUpdated,
+    ExecutionClaimed,
+    ExecutionRecovered,
+    ExecutionReleased,
+    InputCancelled,
+    InputEdited,
+    InterruptRequested,
+    ModelSwitched,
+    PermissionAsked,
+    PermissionReplied,
+    PromptAdmitted,
+    PromptPromoted,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+    ReasoningEnded,
+    ReasoningStarted,
+    ResumeRequested,
+    RevertCleared,
+    RevertCommitted,
+    RevertStaged,
+    SessionArchived,
+    SessionCreated,
+    SessionMoved,
+    ShellEnded,
+    ShellStarted,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    SyntheticAdded,
+    TextEnded,
+    TextStarted,
+    TodoUpdated,
+    ToolCalled,
+    ToolFailed,
+    ToolInputEnded,
+    ToolInputStarted,
+    ToolProgressed,
+    ToolStarted,
+    ToolSucceeded,
+    TurnRetried,
+)
+from fairlead_schema.message import Message, SystemMessage
+from fairlead_schema.record import Recorded
+
+from fairlead_session import fold_asks, fold_execution, fold_inbox, fold_profile
+from fairlead_session.state import Line, Session
+from fairlead_session.transcript import revise
+
+
+def evolve(session: Session, recorded: Recorded) -> Session:
+    """Apply one committed event. Never rejects: validity was decided before the append."""
+    assert recorded.seq == session.seq + 1, f"{session.id}: {recorded.seq} after {session.seq}"
+    told = _told(replace(session, seq=recorded.seq), recorded)
+    seq, at, event = recorded.seq, recorded.time, recorded.event
+    match event:
+        case (
+            SessionCreated() | SessionArchived() | SessionMoved() | AgentSwitched()
+            | ModelSwitched() | RevertStaged() | RevertCleared() | RevertCommitted()
+        ):  # fmt: skip
+            return fold_profile.evolve(told, event, at)
+        case PromptAdmitted() | PromptPromoted() | InputCancelled() | InputEdited():
+            return fold_inbox.evolve(told, event, seq, at)
+        case (
+            ExecutionClaimed() | ExecutionReleased() | AttemptDispatched() | InterruptRequested()
+            | ResumeRequested() | ExecutionRecovered() | StepStarted() | StepEnded() | StepFailed()
+        ):  # fmt: skip
+            return fold_execution.evolve(told, event, at)
+        case (
+            ContextInitialised() | ContextReplaced() | ContextSnapshotAdvanced()
+            | CompactionRequested() | CompactionEnded()
+        ):  # fmt: skip
+            return fold_execution.evolve_context(told, event, seq)
+        case (
+            PermissionAsked() | PermissionReplied() | QuestionAsked() | QuestionReplied()
+            | QuestionRejected() | TodoUpdated()
+        ):  # fmt: skip
+            return fold_asks.evolve(told, event)
+        case (
+            TextStarted() | TextEnded() | ReasoningStarted() | ReasoningEnded() | TurnRetried()
+            | ToolInputStarted() | ToolInputEnded() | ToolCalled() | ToolStarted()
+            | ToolProgressed() | ToolSucceeded() | ToolFailed() | ContextUpdated()
+            | SyntheticAdded() | ShellStarted() | ShellEnded() | CompactionStarted()
+        ):  # fmt: skip
+            return told
+        case _:
+            assert_never(event)
+
+
+def _told(session: Session, recorded: Recorded) -> Session:
+    """The session with the event told in its transcript."""
+    changed = revise(session.id, recorded, session)
+    for message in changed:
+        session = _with_message(session, message, recorded.seq)
+    if isinstance(recorded.event, CompactionEnded):
+        return replace(session, transcript=_after_compaction(session))
+    return session
+
+
+def _with_message(session: Session, message: Message, seq: int) -> Session:
+    lines = session.transcript
+    for index in range(len(lines) - 1, -1, -1):
+        if lines[index].message.id == message.id:
+            revised = Line(lines[index].seq, message)
+            return replace(session, transcript=(*lines[:index], revised, *lines[index + 1 :]))
+    others = session.other_messages
+    if message.id not in session.admissions:
+        others = others | {message.id}
+    return replace(session, transcript=(*lines, Line(seq, message)), other_messages=others)
+
+
+def _after_compaction(session: Session) -> tuple[Line, ...]:
+    """Active history starts at the checkpoint; updates of the epoch in force stay until it ends."""
+    since = session.epoch.seq if session.epoch else 0
+    kept = (
+        line
+        for line in session.transcript[:-1]
+        if isinstance(line.message, SystemMessage) and line.seq > since
+    )
+    return (*kept, session.transcript[-1])

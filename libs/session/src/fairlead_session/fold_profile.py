@@ -1,0 +1,82 @@
+"""Folds what readers see of a session: title, place, agent, model, reverts."""
+
+from dataclasses import replace
+from typing import TypeAlias, assert_never
+
+from fairlead_schema.events import (
+    AgentSwitched,
+    ModelSwitched,
+    RevertCleared,
+    RevertCommitted,
+    RevertStaged,
+    SessionArchived,
+    SessionCreated,
+    SessionMoved,
+)
+from fairlead_schema.ids import MessageId
+
+from fairlead_session.state import Profile, Session
+
+ProfileEvent: TypeAlias = (
+    SessionCreated
+    | SessionArchived
+    | SessionMoved
+    | AgentSwitched
+    | ModelSwitched
+    | RevertStaged
+    | RevertCleared
+    | RevertCommitted
+)
+
+
+def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
+    """Apply one event of the session itself."""
+    if isinstance(event, SessionCreated):
+        return replace(session, profile=_created(event, at))
+    assert session.profile is not None, "a session is created before anything else happens to it"
+    profile = replace(session.profile, updated=at)
+    match event:
+        case SessionArchived():
+            return replace(session, profile=replace(profile, archived=at))
+        case SessionMoved(location=location, subdirectory=subpath):
+            moved = replace(profile, location=location, subpath=subpath)
+            return replace(session, profile=moved, epoch=None)
+        case AgentSwitched(agent=agent):
+            return replace(session, profile=replace(profile, agent=agent))
+        case ModelSwitched(model=model):
+            return replace(session, profile=replace(profile, model=model))
+        case RevertStaged(revert=revert):
+            return replace(session, profile=replace(profile, revert=revert))
+        case RevertCleared():
+            return replace(session, profile=replace(profile, revert=None))
+        case RevertCommitted(message_id=boundary):
+            reverted = replace(session, profile=replace(profile, revert=None))
+            return _truncated(reverted, boundary)
+        case _:
+            assert_never(event)
+
+
+def _created(event: SessionCreated, at: int) -> Profile:
+    return Profile(
+        title=event.title,
+        project_id=event.project_id,
+        location=event.location,
+        created=at,
+        updated=at,
+        subpath=event.subpath,
+        agent=event.agent,
+        model=event.model,
+        parent_id=event.parent_id,
+    )
+
+
+def _truncated(session: Session, boundary: MessageId) -> Session:
+    """Everything after the boundary message leaves; its ids stay taken."""
+    seq = next((line.seq for line in session.transcript if line.message.id == boundary), None)
+    if seq is None:
+        return session
+    return replace(
+        session,
+        transcript=tuple(line for line in session.transcript if line.seq <= seq),
+        inbox=tuple(item for item in session.inbox if item.admitted_seq <= seq),
+    )

@@ -1,0 +1,46 @@
+"""Ownership: who may drain a session. The log fences; liveness only says when it is worth trying."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from fairlead_schema.events import ExecutionClaimed, ExecutionReleased
+from fairlead_schema.events.execution import RestReason
+from fairlead_schema.ids import RunnerId
+
+from fairlead_session.state import Session
+
+Life: TypeAlias = Literal["alive", "gone", "silent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """Write this, and the session is yours until somebody claims it after you."""
+
+    event: ExecutionClaimed
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """A live runner owns it: its release cannot overlook anything, so leave it alone."""
+
+    runner: RunnerId
+
+
+def claim(session: Session, runner: RunnerId, life: Life | None) -> Claim | Leave:
+    """Decide whether to take the session. `life` is what is known of another owner."""
+    owner = session.owner
+    if owner is not None and owner.runner != runner and life == "alive":
+        return Leave(owner.runner)
+    return Claim(ExecutionClaimed(generation=session.generation + 1, runner=runner))
+
+
+def owns(session: Session, runner: RunnerId, generation: int) -> bool:
+    """Whether this runner's claim is still the last one."""
+    owner = session.owner
+    return owner is not None and (owner.runner, owner.generation) == (runner, generation)
+
+
+def release(session: Session, reason: RestReason) -> ExecutionReleased:
+    """The event that ends the current ownership."""
+    assert session.owner is not None, "only an owned session is released"
+    return ExecutionReleased(generation=session.owner.generation, reason=reason)

@@ -1,0 +1,27 @@
+"""Promotion: pending input becomes session history, in order, up to a captured cutoff."""
+
+from fairlead_schema.events import PromptPromoted
+
+from fairlead_session.state import Input, Session
+
+STEERS_MAX = 100
+
+
+def eligible(session: Session, *, steers_max: int = STEERS_MAX) -> tuple[Input, ...]:
+    """The inputs that the next boundary promotes, in their order.
+
+    Steers come first. With no turn owed and no steer, the oldest queued input opens an activity.
+    """
+    steers = tuple(item for item in session.inbox if item.delivery == "steer")[:steers_max]
+    if steers or session.owed:
+        return steers
+    queued = next((item for item in session.inbox if item.delivery == "queue"), None)
+    return () if queued is None else (queued,)
+
+
+def promote(inputs: tuple[Input, ...]) -> tuple[PromptPromoted, ...]:
+    """The events that make these inputs visible."""
+    return tuple(
+        PromptPromoted(message_id=item.message_id, prompt=item.prompt, created=item.created)
+        for item in inputs
+    )

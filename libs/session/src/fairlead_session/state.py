@@ -1,0 +1,144 @@
+"""What a session is: the frozen state that the log folds into. Everything here is rebuilt by replay."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.context import BaselinePart, SnapshotEntry
+from fairlead_schema.events.asks import Todo
+from fairlead_schema.events.execution import RestReason
+from fairlead_schema.ids import AttemptId, MessageId, PermissionId, QuestionId, RunnerId, SessionId
+from fairlead_schema.location import LocationRef
+from fairlead_schema.message import AssistantMessage, Message
+from fairlead_schema.permission import PermissionRequest, QuestionRequest
+from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_schema.revert import RevertState
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Admitted, not yet visible to the model."""
+
+    admitted_seq: int
+    message_id: MessageId
+    prompt: Prompt
+    delivery: Delivery
+    created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What stays of an admission for ever, so that a retry is recognised: never the whole prompt."""
+
+    admitted_seq: int
+    fingerprint: str
+    delivery: Delivery
+    created: int
+    promoted_seq: int | None = None
+    cancelled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One message of the transcript, with the sequence of the event that created it."""
+
+    seq: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who drains the session now."""
+
+    runner: RunnerId
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A dispatched provider request whose outcome is not in the log yet."""
+
+    attempt_id: AttemptId
+    assistant_message_id: MessageId
+    agent: str
+    model: ModelRef
+    step: int
+    generation: int
+    started: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The baseline in force, and the comparison state of every source."""
+
+    seq: int
+    baseline: tuple[BaselinePart, ...]
+    snapshot: Mapping[str, SnapshotEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What readers see of a session besides its messages."""
+
+    title: str
+    project_id: str
+    location: LocationRef
+    created: int
+    updated: int
+    subpath: str | None = None
+    agent: str | None = None
+    model: ModelRef | None = None
+    parent_id: SessionId | None = None
+    archived: int | None = None
+    revert: RevertState | None = None
+    cost: float = 0.0
+    tokens: Tokens = field(default_factory=Tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One durable conversation, folded up to `seq`. A session without a profile does not exist."""
+
+    id: SessionId
+    seq: int = 0
+    profile: Profile | None = None
+    inbox: tuple[Input, ...] = ()
+    admissions: Mapping[MessageId, Admitted] = field(default_factory=dict)
+    other_messages: frozenset[MessageId] = frozenset()
+    transcript: tuple[Line, ...] = ()
+    generation: int = 0
+    owner: Owner | None = None
+    attempt: Attempt | None = None
+    owed: bool = False
+    step: int = 0
+    recoveries: int = 0
+    interrupted: bool = False
+    rested: RestReason | None = None
+    epoch: Epoch | None = None
+    compaction_requested: bool = False
+    permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
+    questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
+    todos: tuple[Todo, ...] = ()
+
+    def find(self, message_id: MessageId) -> Message | None:
+        """A message of the working transcript; recent ones are found first."""
+        return next(
+            (line.message for line in reversed(self.transcript) if line.message.id == message_id),
+            None,
+        )
+
+    def open_assistant(self) -> AssistantMessage | None:
+        """The newest assistant message, if no step has completed it."""
+        for line in reversed(self.transcript):
+            if isinstance(line.message, AssistantMessage):
+                return line.message if line.message.time.completed is None else None
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """A session as a snapshot stores it; another version of this shape is simply folded again."""
+
+    session: Session
+    shape: Literal[1] = 1

@@ -1,0 +1,273 @@
+"""The deployment files: valid by their own schemas, and in agreement with what the services read."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+import yaml
+from fairlead_service.config import Config, load
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+BASE = DEPLOY / "kubernetes/base"
+
+SERVICES = ("ingest", "runner", "projector", "tools", "gateway")
+PORTS = {"gateway": 8420}
+HEALTH_PORT = 9100
+USES_POSTGRES = {"projector", "gateway", "provision"}
+# Variables of the images we did not build.
+FOREIGN = {"GOMEMLIMIT", "PGDATA", "POSTGRES_DB", "POSTGRES_PASSWORD", "POSTGRES_USER"}
+
+SYNC = ("sync", "--locked", "--no-dev", "--no-editable")
+
+
+def compose() -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return read
+
+
+@pytest.fixture(scope="module")
+def manifests() -> list[dict[str, Any]]:
+    """Every object of the kustomize base, as a cluster would get it."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed: it renders the kustomize base")
+    ran = subprocess.run([kubectl, "kustomize", BASE], capture_output=True, text=True, check=True)
+    return list(yaml.safe_load_all(ran.stdout))
+
+
+def named(manifests: list[dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {one["metadata"]["name"]: one for one in manifests if one["kind"] == kind}
+
+
+def pods(manifests: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for one in manifests:
+        if one["kind"] in {"Deployment", "StatefulSet", "Job"}:
+            yield one["metadata"]["name"], one["spec"]["template"]["spec"]
+
+
+def known(variable: str) -> bool:
+    """Whether the configuration reads a variable, as `fairlead_service.config` maps them."""
+    section, _, key = variable.removeprefix("FAIRLEAD_").lower().partition("_")
+    field = Config.model_fields.get(section)
+    fields = getattr(field.annotation, "model_fields", {}) if field else {}
+    return variable == "FAIRLEAD_CONFIG" or key in fields
+
+
+def test_the_compose_file_fits_the_compose_specification() -> None:
+    package = distribution("check-jsonschema")
+    path = package.locate_file("check_jsonschema/builtin_schemas/vendor/compose-spec.json")
+    schema = json.loads(Path(str(path)).read_text())
+
+    jsonschema.validate(compose(), schema)
+
+
+def test_compose_runs_every_service_after_its_streams_exist() -> None:
+    services = compose()["services"]
+
+    assert set(services) == {*SERVICES, "nats", "postgres", "provision"}
+    for name in SERVICES:
+        after = services[name]["depends_on"]
+        assert after["nats"] == {"condition": "service_healthy"}
+        assert after["provision"] == {"condition": "service_completed_successfully"}
+        assert services[name]["build"]["args"] == {"SERVICE": name}
+        assert services[name]["restart"] == "unless-stopped"
+    assert services["provision"]["command"] == ["provision"]
+    assert services["provision"]["build"]["args"] == {"SERVICE": "cli"}
+
+
+def test_compose_probes_the_ports_that_are_served() -> None:
+    services = compose()["services"]
+
+    for name in SERVICES:
+        port = PORTS.get(name, HEALTH_PORT)
+        assert f"http://127.0.0.1:{port}/readyz" in services[name]["healthcheck"]["test"][-1]
+    assert services["gateway"]["ports"] == ["127.0.0.1:8420:8420"]
+
+
+def test_compose_mounts_only_files_and_volumes_that_exist() -> None:
+    file = compose()
+
+    for config in file["configs"].values():
+        assert (DEPLOY / config["file"]).is_file()
+    for service in file["services"].values():
+        assert {one["source"] for one in service.get("configs", [])} <= set(file["configs"])
+        assert {one.split(":")[0] for one in service.get("volumes", [])} <= set(file["volumes"])
+
+
+def test_the_example_configuration_loads_with_the_variables_of_compose() -> None:
+    env = compose()["services"]["gateway"]["environment"]
+
+    config = load(DEPLOY / "fairlead.toml", env)
+
+    assert config.nats.url == "nats://nats:4222"
+    assert (config.gateway.host, config.gateway.port) == ("0.0.0.0", PORTS["gateway"])  # noqa: S104
+    assert (config.health.host, config.health.port) == ("0.0.0.0", HEALTH_PORT)  # noqa: S104
+    assert config.postgres.dsn.startswith("postgresql://")
+
+
+def test_every_variable_of_compose_is_one_that_something_reads() -> None:
+    config = tomllib.loads((DEPLOY / "fairlead.toml").read_text())
+    keys = {provider["api_key_env"] for provider in config["provider"].values()}
+    services = compose()["services"]
+    used = {name for service in services.values() for name in service.get("environment", {})}
+
+    assert {name for name in used - FOREIGN - keys if not known(name)} == set()
+
+
+def test_only_those_who_use_postgres_know_its_password(manifests: list[dict[str, Any]]) -> None:
+    services = compose()["services"]
+    told = {n for n, one in services.items() if "FAIRLEAD_POSTGRES_DSN" in one["environment"]}
+    in_cluster = {name for name, pod in pods(manifests) if "FAIRLEAD_POSTGRES_DSN" in str(pod)}
+
+    assert told == in_cluster == USES_POSTGRES
+
+
+def test_the_nats_server_accepts_its_configuration_and_syncs_always(tmp_path: Path) -> None:
+    config = (DEPLOY / "nats/nats.conf").read_text()
+    local = tmp_path / "nats.conf"
+    local.write_text(config.replace('"/data"', f'"{tmp_path}"'))
+
+    server = Path(sys.executable).with_name("nats-server")
+    ran = subprocess.run([server, "-t", "-c", local], capture_output=True, check=False)
+
+    assert ran.returncode == 0, ran.stderr
+    assert "sync_interval: always" in config
+
+
+@pytest.mark.parametrize("name", ["fairlead.toml", "nats/nats.conf"])
+def test_the_cluster_gets_the_same_configuration_as_compose(name: str) -> None:
+    assert (BASE / Path(name).name).read_text() == (DEPLOY / name).read_text()
+
+
+def test_every_kubernetes_object_fits_its_schema(manifests: list[dict[str, Any]]) -> None:
+    version = kubernetes_validate.latest_version()
+
+    for one in manifests:
+        kubernetes_validate.validate(one, version, strict=True)
+
+
+def test_every_service_has_a_deployment_and_the_stores_keep_their_data(
+    manifests: list[dict[str, Any]],
+) -> None:
+    assert set(named(manifests, "Deployment")) == set(SERVICES)
+    assert set(named(manifests, "StatefulSet")) == {"nats", "postgres"}
+    assert all(
+        one["spec"]["volumeClaimTemplates"] for one in named(manifests, "StatefulSet").values()
+    )
+    job = named(manifests, "Job")["provision"]["spec"]["template"]["spec"]["containers"][0]
+    assert (job["image"], job["args"]) == ("fairlead-cli:0.1.0", ["provision"])
+
+
+def test_kubernetes_probes_the_ports_that_are_served(manifests: list[dict[str, Any]]) -> None:
+    for name, deployment in named(manifests, "Deployment").items():
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        env = {one["name"]: one.get("value") for one in container["env"]}
+        ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+        live, ready = container["livenessProbe"]["httpGet"], container["readinessProbe"]["httpGet"]
+
+        assert (live["path"], ready["path"]) == ("/healthz", "/readyz")
+        assert ports[live["port"]] == ports[ready["port"]] == PORTS.get(name, HEALTH_PORT)
+        assert env["FAIRLEAD_HEALTH_PORT"] == str(HEALTH_PORT)
+        assert env.get("FAIRLEAD_GATEWAY_PORT", "8420") == str(PORTS["gateway"])
+    [port] = named(manifests, "Service")["gateway"]["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (PORTS["gateway"], "http")
+
+
+def test_no_pod_runs_as_root_or_can_write_its_own_image(manifests: list[dict[str, Any]]) -> None:
+    for _name, pod in pods(manifests):
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["terminationGracePeriodSeconds"] >= 30
+        for container in pod["containers"]:
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert container["securityContext"]["allowPrivilegeEscalation"] is False
+            assert container["resources"]["requests"].keys() == {"cpu", "memory"}
+            assert "memory" in container["resources"]["limits"]
+
+
+def test_every_variable_of_a_pod_is_one_that_something_reads(
+    manifests: list[dict[str, Any]],
+) -> None:
+    used = {
+        variable["name"]
+        for _name, pod in pods(manifests)
+        for container in pod["containers"]
+        for variable in container["env"]
+    }
+
+    assert {name for name in used - FOREIGN if not known(name)} == set()
+
+
+def test_the_runner_has_time_to_hand_over(manifests: list[dict[str, Any]]) -> None:
+    runner = named(manifests, "Deployment")["runner"]["spec"]["template"]["spec"]
+
+    assert runner["terminationGracePeriodSeconds"] > Config().runner.grace_s
+    assert compose()["services"]["runner"]["stop_grace_period"] == "60s"
+
+
+def test_the_dockerfile_does_what_the_install_test_does() -> None:
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+
+    assert 'uv sync --locked --package "${package}" --no-dev --no-editable' in dockerfile
+    assert "USER 10001:10001" in dockerfile
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_installs_alone_and_imports(service: str, tmp_path: Path) -> None:
+    install(f"fairlead-{service}", tmp_path / "venv")
+
+    python = tmp_path / "venv/bin/python"
+    ran = subprocess.run(
+        [python, "-I", "-c", f"import fairlead_{service}.app"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert list((tmp_path / "venv").glob(f"lib/*/site-packages/fairlead_{service}/__main__.py"))
+
+
+def test_the_command_installs_alone_and_says_what_it_can_do(tmp_path: Path) -> None:
+    install("fairlead", tmp_path / "venv")
+
+    command = tmp_path / "venv/bin/fairlead"
+    ran = subprocess.run(
+        [command, "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert "provision" in ran.stdout
+
+
+def install(package: str, venv: Path) -> None:
+    """What the Dockerfile does: the locked closure of one package into a clean environment."""
+    uv = shutil.which("uv") or ROOT / ".tools/bin/uv"
+    # uv keeps wheels of local packages while their pyproject is unchanged: build these anew.
+    members = (
+        tomllib.loads(path.read_text())["project"]["name"]
+        for path in ROOT.glob("*/*/pyproject.toml")
+    )
+    anew = [f"--reinstall-package={name}" for name in members]
+    env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
+    subprocess.run(
+        [uv, *SYNC, "--quiet", "--package", package, *anew],
+        cwd=ROOT,
+        env={**env, "UV_PROJECT_ENVIRONMENT": str(venv)},
+        check=True,
+    )

@@ -1,0 +1,105 @@
+"""The import contracts hold on the tree, and each one is seen to break on a planted violation."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BIN = Path(sys.executable).parent
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+CONTRACTS: list[str] = [contract["name"] for contract in CONFIG["contracts"]]
+
+
+class Plant(NamedTuple):
+    """An import that one contract, and only that one, forbids."""
+
+    contract: str
+    package: str
+    module: str
+
+
+PLANTS = [
+    Plant(
+        "Layers: apps over services over libraries over schema",
+        "fairlead_ingest",
+        "fairlead_runner",
+    ),
+    Plant("Schema is a leaf: no I/O, clock, randomness or framework", "fairlead_schema", "time"),
+    Plant("The core and the projector's statements are pure", "fairlead_session", "asyncio"),
+    Plant("Providers know nothing of sessions or the log", "fairlead_llm", "psycopg"),
+    Plant("Only the event log imports nats", "fairlead_gateway", "nats"),
+]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of every package, with the configuration beside them."""
+    for source in ROOT.glob("*/*/src"):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(source, tmp_path, dirs_exist_ok=True, ignore=ignored)
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def lint(tree: Path) -> tuple[int, str]:
+    ran = subprocess.run(
+        [BIN / "lint-imports", "--no-cache", "--no-logo"],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": str(tree), "NO_COLOR": "1", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+def broken(report: str) -> list[str]:
+    return re.findall(r"(?m)^(.+) BROKEN\b", report)
+
+
+def test_the_tree_keeps_every_contract(tree: Path) -> None:
+    code, report = lint(tree)
+
+    assert (code, broken(report)) == (0, []), report
+    assert all(f"{contract} KEPT" in report for contract in CONTRACTS), report
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.package)
+def test_a_planted_import_breaks_its_contract(tree: Path, plant: Plant) -> None:
+    (tree / plant.package / "planted.py").write_text(f"import {plant.module}\n")
+
+    code, report = lint(tree)
+
+    assert (code, broken(report)) == (1, [plant.contract]), report
+    assert f"{plant.package}.planted -> {plant.module}" in report
+
+
+def test_every_contract_has_a_plant() -> None:
+    assert [plant.contract for plant in PLANTS] == CONTRACTS
+
+
+@pytest.mark.parametrize("call", ["datetime.datetime.now(tz)", "datetime.date.today()"])
+def test_the_core_may_not_read_the_clock(tmp_path: Path, call: str) -> None:
+    planted = tmp_path / "libs/session/src/fairlead_session/planted.py"
+    planted.parent.mkdir(parents=True)
+    planted.write_text(f"import datetime\n\ntz = datetime.UTC\nat = {call}\n")
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copy(ROOT / "libs/session/ruff.toml", tmp_path / "libs/session")
+
+    ran = subprocess.run(
+        [BIN / "ruff", "check", "--no-cache", "--select", "TID251", planted],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 1
+    assert "The core is pure: time is an argument." in ran.stdout
