@@ -1,0 +1,246 @@
+"""Publication: one provider stream becomes durable events and live deltas.
+
+Starts and ends are durable and ends hold the full value; what lies between is broadcast live.
+Deterministic and without I/O: the shell feeds it what arrives and writes what it says.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, assert_never
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta, ToolInputDelta
+from fairlead_schema.events import (
+    ReasoningEnded,
+    ReasoningStarted,
+    SessionEvent,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    TextEnded,
+    TextStarted,
+    ToolInputEnded,
+    ToolInputStarted,
+)
+from fairlead_schema.ids import MessageId
+from fairlead_schema.provider import (
+    ProviderEvent,
+    ProviderFailure,
+    ReasoningChunk,
+    ReasoningEnd,
+    ReasoningStart,
+    StepFinish,
+    TextChunk,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputChunk,
+    ToolInputEnd,
+    ToolInputStart,
+    ToolResult,
+)
+from fairlead_schema.tool import ErrorInfo
+
+from fairlead_session.calls import Calls, ProtocolViolation
+from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN
+from fairlead_session.usage import Price, cost, tokens
+
+NO_RESULT = "Provider did not return a tool result"
+
+Published: TypeAlias = tuple[tuple[SessionEvent, ...], Delta | None]
+
+
+@dataclass(slots=True)
+class _Block:
+    chunks: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.chunks)
+
+
+@dataclass(slots=True)
+class Publication:
+    """One turn's stream so far."""
+
+    assistant_message_id: MessageId
+    agent: str
+    model: ModelRef
+    price: Price = field(default_factory=Price)
+    started: bool = False
+    failed: bool = False
+    finish: StepFinish | None = None
+    _open: dict[tuple[str, str], _Block] = field(default_factory=dict)
+    _calls: Calls = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._calls = Calls(self.assistant_message_id)
+
+    @property
+    def local_calls(self) -> tuple[str, ...]:
+        """The calls that Fairlead, not the provider, executes."""
+        return self._calls.local
+
+    def receive(self, event: ProviderEvent) -> Published:
+        """What one provider event makes durable, and what it shows live."""
+        if self.failed:
+            return (), None
+        match event:
+            case TextStart() | ReasoningStart() | ToolInputStart():
+                return self._begin(event), None
+            case TextChunk() | ReasoningChunk() | ToolInputChunk():
+                return (), self._chunk(event)
+            case TextEnd() | ReasoningEnd() | ToolInputEnd():
+                return (self._end(event),), None
+            case ToolCall():
+                return self._call(event), None
+            case ToolResult():
+                return self._calls.settle(event), None
+            case StepFinish():
+                if self.finish is not None:
+                    raise ProtocolViolation("the step finished twice")
+                self.finish = event
+                return (), None
+            case ProviderFailure():
+                self.failed = True
+                lost = INTERRUPTED_TOOL if event.in_stream else NO_RESULT
+                return self._failure(event.message, lost), None
+            case _:
+                assert_never(event)
+
+    def complete(self) -> tuple[SessionEvent, ...]:
+        """The end of the stream: close what is open, and the step unless it has already failed."""
+        if self.failed or (self.finish is None and not self.started):
+            return ()
+        if self.finish is None:
+            self.failed = True
+            return self._failure("The provider's stream ended without finishing", NO_RESULT)
+        counted = tokens(self.finish.usage)
+        ended = StepEnded(
+            assistant_message_id=self.assistant_message_id,
+            finish=self.finish.finish,
+            cost=cost(counted, self.price),
+            tokens=counted,
+        )
+        return (*self._start(), *self._flush(), *self._calls.lost(NO_RESULT), ended)
+
+    def interrupt(self) -> tuple[SessionEvent, ...]:
+        """The turn was stopped: keep what was said, fail the rest."""
+        if self.failed or not self.started:
+            return ()
+        self.failed = True
+        return self._failure(INTERRUPTED_TURN, INTERRUPTED_TOOL)
+
+    def _start(self) -> tuple[SessionEvent, ...]:
+        if self.started:
+            return ()
+        self.started = True
+        return (
+            StepStarted(
+                assistant_message_id=self.assistant_message_id, agent=self.agent, model=self.model
+            ),
+        )
+
+    def _begin(
+        self, event: TextStart | ReasoningStart | ToolInputStart
+    ) -> tuple[SessionEvent, ...]:
+        kind = _KINDS[type(event)]
+        if (kind, event.id) in self._open:
+            raise ProtocolViolation(f"{kind} {event.id} started twice")
+        if isinstance(event, ToolInputStart):
+            self._calls.begin(event)
+        self._open[kind, event.id] = _Block()
+        return (*self._start(), self._begun(event))
+
+    def _begun(self, event: TextStart | ReasoningStart | ToolInputStart) -> SessionEvent:
+        owner = self.assistant_message_id
+        match event:
+            case TextStart(id=id_):
+                return TextStarted(assistant_message_id=owner, text_id=id_)
+            case ReasoningStart(id=id_, metadata=metadata):
+                return ReasoningStarted(
+                    assistant_message_id=owner, reasoning_id=id_, provider_metadata=metadata
+                )
+            case ToolInputStart(id=id_, name=name):
+                return ToolInputStarted(assistant_message_id=owner, call_id=id_, name=name)
+            case _:
+                assert_never(event)
+
+    def _chunk(self, event: TextChunk | ReasoningChunk | ToolInputChunk) -> Delta:
+        kind = _KINDS[type(event)]
+        block = self._open.get((kind, event.id))
+        if block is None:
+            raise ProtocolViolation(f"{kind} {event.id} continued before it started")
+        block.chunks.append(event.text)
+        owner = self.assistant_message_id
+        match event:
+            case TextChunk(id=id_, text=text):
+                return TextDelta(assistant_message_id=owner, text_id=id_, delta=text)
+            case ReasoningChunk(id=id_, text=text):
+                return ReasoningDelta(assistant_message_id=owner, reasoning_id=id_, delta=text)
+            case ToolInputChunk(id=id_, text=text):
+                return ToolInputDelta(assistant_message_id=owner, call_id=id_, delta=text)
+            case _:
+                assert_never(event)
+
+    def _end(self, event: TextEnd | ReasoningEnd | ToolInputEnd) -> SessionEvent:
+        kind = _KINDS[type(event)]
+        block = self._open.pop((kind, event.id), None)
+        if block is None:
+            raise ProtocolViolation(f"{kind} {event.id} ended before it started")
+        metadata = event.metadata if isinstance(event, ReasoningEnd) else None
+        return self._ended(kind, event.id, block.text, metadata)
+
+    def _ended(
+        self, kind: str, id_: str, text: str, metadata: dict[str, Any] | None = None
+    ) -> SessionEvent:
+        owner = self.assistant_message_id
+        if kind == "text":
+            return TextEnded(assistant_message_id=owner, text_id=id_, text=text)
+        if kind == "reasoning":
+            return ReasoningEnded(
+                assistant_message_id=owner, reasoning_id=id_, text=text, provider_metadata=metadata
+            )
+        return ToolInputEnded(assistant_message_id=owner, call_id=id_, text=text)
+
+    def _call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
+        owner, before = self.assistant_message_id, self._start()
+        called = self._calls.call(event)
+        block = self._open.pop(("tool", event.id), None)
+        if block is not None:
+            return (*before, self._ended("tool", event.id, block.text), called)
+        if event.id in self._calls.inputs:
+            return (*before, called)
+        synthesised = (
+            ToolInputStarted(assistant_message_id=owner, call_id=event.id, name=event.name),
+            ToolInputEnded(assistant_message_id=owner, call_id=event.id, text=""),
+        )
+        return (*before, *synthesised, called)
+
+    def _failure(self, message: str, lost: str) -> tuple[SessionEvent, ...]:
+        failed = StepFailed(
+            assistant_message_id=self.assistant_message_id, error=ErrorInfo(message=message)
+        )
+        return (*self._start(), *self._flush(), *self._calls.lost(lost), failed)
+
+    def _flush(self) -> tuple[SessionEvent, ...]:
+        """Close open blocks with what they hold: texts, then reasoning, then tool inputs."""
+        blocks, self._open = self._open, {}
+        return tuple(
+            self._ended(kind, id_, block.text)
+            for wanted in ("text", "reasoning", "tool")
+            for (kind, id_), block in blocks.items()
+            if kind == wanted
+        )
+
+
+_KINDS: Final = {
+    TextStart: "text",
+    TextChunk: "text",
+    TextEnd: "text",
+    ReasoningStart: "reasoning",
+    ReasoningChunk: "reasoning",
+    ReasoningEnd: "reasoning",
+    ToolInputStart: "tool",
+    ToolInputChunk: "tool",
+    ToolInputEnd: "tool",
+}

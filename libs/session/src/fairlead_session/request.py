@@ -1,0 +1,54 @@
+"""Builds a turn's canonical request from the session, its agent and its model."""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.request import Generation, ModelRequest
+
+from fairlead_session import epoch
+from fairlead_session.history import history
+from fairlead_session.lowering import lower
+from fairlead_session.state import Session
+
+_HEX_ID = re.compile(r"^ses_([0-9a-f]{64})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who speaks in a turn: the agent's own words and the model as its provider names it."""
+
+    model: ModelRef
+    api_model: str
+    system: str | None = None
+    output_tokens_max: int | None = None
+
+
+def build(session: Session, voice: Voice) -> ModelRequest:
+    """The request of the next provider turn."""
+    assert session.epoch is not None, "a request is built inside an epoch"
+    system = (voice.system or "", epoch.text(session.epoch.baseline))
+    return ModelRequest(
+        model=voice.api_model,
+        system=tuple(part for part in system if part),
+        turns=lower(history(session), voice.model),
+        generation=Generation(max_tokens=voice.output_tokens_max),
+        cache_key=cache_key(session.id),
+        headers=correlation(session),
+    )
+
+
+def correlation(session: Session) -> dict[str, str]:
+    """Headers that let a provider keep a session on one of its machines."""
+    headers = {"x-session-affinity": session.id, "X-Session-Id": session.id}
+    parent = session.profile.parent_id if session.profile else None
+    return {**headers, "x-parent-session-id": parent} if parent else headers
+
+
+def cache_key(session_id: str) -> str:
+    """The session's id, within the length that providers accept as a key."""
+    found = _HEX_ID.match(session_id)
+    if found:
+        return found[1]
+    return session_id if len(session_id) <= 64 else sha256(session_id.encode()).hexdigest()  # noqa: PLR2004

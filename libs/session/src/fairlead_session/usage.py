@@ -1,0 +1,44 @@
+"""Usage: what a provider reports becomes the session's token counts and what they cost."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+from fairlead_schema.catalog import CacheTokens, Tokens
+from fairlead_schema.provider import Usage
+
+PER_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """USD per million tokens."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+
+
+def tokens(usage: Usage) -> Tokens:
+    """Disjoint counts: visible output is what remains of the output after reasoning."""
+    reasoning = _count(usage.reasoning)
+    return Tokens(
+        input=_count(usage.input),
+        output=max(0, _count(usage.output) - reasoning),
+        reasoning=reasoning,
+        cache=CacheTokens(read=_count(usage.cache_read), write=_count(usage.cache_write)),
+    )
+
+
+def cost(counted: Tokens, price: Price) -> float:
+    """What these tokens cost; reasoning is paid as output."""
+    return (
+        counted.input * price.input
+        + (counted.output + counted.reasoning) * price.output
+        + counted.cache.read * price.cache_read
+        + counted.cache.write * price.cache_write
+    ) / PER_MILLION
+
+
+def _count(value: float | None) -> int:
+    return 0 if value is None or not isfinite(value) or value < 0 else int(value)
