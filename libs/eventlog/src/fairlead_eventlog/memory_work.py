@@ -12,8 +12,9 @@ from fairlead_eventlog.port import Job, Slots
 class MemoryJob:
     """A delivered message; `expire` is what a passed deadline does."""
 
-    def __init__(self, queue: "MemoryQueue", subject: str, payload: bytes) -> None:
+    def __init__(self, queue: "MemoryQueue", subject: str, payload: bytes, sequence: int) -> None:
         self._queue = queue
+        self._sequence = sequence
         self._subject = subject
         self._payload = payload
         self.times = 0
@@ -26,6 +27,10 @@ class MemoryJob:
     @property
     def payload(self) -> bytes:
         return self._payload
+
+    @property
+    def sequence(self) -> int:
+        return self._sequence
 
     @property
     def deliveries(self) -> int:
@@ -53,9 +58,11 @@ class MemoryQueue:
     def __init__(self) -> None:
         self.jobs: list[MemoryJob] = []
         self._waiting: asyncio.Queue[MemoryJob] = asyncio.Queue()
+        self._last = 0
 
     def add(self, subject: str, payload: bytes) -> None:
-        job = MemoryJob(self, subject, payload)
+        self._last += 1
+        job = MemoryJob(self, subject, payload, self._last)
         self.jobs.append(job)
         self._waiting.put_nowait(job)
 
@@ -70,7 +77,7 @@ class MemoryQueue:
     async def take(self, slots: Slots) -> AsyncIterator[Job]:
         while True:
             job = await self._waiting.get()
-            while slots() <= 0:
+            while slots() <= 0:  # noqa: ASYNC110 - the taker frees slots without telling us
                 await asyncio.sleep(0.001)
             if job in self.jobs:
                 job.times += 1

@@ -107,6 +107,11 @@ class Job(Protocol):
     def payload(self) -> bytes: ...
 
     @property
+    def sequence(self) -> int:
+        """The message's own place in its queue: the same at every delivery."""
+        ...
+
+    @property
     def deliveries(self) -> int: ...
 
     async def keep(self) -> None:

@@ -33,6 +33,10 @@ class JetStreamJob:
         return self._msg.data
 
     @property
+    def sequence(self) -> int:
+        return int(self._msg.reply.split(".")[5])
+
+    @property
     def deliveries(self) -> int:
         return int(self._msg.reply.split(".")[4])
 

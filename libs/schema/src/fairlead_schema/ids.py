@@ -4,11 +4,13 @@ Ids become subject tokens, so they hold no dot, space or wildcard. Minting needs
 randomness and therefore lives in the shells (`fairlead_service.ids`).
 """
 
-from typing import Annotated, TypeAlias
+import zlib
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import StringConstraints
 
 ID_LENGTH_MAX = 128
+BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 _TAIL = r"[A-Za-z0-9_-]{1,120}$"
 
@@ -31,3 +33,19 @@ TenantId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{
 CallId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 DEFAULT_TENANT = "default"
+
+SEAL_LENGTH: Final = 4
+
+
+def seal(unsealed: str) -> str:
+    """The last characters of an id that Fairlead mints, computed from the others.
+
+    They tell a minted id from a caller's, so that only callers' ids need a register of their use.
+    """
+    value = zlib.crc32(unsealed.encode())
+    return "".join(BASE62[(value // 62**place) % 62] for place in range(SEAL_LENGTH))
+
+
+def minted(id_: str) -> bool:
+    """Whether an id bears Fairlead's own seal."""
+    return id_[-SEAL_LENGTH:] == seal(id_[:-SEAL_LENGTH])

@@ -1,12 +1,12 @@
 """Minting ids: sortable by creation, unique by randomness. Readers treat them as opaque."""
 
 import secrets
-import string
 import time
 from itertools import count
 from typing import Final
 
 from fairlead_schema.ids import (
+    BASE62,
     AttemptId,
     CommitId,
     EventId,
@@ -14,9 +14,9 @@ from fairlead_schema.ids import (
     RunnerId,
     SessionId,
     WorkerId,
+    seal,
 )
 
-_BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _LOW_48: Final = (1 << 48) - 1
 
 _ticks = count()
@@ -31,34 +31,36 @@ def _sortable() -> int:
     return (now_ms() * 4096 + next(_ticks) % 4096) & _LOW_48
 
 
-def _tail() -> str:
-    return "".join(_BASE62[byte % 62] for byte in secrets.token_bytes(14))
+def _mint(prefix: str, sortable: int) -> str:
+    noise = "".join(BASE62[byte % 62] for byte in secrets.token_bytes(10))
+    unsealed = f"{prefix}{sortable:012x}{noise}"
+    return unsealed + seal(unsealed)
 
 
 def session_id() -> SessionId:
     """A session id; newer ones sort first."""
-    return f"ses_{_sortable() ^ _LOW_48:012x}{_tail()}"
+    return _mint("ses_", _sortable() ^ _LOW_48)
 
 
 def message_id() -> MessageId:
-    return f"msg_{_sortable():012x}{_tail()}"
+    return _mint("msg_", _sortable())
 
 
 def event_id() -> EventId:
-    return f"evt_{_sortable():012x}{_tail()}"
+    return _mint("evt_", _sortable())
 
 
 def commit_id() -> CommitId:
-    return f"cmt_{_sortable():012x}{_tail()}"
+    return _mint("cmt_", _sortable())
 
 
 def attempt_id() -> AttemptId:
-    return f"att_{_sortable():012x}{_tail()}"
+    return _mint("att_", _sortable())
 
 
 def runner_id() -> RunnerId:
-    return f"run_{_sortable():012x}{_tail()}"
+    return _mint("run_", _sortable())
 
 
 def worker_id() -> WorkerId:
-    return f"wkr_{_sortable():012x}{_tail()}"
+    return _mint("wkr_", _sortable())

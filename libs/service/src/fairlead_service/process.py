@@ -6,7 +6,8 @@ crash loop, and is retried until it comes. SIGTERM ends the work first, then the
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import FrameType
 from typing import TypeAlias
@@ -16,7 +17,9 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from typing_extensions import override
 
+from fairlead_service.config import Config, ConfigError, load
 from fairlead_service.health import Health
+from fairlead_service.logs import configure
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +73,16 @@ class _Supervised:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self.stop.wait(), delay)
                 delay = min(delay * 2, RETRY_S_MAX)
+
+
+def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlette]) -> None:
+    """The whole of a `__main__`: configuration, logs, application, HTTP for its health."""
+    try:
+        config = load(None, env)
+    except ConfigError as error:
+        sys.exit(f"fairlead-{service}: {error}")
+    configure(service, config.log.level)
+    serve(build(config), host=config.health.host, port=config.health.port)
 
 
 class _Server(uvicorn.Server):

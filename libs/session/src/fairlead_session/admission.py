@@ -50,6 +50,7 @@ def admit(
     prompt: Prompt,
     delivery: Delivery,
     *,
+    resume: bool = True,
     pending_max: int = PENDING_INPUTS_MAX,
 ) -> Admission:
     """Decide what admitting this prompt means. The prompt is resolved; time is not compared."""
@@ -60,7 +61,14 @@ def admit(
         return AdmissionConflict(message_id)
     if len(session.inbox) >= pending_max:
         return InboxFull(pending_max)
-    return Admit(PromptAdmitted(message_id=message_id, prompt=prompt, delivery=delivery))
+    return Admit(
+        PromptAdmitted(
+            message_id=message_id,
+            prompt=prompt,
+            delivery=delivery,
+            resume=None if resume else False,
+        )
+    )
 
 
 def receipt(session: Session, message_id: MessageId, prompt: Prompt, known: Admitted) -> Receipt:

@@ -65,5 +65,6 @@ def next_move(session: Session, limits: Limits = Limits()) -> Move:  # noqa: B00
 
 
 def moving(session: Session) -> bool:
-    """Whether there is work that somebody should be doing."""
-    return bool(session.inbox) or session.owed or session.attempt is not None
+    """Whether there is work that somebody was asked to do and nobody has rested from."""
+    work = bool(session.inbox) or session.owed or session.attempt is not None
+    return work and session.stirring

@@ -1,7 +1,7 @@
 """Folds execution: ownership, attempts, steps, and the context epoch they run in."""
 
 from dataclasses import replace
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -42,6 +42,9 @@ ContextEvent: TypeAlias = (
     | CompactionEnded
 )
 
+# Rest that is not of the session's own choosing: whoever sweeps should try it again.
+_STILL_STIRRING: Final = frozenset({"handover", "context-unavailable"})
+
 
 def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
     """Apply one event of execution."""
@@ -50,13 +53,14 @@ def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
             owner = Owner(runner, generation)
             return replace(session, owner=owner, generation=generation, rested=None)
         case ExecutionReleased(reason=reason):
-            return replace(session, owner=None, interrupted=False, rested=reason)
+            stirring = session.stirring and reason in _STILL_STIRRING
+            return replace(session, owner=None, interrupted=False, rested=reason, stirring=stirring)
         case AttemptDispatched():
             return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
         case InterruptRequested():
             return replace(session, interrupted=session.owner is not None)
         case ResumeRequested():
-            return replace(session, owed=True, rested=None)
+            return replace(session, owed=True, rested=None, stirring=True)
         case ExecutionRecovered(action=action):
             # A retried attempt is forgotten and its turn owed again; the budget counts it.
             if action == "retried":

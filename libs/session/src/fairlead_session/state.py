@@ -98,7 +98,11 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One durable conversation, folded up to `seq`. A session without a profile does not exist."""
+    """One durable conversation, folded up to `seq`. A session without a profile does not exist.
+
+    `owed` means that the model owes an answer; `stirring` that somebody asked for work to be done
+    since the session last rested, so that a session at rest for a reason is left in peace.
+    """
 
     id: SessionId
     seq: int = 0
@@ -111,6 +115,7 @@ class Session:
     owner: Owner | None = None
     attempt: Attempt | None = None
     owed: bool = False
+    stirring: bool = False
     step: int = 0
     recoveries: int = 0
     interrupted: bool = False

@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""Ingest: admits commands into session logs and wakes whoever drains them."""

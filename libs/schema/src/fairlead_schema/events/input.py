@@ -12,6 +12,8 @@ class PromptAdmitted(Event):
     message_id: MessageId
     prompt: Prompt
     delivery: Delivery
+    resume: bool | None = None
+    """False: admitted only, nobody is asked to run it. Absent means run."""
 
 
 class PromptPromoted(Event):

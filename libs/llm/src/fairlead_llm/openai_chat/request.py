@@ -1,0 +1,89 @@
+"""From the canonical request to a Chat Completions body."""
+
+import re
+from typing import Any
+
+from fairlead_schema.request import (
+    ForcedTool,
+    ModelRequest,
+    ToolChoice,
+    ToolDefinition,
+)
+
+from fairlead_llm.openai_chat.messages import messages
+
+# These models refuse `max_tokens`; every other one may not know its successor.
+_REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
+
+
+def path(_request: ModelRequest) -> str:
+    return "/v1/chat/completions"
+
+
+def headers(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"authorization": f"Bearer {key}"}
+
+
+def body(request: ModelRequest) -> dict[str, Any]:
+    """The JSON body; the request's own options win, except over streaming. Raises Unsendable."""
+    sent = {"model": request.model, "messages": messages(request)}
+    sent |= _tools(request) | _generation(request)
+    if request.cache_key is not None:
+        sent["prompt_cache_key"] = request.cache_key
+    return sent | request.options | {"stream": True, "stream_options": {"include_usage": True}}
+
+
+def _tools(request: ModelRequest) -> dict[str, Any]:
+    if not request.tools:
+        return {}
+    sent: dict[str, Any] = {"tools": [_tool(tool) for tool in request.tools]}
+    if request.tool_choice != "auto":
+        sent["tool_choice"] = _choice(request.tool_choice)
+    return sent
+
+
+def _choice(choice: ToolChoice) -> object:
+    if isinstance(choice, ForcedTool):
+        return {"type": "function", "function": {"name": choice.name}}
+    return choice
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": _object(tool.input_schema),
+        },
+    }
+
+
+def _object(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with an object at its root: a union of objects becomes one that admits them all."""
+    variants = schema.get("anyOf") or schema.get("oneOf")
+    if not variants:
+        return {"type": "object", "properties": {}} | schema
+    properties: dict[str, Any] = {}
+    for variant in variants:
+        properties |= variant.get("properties", {})
+    required = set.intersection(*(set(variant.get("required", ())) for variant in variants))
+    kept = {name: held for name, held in schema.items() if name not in {"anyOf", "oneOf"}}
+    return kept | {
+        "type": "object",
+        "properties": kept.get("properties", {}) | properties,
+        "required": sorted(required.union(kept.get("required", ()))),
+        "additionalProperties": False,
+    }
+
+
+def _generation(request: ModelRequest) -> dict[str, Any]:
+    controls = request.generation
+    newer = _REASONING_MODEL.search(request.model) is not None
+    named = {
+        "max_completion_tokens" if newer else "max_tokens": controls.max_tokens,
+        "temperature": controls.temperature,
+        "top_p": controls.top_p,
+        "stop": list(controls.stop) or None,
+    }
+    return {name: value for name, value in named.items() if value is not None}

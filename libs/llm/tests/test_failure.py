@@ -1,0 +1,139 @@
+"""Refusals are classified by status first, then by words; secrets do not survive."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from fairlead_llm import overflow
+from fairlead_llm.failure import BODY_LENGTH_MAX, failed, refused, retry_after_s, without
+
+CASES = Path(__file__).resolve().parents[3].parent / "shared/recordings/overflow_cases.json"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "retryable"),
+    [
+        (307, "unknown", False),
+        (400, "invalid-request", False),
+        (401, "auth", False),
+        (402, "rate-limit", False),
+        (403, "auth", False),
+        (404, "invalid-request", False),
+        (408, "timeout", True),
+        (409, "invalid-request", True),
+        (413, "invalid-request", False),
+        (429, "rate-limit", True),
+        (500, "server-error", True),
+        (503, "overloaded", True),
+        (529, "overloaded", True),
+    ],
+)
+def test_a_status_decides_kind_and_retry(status: int, kind: str, *, retryable: bool) -> None:
+    failure = refused(status, {}, "")
+
+    assert (failure.kind, failure.retryable) == (kind, retryable)
+    assert (failure.status, failure.in_stream) == (status, False)
+    assert failure.message == f"HTTP status {status}"
+
+
+def error(message: str, **more: object) -> str:
+    return orjson.dumps({"error": {"message": message, **more}}).decode()
+
+
+def test_a_rate_limit_that_mentions_policy_or_length_is_still_a_rate_limit() -> None:
+    assert refused(429, {}, error("content policy: too many tokens")).kind == "rate-limit"
+
+
+def test_an_exhausted_quota_is_not_worth_a_retry() -> None:
+    failure = refused(429, {}, error("You ran out", code="insufficient_quota"))
+
+    assert (failure.kind, failure.retryable) == ("rate-limit", False)
+
+
+def test_a_policy_refusal_is_a_content_filter() -> None:
+    assert refused(400, {}, error("x", code="content_policy_violation")).kind == "content-filter"
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
+def test_an_overflow_is_recognised_and_never_retried_g_37(status: int) -> None:
+    failure = refused(status, {}, error("x", code="context_length_exceeded"))
+
+    assert (failure.kind, failure.retryable) == ("context-overflow", False)
+
+
+def test_the_words_of_a_wrapped_upstream_are_heard() -> None:
+    failure = refused(400, {}, error("Provider error", metadata={"raw": "prompt is too long"}))
+
+    assert failure.kind == "context-overflow"
+    assert failure.message == "Provider error: prompt is too long"
+
+
+def test_the_provider_may_overrule_the_retry() -> None:
+    assert not refused(500, {"x-should-retry": "false"}, "").retryable
+    assert refused(400, {"x-should-retry": "true"}, "").retryable
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "2", "retry-after-ms": "150"}, 0.15),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        (
+            {
+                "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT",
+                "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+            },
+            30.0,
+        ),
+    ],
+)
+def test_the_advised_wait_is_read(headers: dict[str, str], wait: float | None) -> None:
+    assert retry_after_s(headers) == wait
+
+
+def test_a_stored_body_is_bounded_and_its_secret_fields_are_blank() -> None:
+    body = orjson.dumps({"api_key": "sk-1", "deep": [{"Authorization": "b"}], "max_tokens": 5})
+
+    assert refused(400, {}, body.decode()).body == (
+        '{"api_key":"[redacted]","deep":[{"Authorization":"[redacted]"}],"max_tokens":5}'
+    )
+    assert len(refused(500, {}, "x" * 100_000).body or "") == BODY_LENGTH_MAX
+
+
+def test_an_echoed_key_is_taken_out() -> None:
+    failure = without("sk-1", refused(401, {}, "wrong key sk-1"))
+
+    assert "sk-1" not in f"{failure}"
+
+
+def test_what_is_broken_by_nature_is_not_retryable() -> None:
+    assert not failed("malformed-stream", "x").retryable
+    assert failed("network", "x").retryable
+
+
+def test_overflow_patterns_agree_with_the_checked_messages_g_37() -> None:
+    if not CASES.is_file():
+        pytest.skip(f"no cases at {CASES}")
+    cases = orjson.loads(CASES.read_bytes())
+
+    assert [text for text in cases["positive"] if not overflow.said(text)] == []
+    assert [text for text in cases["negative"] if overflow.said(text)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "overflows"),
+    [
+        ("prompt is too long: 210000 tokens > 200000 maximum", True),
+        ("400 status code (no body)", True),
+        ("Input length 9 exceeds model's maximum context length (8).", True),
+        ("Throttling error: Too many tokens, please wait.", False),
+        ("Rate limit: token limit exceeded", False),
+        ("max_tokens: 100000 > 64000", False),
+    ],
+)
+def test_overflow_is_told_from_throttling_g_37(text: str, *, overflows: bool) -> None:
+    assert overflow.said(text) is overflows

@@ -1,0 +1,329 @@
+"""The canonical request becomes a Chat Completions body."""
+
+import base64
+from typing import Any
+
+import pytest
+from fairlead_llm import openai_chat
+from fairlead_llm.errors import Unsendable
+from fairlead_schema.request import (
+    AssistantTurn,
+    ForcedTool,
+    Generation,
+    MediaPart,
+    ModelRequest,
+    ReasoningPart,
+    SystemTurn,
+    TextPart,
+    ToolCallPart,
+    ToolDefinition,
+    ToolResultPart,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+from fairlead_schema.tool import FileContent, TextContent
+
+PNG = MediaPart("data:image/png;base64,aGk=", "image/png")
+IMAGE = {"type": "image_url", "image_url": {"url": PNG.uri}}
+
+
+def user(*content: TextPart | MediaPart | str) -> UserTurn:
+    return UserTurn(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+
+
+def called(*ids: str) -> AssistantTurn:
+    return AssistantTurn(tuple(ToolCallPart(one, "look", {"n": 1}) for one in ids))
+
+
+def result(call_id: str, kind: str = "text", value: object = "ok") -> ToolTurn:
+    return ToolTurn(ToolResultPart(call_id, "look", kind, value))  # type: ignore[arg-type]
+
+
+def sent(*turns: Turn, **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - request fields
+    messages: list[dict[str, Any]] = openai_chat.body(ModelRequest("m", turns=turns, **fields))[
+        "messages"
+    ]
+    return messages
+
+
+def test_every_request_streams_with_usage() -> None:
+    body = openai_chat.body(ModelRequest("m", turns=(user("hi"),)))
+
+    assert body == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def test_system_parts_are_joined_by_newline_o_26() -> None:
+    assert sent(user("hi"), system=("one", "two"))[0] == {"role": "system", "content": "one\ntwo"}
+
+
+def test_a_system_update_is_escaped_user_text_at_its_position_o_18() -> None:
+    messages = sent(user("a"), AssistantTurn((TextPart("b"),)), SystemTurn("x < y & z > w"))
+
+    assert messages[2] == {
+        "role": "user",
+        "content": "<system-update>\nx &lt; y &amp; z &gt; w\n</system-update>",
+    }
+
+
+def test_a_system_update_joins_a_directly_preceding_user_message_o_19() -> None:
+    assert sent(user("a"), SystemTurn("b")) == [
+        {"role": "user", "content": "a\n<system-update>\nb\n</system-update>"}
+    ]
+
+
+def test_a_system_update_becomes_a_part_of_a_user_message_with_media_o_19() -> None:
+    update = {"type": "text", "text": "<system-update>\nb\n</system-update>"}
+
+    messages = sent(user("a", PNG), SystemTurn("b"))
+
+    assert messages == [{"role": "user", "content": [{"type": "text", "text": "a"}, IMAGE, update]}]
+
+
+def test_two_system_updates_in_a_row_share_a_message_o_19() -> None:
+    assert len(sent(AssistantTurn((TextPart("a"),)), SystemTurn("b"), SystemTurn("c"))) == 2
+
+
+def test_tool_images_are_held_until_the_next_turn_that_is_no_tool_result_o_23() -> None:
+    messages = sent(
+        user("go"),
+        called("a", "b"),
+        result("a", "content", (TextContent(text="one"), FileContent(uri=PNG.uri, mime=PNG.mime))),
+        result("b", "content", [{"type": "file", "uri": PNG.uri, "mime": PNG.mime}]),
+        AssistantTurn((TextPart("seen"),)),
+    )
+
+    assert [message["role"] for message in messages[2:]] == ["tool", "tool", "user", "assistant"]
+    assert messages[2]["content"] == "one"
+    assert messages[3]["content"] != ""
+    assert messages[4]["content"] == [IMAGE, IMAGE]
+
+
+def test_held_images_are_joined_with_a_following_system_update_o_23() -> None:
+    messages = sent(called("a"), result("a", "content", (PNG,)), SystemTurn("b"))
+
+    assert messages[2]["content"] == [
+        IMAGE,
+        {"type": "text", "text": "<system-update>\nb\n</system-update>"},
+    ]
+
+
+def test_held_images_are_sent_at_the_end_of_the_conversation_o_23() -> None:
+    messages = sent(called("a"), result("a", "content", (PNG,)))
+
+    assert messages[2] == {"role": "user", "content": [IMAGE]}
+
+
+def test_calls_and_results_pair_by_id() -> None:
+    messages = sent(user("go"), called("a"), result("a"))
+
+    assert messages[1] == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"n":1}'}}
+        ],
+    }
+    assert messages[2] == {"role": "tool", "tool_call_id": "a", "content": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        ("text", "plain", "plain"),
+        ("json", {"a": [1]}, '{"a":[1]}'),
+        ("error", "went wrong", "went wrong"),
+        ("error", {"error": {"message": "no"}}, '{"error":{"message":"no"}}'),
+        ("content", (TextPart("a"), TextPart("b")), "a\nb"),
+    ],
+)
+def test_results_become_text(kind: str, value: object, text: str) -> None:
+    assert sent(called("a"), result("a", kind, value))[1]["content"] == text
+
+
+def test_history_with_hosted_tools_goes_on_as_ordinary_calls_o_25() -> None:
+    hosted = AssistantTurn(
+        (
+            ToolCallPart("h", "web_search", {"q": "x"}, executed=True),
+            ToolResultPart("h", "web_search", "json", {"hits": 1}),
+            TextPart("Found."),
+        )
+    )
+
+    messages = sent(user("go"), hosted)
+
+    assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
+    assert messages[2]["tool_call_id"] == "h"
+
+
+def test_an_assistant_turn_with_nothing_to_say_is_left_out() -> None:
+    assert sent(user("a"), AssistantTurn((ReasoningPart("hm"),))) == sent(user("a"))
+
+
+def test_reasoning_text_goes_back_in_its_own_field_inside_a_tool_loop_only() -> None:
+    thought = ReasoningPart("hm", {"field": "reasoning_content"})
+    turn = AssistantTurn((thought, *called("a").content))
+
+    inside = sent(user("go"), turn, result("a"), SystemTurn("s"))
+    after = sent(user("go"), turn, result("a"), user("next"))
+
+    assert inside[1]["reasoning_content"] == "hm"
+    assert "reasoning_content" not in after[1]
+
+
+def test_reasoning_details_always_go_back_joined() -> None:
+    text = {"type": "reasoning.text", "index": 0, "text": "hm"}
+    signed = {"type": "reasoning.text", "index": 0, "signature": "s"}
+    turn = AssistantTurn(
+        (
+            ReasoningPart("hm", {"reasoning_details": [text]}),
+            TextPart("yes"),
+            ReasoningPart("", {"reasoning_details": [signed]}),
+        )
+    )
+
+    assert sent(turn, user("next"))[0]["reasoning_details"] == [{**text, "signature": "s"}]
+
+
+def test_reasoning_without_metadata_is_not_sent() -> None:
+    message = sent(AssistantTurn((ReasoningPart("hm"), TextPart("yes"))))[0]
+
+    assert message == {"role": "assistant", "content": "yes"}
+
+
+def test_raw_input_of_an_invalid_call_is_sent_as_a_json_string() -> None:
+    turn = AssistantTurn((ToolCallPart("a", "look", '{"n": 1'),))
+
+    assert sent(turn)[0]["tool_calls"][0]["function"]["arguments"] == '"{\\"n\\": 1"'
+
+
+def encoded(mime: str, content: bytes, name: str | None = None) -> MediaPart:
+    return MediaPart(f"data:{mime};base64,{base64.b64encode(content).decode()}", mime, name)
+
+
+def test_each_kind_of_media_has_its_own_part() -> None:
+    content = sent(
+        user(
+            PNG,
+            encoded("application/pdf", b"%PDF", "a.pdf"),
+            encoded("audio/x-wav", b"RIFF"),
+            encoded("text/plain", "é".encode()),
+        )
+    )[0]["content"]
+
+    assert [part["type"] for part in content] == ["image_url", "file", "input_audio", "text"]
+    assert content[1]["file"]["filename"] == "a.pdf"
+    assert content[2]["input_audio"]["format"] == "wav"
+    assert content[3]["text"] == "é"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(MediaPart("file:///a.png", "image/png"), id="not inline, O-16"),
+        pytest.param(MediaPart("data:image/png,hi", "image/png"), id="not base64, O-17"),
+        pytest.param(MediaPart("data:image/png;base64,a*", "image/png"), id="broken, O-17"),
+        pytest.param(MediaPart("data:image/png;base64,aGl=", "image/png"), id="canonical, O-17"),
+        pytest.param(MediaPart(PNG.uri, "image/gif"), id="mislabelled, O-17"),
+        pytest.param(encoded("image/png", b"0" * (20 * 1024 * 1024 + 1)), id="large, O-17"),
+        pytest.param(encoded("video/mp4", b"0"), id="unknown kind"),
+    ],
+)
+def test_media_that_cannot_be_sent_is_refused_before_sending(part: MediaPart) -> None:
+    with pytest.raises(Unsendable):
+        sent(user(part))
+
+
+TOOL = ToolDefinition("look", "Looks.", {"type": "object", "properties": {"n": {}}})
+
+
+def body(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - request fields
+    return openai_chat.body(ModelRequest(**({"model": "m"} | fields)))
+
+
+def test_tools_are_functions_and_auto_choice_is_left_out() -> None:
+    made = body(tools=(TOOL,))
+
+    assert made["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "look",
+                "description": "Looks.",
+                "parameters": TOOL.input_schema,
+            },
+        }
+    ]
+    assert "tool_choice" not in made
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("none", "none"),
+        ("required", "required"),
+        (ForcedTool("look"), {"type": "function", "function": {"name": "look"}}),
+    ],
+)
+def test_a_tool_choice_is_sent(choice: object, expected: object) -> None:
+    assert body(tools=(TOOL,), tool_choice=choice)["tool_choice"] == expected
+
+
+def test_a_choice_without_tools_is_left_out() -> None:
+    assert "tool_choice" not in body(tool_choice="none")
+
+
+def test_a_union_at_the_root_of_a_schema_becomes_one_object() -> None:
+    union = {
+        "anyOf": [
+            {"type": "object", "properties": {"a": {}, "k": {}}, "required": ["a", "k"]},
+            {"type": "object", "properties": {"b": {}, "k": {}}, "required": ["k"]},
+        ]
+    }
+
+    made = body(tools=(ToolDefinition("u", "", union),))
+
+    assert made["tools"][0]["function"]["parameters"] == {
+        "type": "object",
+        "properties": {"a": {}, "k": {}, "b": {}},
+        "required": ["k"],
+        "additionalProperties": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        ("gpt-4o", "max_tokens"),
+        ("llama-o3", "max_tokens"),
+        ("o3-mini", "max_completion_tokens"),
+        ("openai/gpt-5.5", "max_completion_tokens"),
+    ],
+)
+def test_the_token_limit_has_the_name_the_model_knows(model: str, name: str) -> None:
+    assert body(model=model, generation=Generation(max_tokens=7))[name] == 7
+
+
+def test_generation_controls_and_cache_key_are_sent_when_given() -> None:
+    controls = Generation(temperature=0.0, top_p=0.5, stop=("x",))
+
+    made = body(generation=controls, cache_key="ses_1")
+
+    assert (made["temperature"], made["top_p"], made["stop"]) == (0.0, 0.5, ["x"])
+    assert made["prompt_cache_key"] == "ses_1"
+
+
+def test_options_overlay_the_body_but_cannot_stop_streaming() -> None:
+    made = body(options={"seed": 1, "model": "other", "stream": False})
+
+    assert (made["seed"], made["model"], made["stream"]) == (1, "other", True)
+
+
+def test_the_key_is_a_bearer_token() -> None:
+    assert openai_chat.headers("k") == {"authorization": "Bearer k"}
+    assert openai_chat.headers(None) == {}

@@ -1,0 +1,11 @@
+"""Runs ingest: reads the environment once, builds, serves."""
+
+import os
+
+from fairlead_service.process import main
+
+from fairlead_ingest.app import build
+from fairlead_ingest.settings import Settings
+
+if __name__ == "__main__":
+    main("ingest", os.environ, lambda config: build(Settings(config)))

@@ -1,0 +1,67 @@
+"""Turns requests into commands and outcomes into answers: data, or a typed error."""
+
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, TypeVar
+
+from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_schema.errors import InvalidRequest, Refused, TooLarge, Unavailable, Unknown
+from fairlead_schema.ids import TenantId
+from fairlead_schema.model import Input, Model
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from fairlead_ingest.desk import Desk
+
+log = logging.getLogger(__name__)
+
+Command = TypeVar("Command", bound=Input)
+Verb: TypeAlias = Callable[[Desk, TenantId, Command], Awaitable[Model]]
+_TENANT: TypeAdapter[str] = TypeAdapter(TenantId)
+
+
+async def answer(
+    desk: Desk,
+    tenant: str,
+    body: bytes,
+    command: type[Command],
+    verb: Verb[Command],
+) -> bytes:
+    """Serve one request; whatever happens, the caller gets an answer."""
+    try:
+        parsed = parse(command, body)
+        return data(await verb(desk, _TENANT.validate_python(tenant), parsed))
+    except ValidationError:
+        return refusal(InvalidRequest(f"Invalid tenant: {tenant}", kind="Params"))
+    except Refused as refused:
+        return refusal(refused)
+    except CommitTooLarge as error:
+        return refusal(TooLarge(str(error)))
+    except LogError as error:
+        return refusal(Unavailable(f"The log is unavailable: {error}", service="session.log"))
+    except Exception:
+        ref = f"err_{secrets.token_hex(4)}"
+        log.exception("defect", extra={"ref": ref})
+        return refusal(Unknown("Unexpected server error", ref=ref))
+
+
+def parse(command: type[Command], body: bytes) -> Command:
+    """Read a command. Raises InvalidRequest that names the field."""
+    try:
+        return command.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or None
+        reason = f"{field}: {first['msg']}" if field else first["msg"]
+        raise InvalidRequest(reason, kind="Body", field=field) from error
+
+
+def data(model: Model) -> bytes:
+    """An answer that holds data."""
+    return to_json({"data": model.wire()})
+
+
+def refusal(refused: Refused) -> bytes:
+    """An answer that holds a typed error."""
+    return to_json({"error": refused.body.wire()})

@@ -1,0 +1,69 @@
+"""`session.create`: make a session, or find the one that has this id."""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from fairlead_schema.api import CreateSession, SessionInfo
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.errors import InvalidRequest, ProviderNotFound
+from fairlead_schema.events import SessionCreated, SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.location import LocationRef
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_service.config import Config
+from fairlead_session.info import info
+from fairlead_session.state import Session
+
+from fairlead_ingest.desk import Desk
+
+
+async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> SessionInfo:
+    """Create once by id: a repeated create gives the session as it is now, whatever it asks for."""
+    at = Address(tenant, command.id or ids.session_id())
+    known = await desk.load(at) if command.id else None
+    if known is not None and known.profile is not None:
+        return info(known)
+    created = _created(desk.settings.config, command)
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        return () if session.profile is not None else (created,)
+
+    return info(await desk.commit(at, decide))
+
+
+def _created(config: Config, command: CreateSession) -> SessionCreated:
+    check_agent(config, command.agent)
+    check_model(config, command.model)
+    location = command.location or LocationRef(directory=config.location.default or "/")
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return SessionCreated(
+        title=f"New session - {now}",
+        project_id=project_id(location),
+        location=location,
+        agent=command.agent,
+        model=command.model,
+        parent_id=command.parent_id,
+    )
+
+
+def project_id(location: LocationRef) -> str:
+    """A stable name for the project at a directory."""
+    return "prj_" + sha256(location.directory.encode()).hexdigest()[:24]
+
+
+def check_agent(config: Config, agent: str | None) -> None:
+    """Refuse an agent that is not configured."""
+    if agent is not None and agent not in config.agent:
+        raise InvalidRequest(f"Unknown agent: {agent}", kind="Body", field="agent")
+
+
+def check_model(config: Config, model: ModelRef | None) -> None:
+    """Refuse a model that is not configured, before anything is written."""
+    if model is None:
+        return
+    if model.provider_id not in config.provider:
+        raise ProviderNotFound(model.provider_id)
+    if config.model(model) is None:
+        name = f"{model.provider_id}/{model.id}"
+        raise InvalidRequest(f"Unknown model: {name}", kind="Body", field="model")

@@ -1,0 +1,86 @@
+"""Durable intake: a service publishes a prompt and forgets it; the receipt waits on its subject."""
+
+import asyncio
+import logging
+from hashlib import sha256
+
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.port import Job
+from fairlead_schema import subjects
+from fairlead_schema.api import AdmitPrompt
+from fairlead_schema.errors import InvalidRequest, Refused
+from fairlead_schema.ids import MessageId
+from fairlead_schema.subjects import Address
+from pydantic_core import from_json, to_json
+
+from fairlead_ingest.answers import data, parse, refusal
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.prompt import prompt
+
+log = logging.getLogger(__name__)
+
+JOBS_MAX = 64
+DELIVERIES_MAX = 5
+
+
+async def take_in(desk: Desk) -> None:
+    """Admit published prompts for ever."""
+    running: set[asyncio.Task[None]] = set()
+    while True:
+        try:
+            jobs = desk.eventlog.work.take("PROMPTS", "ingest", lambda: JOBS_MAX - len(running))
+            async for job in jobs:
+                task = asyncio.create_task(_admit(desk, job))
+                running.add(task)
+                task.add_done_callback(running.discard)
+        except LogError as error:
+            log.warning("intake paused", extra={"reason": str(error)})
+            await asyncio.sleep(1.0)
+
+
+async def _admit(desk: Desk, job: Job) -> None:
+    try:
+        await _settle(desk, job)
+        await job.done()
+    except LogError as error:
+        # Not acknowledged: the message comes again, and an exact retry admits nothing twice.
+        log.warning("intake deferred", extra={"subject": job.subject, "reason": str(error)})
+    except Exception as error:
+        log.exception("intake defect", extra={"subject": job.subject})
+        if job.deliveries >= DELIVERIES_MAX:
+            await desk.eventlog.dead.bury("prompt", job.subject, job.payload, repr(error))
+            await job.done()
+
+
+async def _settle(desk: Desk, job: Job) -> None:
+    _root, _kind, tenant, session_id = job.subject.split(".")
+    at = Address(tenant, session_id)
+    try:
+        command = _command(job, at)
+    except InvalidRequest as poison:
+        await desk.eventlog.dead.bury("prompt", job.subject, job.payload, str(poison))
+        return
+    try:
+        answer = data(await prompt(desk, tenant, command))
+    except Refused as refused:
+        answer = refusal(refused)
+    assert command.id is not None, "intake names every message"
+    await desk.eventlog.work.put(subjects.receipt(at, command.id), answer)
+
+
+def _command(job: Job, at: Address) -> AdmitPrompt:
+    """The prompt, addressed by its subject. Without an id its place in the queue names it."""
+    try:
+        raw = from_json(job.payload)
+    except ValueError as error:
+        raise InvalidRequest(f"not JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise InvalidRequest("not a JSON object")
+    named = parse(AdmitPrompt, to_json({**raw, "sessionID": at.session_id}))
+    if named.id is not None:
+        return named
+    return named.model_copy(update={"id": _derived(job)})
+
+
+def _derived(job: Job) -> MessageId:
+    return "msg_" + sha256(f"{job.subject}#{job.sequence}".encode()).hexdigest()[:26]

@@ -1,0 +1,99 @@
+"""`session.prompt`: admit one prompt, durably, once; then ask for it to be worked on."""
+
+from typing import assert_never
+
+from fairlead_schema.api import AdmitPrompt
+from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import MessageId, TenantId, minted
+from fairlead_schema.prompt import Prompt, Receipt
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_session.admission import (
+    AdmissionConflict,
+    Admit,
+    AlreadyAdmitted,
+    InboxFull,
+    admit,
+    receipt,
+)
+from fairlead_session.attachment import resolve
+from fairlead_session.state import Session
+
+from fairlead_ingest.desk import Desk
+
+REUSED = "Message id is already in use"
+
+
+async def prompt(desk: Desk, tenant: TenantId, command: AdmitPrompt) -> Receipt:
+    """Admit, or give an exact retry its receipt again. Either way somebody is asked to work."""
+    at = Address(tenant, command.session_id)
+    resolved = _checked(desk, command)
+    message_id = command.id or ids.message_id()
+    if command.id is not None:
+        await _bind(desk, at, command.id)
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        return _events(desk, session, command, message_id, resolved)
+
+    session = await desk.commit(at, decide)
+    if command.resume:
+        desk.waker.wake(at)
+    return receipt(session, message_id, resolved, session.admissions[message_id])
+
+
+def _events(
+    desk: Desk, session: Session, command: AdmitPrompt, message_id: MessageId, resolved: Prompt
+) -> tuple[SessionEvent, ...]:
+    if session.profile is None:
+        raise SessionNotFound(session.id)
+    if session.profile.model is None and desk.settings.default_model is None:
+        raise InvalidRequest("No model: set default_model in fairlead.toml", field="model")
+    limit = desk.settings.pending_inputs_max
+    outcome = admit(
+        session,
+        message_id,
+        resolved,
+        command.delivery,
+        resume=command.resume,
+        pending_max=limit,
+    )
+    match outcome:
+        case Admit(event=event):
+            return (event,)
+        case AlreadyAdmitted():
+            return ()
+        case AdmissionConflict():
+            raise Conflict(REUSED, message_id)
+        case InboxFull():
+            raise TooMany(f"{limit} inputs are pending: wait until some are promoted")
+        case _:
+            assert_never(outcome)
+
+
+def _checked(desk: Desk, command: AdmitPrompt) -> Prompt:
+    resolved = resolve(command.prompt)
+    if not resolved.text.strip() and not resolved.files:
+        raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
+    size = len(resolved.model_dump_json())
+    if size > desk.settings.prompt_bytes_max:
+        raise TooLarge(f"A prompt of {size} bytes exceeds {desk.settings.prompt_bytes_max}")
+    return resolved
+
+
+async def _bind(desk: Desk, at: Address, message_id: MessageId) -> None:
+    """Bind a caller's message id to its one session.
+
+    Ids that Fairlead minted need no register: the seal tells them, and one that this session does
+    not know was minted for another.
+    """
+    session = await desk.load(at)
+    if session.profile is None:
+        raise SessionNotFound(at.session_id)
+    if message_id in session.admissions:
+        return
+    if minted(message_id):
+        raise Conflict(REUSED, message_id)
+    bound = await desk.eventlog.messages.bind(at.tenant, message_id, at.session_id)
+    if bound != at.session_id:
+        raise Conflict(REUSED, message_id)

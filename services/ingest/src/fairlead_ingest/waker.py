@@ -1,0 +1,54 @@
+"""Leaves wakes. A refused one is tried again until it is taken or the session is seen to move."""
+
+import asyncio
+import logging
+from typing import Final
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.folded import Folded
+from fairlead_schema.subjects import Address
+from fairlead_session.drain import moving
+from fairlead_session.state import Session
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 0.05
+RETRY_S_MAX: Final = 1.0
+# After this long the sweep has the session.
+GIVE_UP_S: Final = 15.0
+
+
+class Waker:
+    """Wakes in the background, so that a receipt never waits for one."""
+
+    def __init__(self, eventlog: EventLog, folded: Folded[Session]) -> None:
+        self._wakes = eventlog.wakes
+        self._folded = folded
+        self._running: dict[Address, asyncio.Task[None]] = {}
+
+    def wake(self, at: Address) -> None:
+        """Ask for the session to be drained."""
+        if at not in self._running:
+            task = asyncio.create_task(self._insist(at))
+            self._running[at] = task
+            task.add_done_callback(lambda _task: self._running.pop(at, None))
+
+    async def settle(self) -> None:
+        """Wait for what is under way."""
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _insist(self, at: Address) -> None:
+        waited, delay = 0.0, RETRY_S
+        while waited < GIVE_UP_S:
+            try:
+                if await self._wakes.wake(at):
+                    return
+                if waited and not moving((await self._folded.load(at)).state):
+                    return
+            except LogError as error:
+                log.warning(
+                    "wake failed", extra={"session_id": at.session_id, "reason": str(error)}
+                )
+            await asyncio.sleep(delay)
+            waited, delay = waited + delay, min(delay * 2, RETRY_S_MAX)
