@@ -55,6 +55,8 @@ def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
         "allow_rollup_hdrs": spec.allow_rollup,
         "num_replicas": replicas,
     }
+    if spec.lazy:
+        config["persist_mode"] = "async"
     if spec.republish is not None:
         source, target = spec.republish
         config["republish"] = {"src": source, "dest": target}

@@ -28,6 +28,8 @@ class StreamSpec:
     allow_direct: bool = True
     allow_rollup: bool = False
     republish: tuple[str, str] | None = None
+    lazy: bool = False
+    """Acknowledge before the disk has it: only for hints that something else makes good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,11 @@ WAKES: Final = StreamSpec(
     name="WAKES",
     subjects=(f"{ROOT}.wake.*.*.*",),
     description="Advisory wakes, one per session; a second is refused (docs/adr/0007).",
-    storage="memory",
     retention="workqueue",
     discard="new",
     one_per_subject=True,
     refuse_second=True,
+    lazy=True,
 )
 TOOLS: Final = StreamSpec(
     name="TOOLS",

@@ -87,16 +87,12 @@ def broken(error: object, text: str) -> ProviderFailure:
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
     """How long the provider asks us to wait. A date counts from the answer's own `Date`."""
-    millis, asked = headers.get("retry-after-ms"), headers.get("retry-after")
-    if millis is not None and (wait := _seconds(millis)) is not None:
-        return wait / 1000
-    if asked is None or (wait := _seconds(asked)) is not None:
-        return wait if asked is not None else None
-    try:
-        until, now = (parsedate_to_datetime(at) for at in (asked, headers.get("date", "")))
-        return max(0.0, (until - now).total_seconds())
-    except (ValueError, TypeError):
-        return None
+    millis = _seconds(headers.get("retry-after-ms", ""))
+    if millis is not None:
+        return millis / 1000
+    asked = headers.get("retry-after", "")
+    seconds = _seconds(asked)
+    return _between(headers.get("date", ""), asked) if seconds is None else seconds
 
 
 def redacted(body: str) -> str:
@@ -166,6 +162,14 @@ def _seconds(text: str) -> float | None:
     except ValueError:
         return None
     return seconds if 0 <= seconds < float("inf") else None
+
+
+def _between(now: str, until: str) -> float | None:
+    try:
+        wait = parsedate_to_datetime(until) - parsedate_to_datetime(now)
+    except (ValueError, TypeError):
+        return None
+    return max(0.0, wait.total_seconds())
 
 
 def _parsed(body: str) -> Any:  # noqa: ANN401 - any JSON value

@@ -1,0 +1,20 @@
+"""What the tools service is told."""
+
+from dataclasses import dataclass
+
+from fairlead_service.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """One frozen view of the configuration."""
+
+    config: Config
+
+    @property
+    def nats_url(self) -> str:
+        return self.config.nats.url
+
+    @property
+    def pool(self) -> str:
+        return self.config.tools.pool

@@ -1,0 +1,48 @@
+"""`core/environment`: where the session works."""
+
+import platform
+from pathlib import Path
+from typing import Final
+
+from fairlead_schema.context import Observed
+from fairlead_schema.location import LocationRef
+
+KEY: Final = "core/environment"
+
+
+def observe(location: LocationRef) -> Observed:
+    """The working directory, its root, whether git is there, and the platform."""
+    directory = Path(location.directory)
+    root = _root(directory)
+    value = {
+        "directory": str(directory),
+        "root": str(root or directory),
+        "git": root is not None,
+        "platform": platform.system().lower(),
+    }
+    return Observed(
+        key=KEY,
+        value=value,
+        baseline=f"Here is the environment you work in.\n{_rendered(value)}",
+        update=f"The environment you work in has changed.\n{_rendered(value)}",
+    )
+
+
+def _root(directory: Path) -> Path | None:
+    """The nearest directory upwards that git knows."""
+    return next(
+        (place for place in (directory, *directory.parents) if (place / ".git").exists()), None
+    )
+
+
+def _rendered(value: dict[str, object]) -> str:
+    return "\n".join(
+        (
+            "<env>",
+            f"Working directory: {value['directory']}",
+            f"Workspace root: {value['root']}",
+            f"Git repository: {'yes' if value['git'] else 'no'}",
+            f"Platform: {value['platform']}",
+            "</env>",
+        )
+    )
