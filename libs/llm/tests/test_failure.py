@@ -4,6 +4,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+
 from fairlead_llm import overflow
 from fairlead_llm.failure import BODY_LENGTH_MAX, failed, refused, retry_after_s, without
 

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import orjson
 import pytest
+from typing_extensions import override
+
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish, TextChunk
 from fairlead_schema.request import MediaPart, ModelRequest, TextPart, UserTurn
-from typing_extensions import override
 
 ASK = ModelRequest("m", turns=(UserTurn((TextPart("hi"),)),), headers={"X-Session-Id": "ses_1"})
 EVENTS = {"content-type": "text/event-stream"}

@@ -4,6 +4,7 @@ import base64
 from typing import Any
 
 import pytest
+
 from fairlead_llm import openai_chat
 from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import (

@@ -5,6 +5,9 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fairlead_llm import openai_chat, sse
 from fairlead_schema.provider import (
     ProviderEvent,
@@ -22,8 +25,6 @@ from fairlead_schema.provider import (
     ToolInputStart,
     Usage,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 DONE = b"data: [DONE]\n\n"
 

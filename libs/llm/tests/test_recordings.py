@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
+
 from fairlead_llm import openai_chat, sse
 from fairlead_schema.provider import ProviderEvent, StepFinish, TextChunk, ToolCall
 

@@ -3,10 +3,11 @@
 from itertools import pairwise
 
 import pytest
-from fairlead_llm import sse
-from fairlead_llm.sse import Frame
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fairlead_llm import sse
+from fairlead_llm.sse import Frame
 
 
 def read(*chunks: bytes) -> list[Frame]:

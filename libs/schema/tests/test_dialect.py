@@ -1,6 +1,7 @@
 """The dialect of existing clients: where it differs from the log, and nowhere else."""
 
 import pytest
+
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.delta import (
     DELTA,

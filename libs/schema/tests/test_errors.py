@@ -3,6 +3,7 @@
 import re
 
 import pytest
+
 from fairlead_schema import errors
 from fairlead_schema.errors import MESSAGE_LENGTH_MAX, Refused, WireError
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+
 from fairlead_schema.events import BY_TYPE
 from fairlead_schema.record import UPCASTERS, Commit, decode, decode_event, encode, event_json
-from pydantic import BaseModel
 
 GOLDEN = Path(__file__).parent / "golden"
 PINS = Path(__file__).parent / "golden.sha256"

@@ -1,10 +1,11 @@
 """Ids are opaque, carry their kind, and can stand in a subject."""
 
 import pytest
-from fairlead_schema import ids
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+
+from fairlead_schema import ids
 
 PREFIXES = {
     "SessionId": "ses",

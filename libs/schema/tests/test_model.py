@@ -1,6 +1,8 @@
 """The shared shape: camelCase on the wire, nothing absent written, nothing null read."""
 
 import pytest
+from pydantic import BaseModel, ValidationError
+
 from fairlead_schema.api import AdmitPrompt, CreateSession, PromptBody
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import AttemptDispatched, ToolCalled
@@ -8,7 +10,6 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.model import wire_name
 from fairlead_schema.prompt import FileInput, PromptInput
 from fairlead_schema.tool import Executor
-from pydantic import BaseModel, ValidationError
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Prompts: what callers may send, what the log keeps, what a receipt says."""
 
 import pytest
+from pydantic import ValidationError
+
 from fairlead_schema.api import PromptBody
 from fairlead_schema.prompt import (
     TEXT_LENGTH_MAX,
@@ -11,7 +13,6 @@ from fairlead_schema.prompt import (
     Receipt,
     Source,
 )
-from pydantic import ValidationError
 
 SOURCE = Source(start=0, end=7, text="@app.py")
 

@@ -3,6 +3,10 @@
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic_core import to_json
+
 from fairlead_schema import record as module
 from fairlead_schema.context import SnapshotEntry
 from fairlead_schema.events import (
@@ -27,9 +31,6 @@ from fairlead_schema.record import (
     event_json,
     record,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic_core import to_json
 
 scalars = (
     st.none()

@@ -1,10 +1,11 @@
 """Addresses are for ever: the partition of a known session may never change."""
 
 import pytest
-from fairlead_schema import subjects
-from fairlead_schema.subjects import PARTITIONS, SHARDS, Address
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fairlead_schema import subjects
+from fairlead_schema.subjects import PARTITIONS, SHARDS, Address
 
 SESSION = "ses_3fa1c07be2d8Qm7ZxW4kRt9LpB"
 AT = Address("acme", SESSION)

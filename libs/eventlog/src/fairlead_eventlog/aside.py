@@ -7,11 +7,6 @@ from typing import Final
 
 import nats.errors
 import orjson
-from fairlead_schema import subjects
-from fairlead_schema.api import DeadLetter
-from fairlead_schema.delta import DELTA, Delta
-from fairlead_schema.ids import MessageId, SessionId, TenantId
-from fairlead_schema.subjects import Address
 from nats.aio.msg import Msg
 from pydantic import ValidationError
 
@@ -29,6 +24,11 @@ from fairlead_eventlog.link import (
 from fairlead_eventlog.port import FeedItem, Head, Life, Snapshot
 from fairlead_eventlog.streams import CHECKPOINTS, MESSAGES, SNAPSHOTS
 from fairlead_eventlog.work import stored
+from fairlead_schema import subjects
+from fairlead_schema.api import DeadLetter
+from fairlead_schema.delta import DELTA, Delta
+from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_schema.subjects import Address
 
 DELTA_BUFFER: Final = 1024
 SNAPSHOT_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
+from fairlead_eventlog.port import START, Head, SessionLog, Snapshot, Snapshots, Stored
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-
-from fairlead_eventlog.port import START, Head, SessionLog, Snapshot, Snapshots, Stored
 
 State = TypeVar("State")
 

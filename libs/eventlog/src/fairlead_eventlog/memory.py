@@ -5,17 +5,16 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from fairlead_schema import subjects
-from fairlead_schema.delta import Delta
-from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
-from fairlead_schema.record import Commit, Draft, decode, encode, record
-from fairlead_schema.subjects import SHARDS, Address
-
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, Unanswered
 from fairlead_eventlog.memory_work import MemoryWakes, MemoryWork
 from fairlead_eventlog.port import START, Entry, FeedItem, Head, Life, Page, Snapshot, Stored
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
+from fairlead_schema import subjects
+from fairlead_schema.delta import Delta
+from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.record import Commit, Draft, decode, encode, record
+from fairlead_schema.subjects import SHARDS, Address
 
 Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 

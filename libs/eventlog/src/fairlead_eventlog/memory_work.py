@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+from fairlead_eventlog.port import Job, Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
-
-from fairlead_eventlog.port import Job, Slots
 
 
 class MemoryJob:

@@ -5,10 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
 
-from fairlead_schema import subjects
-from fairlead_schema.ids import CommitId
-from fairlead_schema.record import Commit, Draft, decode, encode, record
-from fairlead_schema.subjects import Address
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
@@ -23,6 +19,10 @@ from fairlead_eventlog.link import (
 )
 from fairlead_eventlog.port import START, Head, Page, Stored
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
+from fairlead_schema import subjects
+from fairlead_schema.ids import CommitId
+from fairlead_schema.record import Commit, Draft, decode, encode, record
+from fairlead_schema.subjects import Address
 
 APPEND_TRIES: Final = 3
 # Reading this many events from too early a start is cheaper than finding a better start.

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Final
 
-from fairlead_schema import subjects
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable
@@ -12,6 +11,7 @@ from fairlead_eventlog.link import Link, ServerRefusal, missing
 from fairlead_eventlog.port import Entry
 from fairlead_eventlog.pull import Pull
 from fairlead_eventlog.streams import log_stream
+from fairlead_schema import subjects
 
 BATCH: Final = 500
 PULL_EXPIRES_S: Final = 5.0

@@ -4,14 +4,14 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 import orjson
-from fairlead_schema import subjects
-from fairlead_schema.subjects import Address
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable, Unanswered
 from fairlead_eventlog.link import MESSAGE_ID, SUBJECT_FULL, Link, NoAnswer, ServerRefusal, missing
 from fairlead_eventlog.port import Job, Slots
 from fairlead_eventlog.pull import Pull
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
 
 # Redeliveries also go into the open pull of a paused process, so a pull must end before a deadline.
 PULL_EXPIRES_S: Final = 1.0

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 import orjson
-from fairlead_schema.request import MediaPart, TextPart, ToolResultPart
-from fairlead_schema.tool import FileContent, TextContent
 
 from fairlead_llm.errors import Unsendable
+from fairlead_schema.request import MediaPart, TextPart, ToolResultPart
+from fairlead_schema.tool import FileContent, TextContent
 
 
 def system_update(text: str) -> str:

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 
 import httpx
 import orjson
-from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
-from fairlead_schema.request import ModelRequest
 
 from fairlead_llm import failure, sse
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.protocol import WIRES, Wire
+from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
+from fairlead_schema.request import ModelRequest
 
 ERROR_BODY_BYTES_MAX = 64 * 1024
 # Reading a finished body to its end lets the connection be used again; a slow end is not worth it.

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from fairlead_schema.provider import ProviderEvent
-from fairlead_schema.request import ModelRequest
-
 from fairlead_llm import openai_chat
 from fairlead_llm.sse import Frame
+from fairlead_schema.provider import ProviderEvent
+from fairlead_schema.request import ModelRequest
 
 State = TypeVar("State")
 Events: TypeAlias = tuple[ProviderEvent, ...]

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 PREFIX: Final = "FAIRLEAD_"
 

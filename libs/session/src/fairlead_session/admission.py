@@ -6,7 +6,6 @@ from typing import TypeAlias
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
-
 from fairlead_session.fingerprint import fingerprint
 from fairlead_session.state import Admitted, Session
 

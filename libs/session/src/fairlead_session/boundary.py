@@ -14,7 +14,6 @@ from fairlead_schema.events import (
     SessionEvent,
 )
 from fairlead_schema.ids import AttemptId, MessageId
-
 from fairlead_session import epoch
 from fairlead_session.promotion import promote
 from fairlead_session.state import Input, Session

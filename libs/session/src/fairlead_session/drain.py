@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from fairlead_schema.events.execution import RestReason
-
 from fairlead_session.promotion import STEERS_MAX, eligible
 from fairlead_session.state import Attempt, Input, Session
 

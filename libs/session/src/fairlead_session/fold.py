@@ -56,7 +56,6 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import Message, SystemMessage
 from fairlead_schema.record import Recorded
-
 from fairlead_session import fold_asks, fold_execution, fold_inbox, fold_profile
 from fairlead_session.state import Line, Session
 from fairlead_session.transcript import revise

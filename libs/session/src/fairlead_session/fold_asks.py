@@ -11,7 +11,6 @@ from fairlead_schema.events import (
     QuestionReplied,
     TodoUpdated,
 )
-
 from fairlead_session.state import Session
 
 AskEvent: TypeAlias = (

@@ -20,7 +20,6 @@ from fairlead_schema.events import (
     StepStarted,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
-
 from fairlead_session.state import Attempt, Epoch, Owner, Session
 
 ExecutionEvent: TypeAlias = (

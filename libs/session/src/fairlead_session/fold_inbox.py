@@ -5,7 +5,6 @@ from typing import TypeAlias, assert_never
 
 from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, PromptPromoted
 from fairlead_schema.ids import MessageId
-
 from fairlead_session.fingerprint import fingerprint
 from fairlead_session.state import Admitted, Input, Session
 

@@ -14,7 +14,6 @@ from fairlead_schema.events import (
     SessionMoved,
 )
 from fairlead_schema.ids import MessageId
-
 from fairlead_session.state import Profile, Session
 
 ProfileEvent: TypeAlias = (

@@ -1,7 +1,6 @@
 """Session history: what the next provider turn sees, after the compaction and epoch cutoffs."""
 
 from fairlead_schema.message import CompactionMessage, Message, SystemMessage
-
 from fairlead_session.state import Session
 
 

@@ -2,7 +2,6 @@
 
 from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.catalog import ModelRef
-
 from fairlead_session.state import Session
 
 

@@ -1,7 +1,6 @@
 """Promotion: pending input becomes session history, in order, up to a captured cutoff."""
 
 from fairlead_schema.events import PromptPromoted
-
 from fairlead_session.state import Input, Session
 
 STEERS_MAX = 100

@@ -39,7 +39,6 @@ from fairlead_schema.provider import (
     ToolResult,
 )
 from fairlead_schema.tool import ErrorInfo
-
 from fairlead_session.calls import Calls, ProtocolViolation
 from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN
 from fairlead_session.usage import Price, cost, tokens

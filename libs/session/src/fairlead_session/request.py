@@ -6,7 +6,6 @@ from hashlib import sha256
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.request import Generation, ModelRequest
-
 from fairlead_session import epoch
 from fairlead_session.history import history
 from fairlead_session.lowering import lower

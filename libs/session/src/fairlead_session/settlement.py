@@ -10,7 +10,6 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import AssistantMessage, ReasoningBlock, TextBlock, ToolBlock
 from fairlead_schema.tool import ErrorInfo, Executor
-
 from fairlead_session.state import Attempt, Session
 
 INTERRUPTED_TURN = "Provider turn interrupted"

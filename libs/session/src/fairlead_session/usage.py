@@ -20,12 +20,11 @@ class Price:
 
 
 def tokens(usage: Usage) -> Tokens:
-    """Disjoint counts: visible output is what remains of the output after reasoning."""
-    reasoning = _count(usage.reasoning)
+    """Counts a session can add up: what a provider did not report, or misreported, is 0."""
     return Tokens(
         input=_count(usage.input),
-        output=max(0, _count(usage.output) - reasoning),
-        reasoning=reasoning,
+        output=_count(usage.output),
+        reasoning=_count(usage.reasoning),
         cache=CacheTokens(read=_count(usage.cache_read), write=_count(usage.cache_write)),
     )
 

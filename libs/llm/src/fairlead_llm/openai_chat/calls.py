@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
+
 from fairlead_schema.provider import (
     ProviderEvent,
     ToolCall,

@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias, assert_never
 
+from fairlead_llm.content import json_text, result_media, result_text, system_update
+from fairlead_llm.errors import Unsendable
+from fairlead_llm.media import inline
+from fairlead_llm.openai_chat import reasoning
 from fairlead_schema.request import (
     AssistantTurn,
     MediaPart,
@@ -16,11 +20,6 @@ from fairlead_schema.request import (
     Turn,
     UserTurn,
 )
-
-from fairlead_llm.content import json_text, result_media, result_text, system_update
-from fairlead_llm.errors import Unsendable
-from fairlead_llm.media import inline
-from fairlead_llm.openai_chat import reasoning
 
 Message: TypeAlias = dict[str, Any]
 

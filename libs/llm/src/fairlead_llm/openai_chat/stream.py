@@ -8,6 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import orjson
+
+from fairlead_llm import failure
+from fairlead_llm.openai_chat import calls, reasoning, usage
+from fairlead_llm.openai_chat.calls import Call
+from fairlead_llm.sse import Frame
 from fairlead_schema.provider import (
     Finish,
     ProviderEvent,
@@ -19,11 +24,6 @@ from fairlead_schema.provider import (
     TextEnd,
     TextStart,
 )
-
-from fairlead_llm import failure
-from fairlead_llm.openai_chat import calls, reasoning, usage
-from fairlead_llm.openai_chat.calls import Call
-from fairlead_llm.sse import Frame
 
 Events: TypeAlias = tuple[ProviderEvent, ...]
 

@@ -1,0 +1,64 @@
+"""A runner as a process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import httpx
+from starlette.applications import Starlette
+
+from fairlead_eventlog.folded import Folded, Folding
+from fairlead_eventlog.jetstream import connect
+from fairlead_runner.drain import Tackle
+from fairlead_runner.settings import Settings
+from fairlead_runner.wakes import Watch
+from fairlead_service import ids
+from fairlead_service.health import Health
+from fairlead_service.process import application
+from fairlead_session.fold import evolve
+from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.state import Session
+
+FOLDING = Folding(
+    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
+)
+
+
+@asynccontextmanager
+async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
+    """Connect, take wakes, and on the way out finish what is under way and hand over."""
+    config = settings.config
+    limits = httpx.Limits(
+        max_connections=None, max_keepalive_connections=config.runner.sessions_max
+    )
+    async with (
+        connect(settings.nats_url, name="fairlead-runner") as eventlog,
+        httpx.AsyncClient(limits=limits) as client,
+    ):
+        health.depend("nats", eventlog.complaint)
+        runner = ids.runner_id()
+        await eventlog.liveness.answer(runner)
+        folded = Folded(
+            eventlog.log, eventlog.snapshots, FOLDING, capacity=config.runner.cache_sessions_max
+        )
+        watch = Watch(Tackle(runner, eventlog, folded, client, settings))
+        standing = asyncio.create_task(watch.stand())
+        beating = asyncio.create_task(watch.beat())
+        try:
+            yield
+        finally:
+            await _cancelled(standing)
+            await watch.leave()
+            await _cancelled(beating)
+
+
+def build(settings: Settings) -> Starlette:
+    """The ASGI application of a runner. Nothing connects until it starts."""
+    health = Health()
+    return application(lambda: work(settings, health), health)
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,42 @@
+"""Asks the owner of a location what the model should be told."""
+
+import logging
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
+from fairlead_schema import subjects
+from fairlead_schema.api import Answer
+from fairlead_schema.context import ContextSample, ObserveContext, Unavailable
+from fairlead_session.state import Session
+
+log = logging.getLogger(__name__)
+
+_ANSWER = Answer[ContextSample]
+# What a session without an epoch waits for when nobody serves its location.
+_UNKNOWN = "core/environment"
+
+
+async def sample(
+    eventlog: EventLog, session: Session, *, pool: str, timeout_s: float
+) -> ContextSample:
+    """One coherent sample. A service that is away makes its sources unavailable, not gone."""
+    assert session.profile is not None, "a session that drains was created"
+    asked = ObserveContext(location=session.profile.location, agent=session.profile.agent)
+    try:
+        body = await eventlog.requests.ask(
+            subjects.observe(pool),
+            asked.model_dump_json(by_alias=True).encode(),
+            timeout_s=timeout_s,
+        )
+        answer = _ANSWER.model_validate_json(body)
+    except (LogError, ValueError) as error:
+        return _away(session, str(error))
+    if answer.data is None:
+        return _away(session, answer.error.message if answer.error else "an empty answer")
+    return answer.data
+
+
+def _away(session: Session, reason: str) -> ContextSample:
+    log.warning("context unavailable", extra={"session_id": session.id, "reason": reason})
+    keys = tuple(session.epoch.snapshot) if session.epoch else (_UNKNOWN,)
+    return ContextSample(observations=tuple(Unavailable(key=key, reason=reason) for key in keys))

@@ -1,0 +1,82 @@
+"""Who speaks: the agent and the model of a turn, sampled from the session when the turn starts."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead_llm.endpoint import Endpoint
+from fairlead_schema.catalog import ModelRef
+from fairlead_service.config import Agent, Config, Provider
+from fairlead_session.request import Voice
+from fairlead_session.state import Session
+from fairlead_session.usage import Price
+
+
+class NoVoice(Exception):
+    """The session's model cannot be called; the message says what to configure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Everything one turn needs of the configuration."""
+
+    agent: str
+    voice: Voice
+    endpoint: Endpoint
+    price: Price
+
+
+def speaker(config: Config, session: Session) -> Speaker:
+    """The speaker of the next turn. Raises NoVoice."""
+    assert session.profile is not None, "a session that drains was created"
+    ref = session.profile.model or config.model_ref()
+    if ref is None:
+        raise NoVoice("no model: set default_model in fairlead.toml")
+    provider, model = config.provider.get(ref.provider_id), config.model(ref)
+    if provider is None or model is None:
+        raise NoVoice(f"model {ref.provider_id}/{ref.id} is not configured")
+    name = session.profile.agent or config.default_agent
+    agent = config.agent.get(name, Agent())
+    return Speaker(
+        agent=name,
+        voice=Voice(
+            model=ref,
+            api_model=model.id or ref.id,
+            system=agent.system,
+            output_tokens_max=model.output or None,
+        ),
+        endpoint=_endpoint(provider, ref),
+        price=Price(
+            input=model.cost.input,
+            output=model.cost.output,
+            cache_read=model.cost.cache_read,
+            cache_write=model.cost.cache_write,
+        ),
+    )
+
+
+def _endpoint(provider: Provider, ref: ModelRef) -> Endpoint:
+    return Endpoint(
+        protocol=provider.protocol,
+        base_url=provider.base_url,
+        api_key=_key(provider, ref),
+        headers=provider.headers,
+        connect_s=provider.connect_timeout_s,
+        first_byte_s=provider.first_byte_timeout_s,
+        idle_s=provider.idle_timeout_s,
+    )
+
+
+def _key(provider: Provider, ref: ModelRef) -> str | None:
+    """The key, from the environment or a file; it is never logged and never written."""
+    if provider.api_key_env is not None:
+        key = os.environ.get(provider.api_key_env)
+        if not key:
+            raise NoVoice(f"provider {ref.provider_id}: {provider.api_key_env} is not set")
+        return key
+    if provider.api_key_file is not None:
+        try:
+            return Path(provider.api_key_file).read_text().strip()
+        except OSError as error:
+            raise NoVoice(f"provider {ref.provider_id}: {error}") from error
+    return None

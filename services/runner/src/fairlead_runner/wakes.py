@@ -1,0 +1,146 @@
+"""Takes wakes and drains their sessions. A wake is a hint: the log says what there is to do."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.port import Job
+from fairlead_runner.drain import Drain, Tackle
+from fairlead_runner.ledger import Fenced, Ledger
+from fairlead_runner.metrics import DRAINING, DRAINS
+from fairlead_schema import subjects
+from fairlead_schema.record import RecordError
+from fairlead_schema.subjects import Address
+from fairlead_session.drain import moving
+from fairlead_session.ownership import Life
+
+log = logging.getLogger(__name__)
+
+# How long a wake waits before somebody looks again at a session whose owner lives.
+LATER_S: Final = 1.0
+RETRY_S: Final = 1.0
+
+
+class Watch:
+    """Everything one runner is draining."""
+
+    def __init__(self, tackle: Tackle) -> None:
+        self._tackle = tackle
+        self._jobs: dict[Address, Job] = {}
+        self._drains: dict[Address, Drain] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = False
+
+    async def stand(self) -> None:
+        """Take wakes for ever."""
+        runner = self._tackle.settings.config.runner
+        while True:
+            try:
+                async for job in self._tackle.eventlog.wakes.take(
+                    lambda: runner.sessions_max - len(self._tasks)
+                ):
+                    task = asyncio.create_task(self._on_wake(job))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+            except LogError as error:
+                log.warning("cannot take wakes", extra={"reason": str(error)})
+                await asyncio.sleep(RETRY_S)
+
+    async def beat(self) -> None:
+        """Keep every held wake in progress, so that nobody else is given it."""
+        while True:
+            await asyncio.sleep(self._tackle.settings.config.runner.wake_heartbeat_s)
+            for job in tuple(self._jobs.values()):
+                with suppress(LogError):
+                    await job.keep()
+
+    async def leave(self) -> None:
+        """Finish the turns under way within the grace time, release, and hand over."""
+        self._leaving = True
+        for drain in self._drains.values():
+            drain.leaving = True
+        if self._tasks:
+            grace_s = self._tackle.settings.config.runner.grace_s
+            _, late = await asyncio.wait(self._tasks, timeout=grace_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=grace_s)
+
+    async def _on_wake(self, job: Job) -> None:
+        at = subjects.address(job.subject)
+        if at in self._jobs:
+            return  # A redelivery of what this process already holds.
+        self._jobs[at] = job
+        DRAINING.set(len(self._jobs))
+        end = "defect"
+        try:
+            end = await self._serve(at, job)
+        except Fenced:
+            end = "fenced"
+            log.warning("fenced", extra={"session_id": at.session_id})
+        except LogError as error:
+            end = "unavailable"
+            log.warning("drain stopped", extra=_why(at, error))
+        except RecordError as error:
+            end = "unreadable"
+            log.warning("session cannot be read", extra=_why(at, error))
+            await self._give_up(at, job, str(error))
+        except Exception:
+            log.exception("drain failed", extra={"session_id": at.session_id})
+        finally:
+            DRAINS.labels(end).inc()
+            self._jobs.pop(at, None)
+            self._drains.pop(at, None)
+            DRAINING.set(len(self._jobs))
+
+    async def _serve(self, at: Address, job: Job) -> str:
+        known = await self._tackle.folded.load(at)
+        if known.state.profile is None:
+            await job.done()
+            return "unknown"
+        ledger = Ledger(at, known, self._tackle.eventlog, self._tackle.folded)
+        drain = Drain(self._tackle, ledger)
+        drain.leaving = self._leaving
+        self._drains[at] = drain
+        if not await drain.run(await self._life(ledger)):
+            await job.later(LATER_S)
+            return "left"
+        await self._rest(at, job, ledger)
+        return "rested"
+
+    async def _rest(self, at: Address, job: Job, ledger: Ledger) -> None:
+        """After the release: give up the wake, look once more, and wake again if there is work."""
+        await job.done()
+        before = ledger.known.head
+        await ledger.reload()
+        moved = ledger.known.head != before
+        handed_over = ledger.durable.rested == "handover"
+        if (moved or handed_over) and moving(ledger.durable) and ledger.durable.owner is None:
+            await self._tackle.eventlog.wakes.wake(at)
+        await self._snapshot(at, ledger)
+
+    async def _snapshot(self, at: Address, ledger: Ledger) -> None:
+        every = self._tackle.settings.config.runner.snapshot_events
+        if ledger.durable.seq // every > ledger.opened_seq // every:
+            with suppress(LogError):
+                await self._tackle.folded.save(at, ledger.known)
+
+    async def _life(self, ledger: Ledger) -> Life | None:
+        owner = ledger.session.owner
+        if owner is None or owner.runner == self._tackle.runner:
+            return None
+        timeout_s = self._tackle.settings.config.runner.ping_timeout_s
+        return await self._tackle.eventlog.liveness.ask(owner.runner, timeout_s=timeout_s)
+
+    async def _give_up(self, at: Address, job: Job, reason: str) -> None:
+        """A session that cannot be read stops with a visible reason; it never loops."""
+        with suppress(LogError):
+            await self._tackle.eventlog.dead.bury("session", subjects.log(at), b"", reason)
+            await job.done()
+
+
+def _why(at: Address, error: Exception) -> dict[str, str]:
+    return {"session_id": at.session_id, "reason": str(error)}
