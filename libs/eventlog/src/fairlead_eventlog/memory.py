@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, Unanswered
+from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
 from fairlead_eventlog.memory_work import MemoryWakes, MemoryWork
 from fairlead_eventlog.port import START, Entry, FeedItem, Head, Life, Page, Snapshot, Stored
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
@@ -176,8 +176,11 @@ class MemoryRequests:
     async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         if subject not in self.answerers:
             raise Unanswered(subject)
-        async with asyncio.timeout(timeout_s):
-            return await self.answerers[subject](body)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self.answerers[subject](body)
+        except TimeoutError as error:
+            raise LogUnavailable(f"{subject} did not answer in {timeout_s} s") from error
 
 
 class MemoryFeed:

@@ -68,7 +68,8 @@ class Pull:
     async def _wait(self) -> None:
         self._changed.clear()
         try:
-            await asyncio.wait_for(self._changed.wait(), min(self._expires_s, 0.5))
+            async with asyncio.timeout(min(self._expires_s, 0.5)):
+                await self._changed.wait()
         except TimeoutError:
             # Slots may have come free; an unanswered pull is forgotten once it has expired.
             self._quiet_s += min(self._expires_s, 0.5)

@@ -152,8 +152,10 @@ class JetStreamLog:
 
 
 async def _next(heard: asyncio.Queue[Msg | None]) -> Msg | None:
+    # Not wait_for: on Python 3.11 it can swallow a cancellation.
     try:
-        return await asyncio.wait_for(heard.get(), TAIL_LOOK_S)
+        async with asyncio.timeout(TAIL_LOOK_S):
+            return await heard.get()
     except TimeoutError:
         return None
 

@@ -1,5 +1,6 @@
 """Where a session lives: a directory, perhaps inside a workspace, always inside a project."""
 
+from hashlib import sha256
 from typing import Annotated
 
 from pydantic import StringConstraints
@@ -19,6 +20,11 @@ class Project(Model):
 
     id: str
     directory: str
+
+
+def project_id(directory: str) -> str:
+    """A stable name for the project at a directory."""
+    return "prj_" + sha256(directory.encode()).hexdigest()[:24]
 
 
 class LocationInfo(Model):

@@ -71,7 +71,8 @@ class _Supervised:
                 self._complaint = f"{type(error).__name__}: {error}"
                 log.warning("cannot work yet", extra={"reason": self._complaint})
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self.stop.wait(), delay)
+                    async with asyncio.timeout(delay):
+                        await self.stop.wait()
                 delay = min(delay * 2, RETRY_S_MAX)
 
 

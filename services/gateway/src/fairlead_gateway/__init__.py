@@ -1,1 +1,1 @@
-"""Placeholder."""
+"""The HTTP service: it reads Postgres and the log, and sends commands to ingest."""

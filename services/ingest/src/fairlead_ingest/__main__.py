@@ -2,10 +2,9 @@
 
 import os
 
-from fairlead_service.process import main
-
 from fairlead_ingest.app import build
 from fairlead_ingest.settings import Settings
+from fairlead_service.process import main
 
 if __name__ == "__main__":
     main("ingest", os.environ, lambda config: build(Settings(config)))

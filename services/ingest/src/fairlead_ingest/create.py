@@ -1,21 +1,19 @@
 """`session.create`: make a session, or find the one that has this id."""
 
 from datetime import UTC, datetime
-from hashlib import sha256
 
+from fairlead_ingest.desk import Desk
 from fairlead_schema.api import CreateSession, SessionInfo
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import InvalidRequest, ProviderNotFound
 from fairlead_schema.events import SessionCreated, SessionEvent
 from fairlead_schema.ids import TenantId
-from fairlead_schema.location import LocationRef
+from fairlead_schema.location import LocationRef, project_id
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config import Config
 from fairlead_session.info import info
 from fairlead_session.state import Session
-
-from fairlead_ingest.desk import Desk
 
 
 async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> SessionInfo:
@@ -39,17 +37,12 @@ def _created(config: Config, command: CreateSession) -> SessionCreated:
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return SessionCreated(
         title=f"New session - {now}",
-        project_id=project_id(location),
+        project_id=project_id(location.directory),
         location=location,
         agent=command.agent,
         model=command.model,
         parent_id=command.parent_id,
     )
-
-
-def project_id(location: LocationRef) -> str:
-    """A stable name for the project at a directory."""
-    return "prj_" + sha256(location.directory.encode()).hexdigest()[:24]
 
 
 def check_agent(config: Config, agent: str | None) -> None:

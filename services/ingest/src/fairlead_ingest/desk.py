@@ -9,6 +9,8 @@ from weakref import WeakValueDictionary
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.folded import At, Folded, Folding
+from fairlead_ingest.settings import Settings
+from fairlead_ingest.waker import Waker
 from fairlead_schema.errors import Unavailable
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.record import Draft
@@ -17,9 +19,6 @@ from fairlead_service import ids
 from fairlead_session.fold import evolve
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
-
-from fairlead_ingest.settings import Settings
-from fairlead_ingest.waker import Waker
 
 APPEND_TRIES: Final = 32
 

@@ -4,18 +4,18 @@ import asyncio
 import logging
 from hashlib import sha256
 
+from pydantic_core import from_json, to_json
+
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.port import Job
+from fairlead_ingest.answers import data, parse, refusal
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.prompt import prompt
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt
 from fairlead_schema.errors import InvalidRequest, Refused
 from fairlead_schema.ids import MessageId
 from fairlead_schema.subjects import Address
-from pydantic_core import from_json, to_json
-
-from fairlead_ingest.answers import data, parse, refusal
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.prompt import prompt
 
 log = logging.getLogger(__name__)
 

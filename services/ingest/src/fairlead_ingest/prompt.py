@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from fairlead_ingest.desk import Desk
 from fairlead_schema.api import AdmitPrompt
 from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
 from fairlead_schema.events import SessionEvent
@@ -19,8 +20,6 @@ from fairlead_session.admission import (
 )
 from fairlead_session.attachment import resolve
 from fairlead_session.state import Session
-
-from fairlead_ingest.desk import Desk
 
 REUSED = "Message id is already in use"
 

@@ -3,7 +3,6 @@
 import os
 
 from fairlead_service.process import main
-
 from fairlead_tools.app import build
 from fairlead_tools.settings import Settings
 

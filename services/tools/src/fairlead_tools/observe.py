@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TypeAlias
 
 from fairlead_schema.context import ContextSample, Observation, ObserveContext, Unavailable
-
 from fairlead_tools.sources import date, environment
 
 log = logging.getLogger(__name__)

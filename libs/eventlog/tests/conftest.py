@@ -1,0 +1,58 @@
+"""Both media the contract is judged on: the in-memory twin and a real server."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.memory import memory
+from fairlead_eventlog.provision import provision
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.nats import Server, free_port
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One provisioned server for all tests; each test has sessions of its own."""
+    running = Server(tmp_path_factory.mktemp("nats"), free_port())
+    running.start()
+    try:
+        # An event loop may be running where this fixture is asked for: provision beside it.
+        with ThreadPoolExecutor(1) as beside:
+            beside.submit(lambda: asyncio.run(provision(running.url))).result()
+        yield running
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[Server]:
+    """A server that a test may kill."""
+    running = Server(tmp_path, free_port())
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+@pytest.fixture(params=["memory", pytest.param("jetstream", marks=pytest.mark.integration)])
+async def eventlog(request: pytest.FixtureRequest) -> AsyncIterator[EventLog]:
+    """Every port, on each medium."""
+    if request.param == "memory":
+        yield memory()
+        return
+    running: Server = request.getfixturevalue("server")
+    async with connect(running.url, name="contract") as connected:
+        yield connected
+
+
+@pytest.fixture
+def at() -> Address:
+    """A session that nobody else uses."""
+    return Address("default", ids.session_id())

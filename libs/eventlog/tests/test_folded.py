@@ -1,0 +1,62 @@
+"""Loading a session: warm, from a snapshot, or all of it; always the same state."""
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.folded import Folded, Folding
+from fairlead_eventlog.memory import memory
+from fairlead_eventlog.port import START, Snapshot
+from fairlead_schema.record import Recorded
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.events import drafts
+
+State = tuple[int, ...]
+
+
+def evolve(state: State, recorded: Recorded) -> State:
+    return (*state, recorded.seq)
+
+
+FOLDING: Folding[State] = Folding(
+    initial=lambda _at: (),
+    evolve=evolve,
+    freeze=lambda state: ",".join(map(str, state)).encode(),
+    thaw=lambda raw: tuple(map(int, raw.split(b","))) if raw != b"foreign" else None,
+)
+
+
+def folded(eventlog: EventLog, capacity: int = 10) -> Folded[State]:
+    return Folded(eventlog.log, eventlog.snapshots, FOLDING, capacity=capacity)
+
+
+async def write(eventlog: EventLog, at: Address, commits: int) -> None:
+    head = await eventlog.log.head(at)
+    for _ in range(commits):
+        head = (await eventlog.log.append(at, ids.commit_id(), drafts(2), after=head)).head
+
+
+async def test_a_session_loads_the_same_with_and_without_its_snapshot(at: Address) -> None:
+    eventlog = memory()
+    await write(eventlog, at, 3)
+    first = folded(eventlog)
+    known = await first.load(at)
+    await first.save(at, known)
+    await write(eventlog, at, 2)
+
+    from_snapshot = await folded(eventlog).load(at)
+    await eventlog.snapshots.store(at, Snapshot(START, b"foreign"))
+    from_all = await folded(eventlog).load(at)
+
+    assert from_snapshot == from_all
+    assert from_all.state == tuple(range(1, 11))
+    assert await first.load(at) == from_all
+
+
+async def test_what_is_forgotten_is_folded_again(at: Address) -> None:
+    eventlog = memory()
+    other = Address("default", ids.session_id())
+    await write(eventlog, at, 1)
+    small = folded(eventlog, capacity=1)
+    await small.load(at)
+    await small.load(other)
+
+    assert (await small.load(at)).state == (1, 2)

@@ -1,0 +1,202 @@
+"""What every log promises, judged on the twin and on JetStream alike."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
+from fairlead_eventlog.port import START, Head, Stored
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.events import drafts
+
+
+async def written(eventlog: EventLog, at: Address, sizes: list[int]) -> list[Stored]:
+    head, stored = START, []
+    for size in sizes:
+        commit = await eventlog.log.append(at, ids.commit_id(), drafts(size), after=head)
+        head = commit.head
+        stored.append(commit)
+    return stored
+
+
+async def taken(tail: AsyncIterator[Stored], count: int) -> list[Stored]:
+    found: list[Stored] = []
+    async with asyncio.timeout(20):
+        async for stored in tail:
+            found.append(stored)
+            if len(found) == count:
+                break
+    return found
+
+
+async def test_a_session_that_was_never_written_stands_at_the_start(
+    eventlog: EventLog, at: Address
+) -> None:
+    assert await eventlog.log.head(at) == START
+    assert await eventlog.log.read(at, after=START) == ((), False)
+
+
+async def test_sequences_are_contiguous_from_one_over_all_commits(
+    eventlog: EventLog, at: Address
+) -> None:
+    """H-01, H-02: contiguous per session, whatever else the shard holds."""
+    await written(eventlog, Address("default", ids.session_id()), [1])
+
+    await written(eventlog, at, [2, 1, 3])
+
+    page = await eventlog.log.read(at, after=START)
+    assert [event.seq for stored in page.commits for event in stored.commit.events] == [
+        *range(1, 7)
+    ]
+    assert (await eventlog.log.head(at)).seq == 6
+
+
+async def test_a_stale_append_is_a_conflict_and_writes_nothing(
+    eventlog: EventLog, at: Address
+) -> None:
+    first, second = await written(eventlog, at, [1, 1])
+
+    with pytest.raises(AppendConflict):
+        await eventlog.log.append(at, ids.commit_id(), drafts(), after=first.head)
+
+    assert await eventlog.log.head(at) == second.head
+
+
+async def test_of_racing_writers_exactly_one_wins_each_place(
+    eventlog: EventLog, at: Address
+) -> None:
+    async def race() -> bool:
+        try:
+            await eventlog.log.append(at, ids.commit_id(), drafts(), after=START)
+        except AppendConflict:
+            return False
+        return True
+
+    outcomes = await asyncio.gather(*(race() for _ in range(8)))
+
+    assert outcomes.count(True) == 1
+    assert (await eventlog.log.head(at)).seq == 1
+
+
+async def test_a_repeated_commit_is_answered_with_what_it_stored(
+    eventlog: EventLog, at: Address
+) -> None:
+    """A writer whose acknowledgement was lost repeats the same commit and learns that it won."""
+    commit_id, events = ids.commit_id(), drafts(2)
+    stored = await eventlog.log.append(at, commit_id, events, after=START)
+    await eventlog.log.append(at, ids.commit_id(), drafts(), after=stored.head)
+
+    again = await eventlog.log.append(at, commit_id, events, after=START)
+
+    assert again == stored
+    assert (await eventlog.log.head(at)).seq == 3
+
+
+async def test_a_commit_that_does_not_fit_is_refused_whole(eventlog: EventLog, at: Address) -> None:
+    huge = drafts(1, text="x" * (9 * 1024 * 1024))
+
+    with pytest.raises(CommitTooLarge):
+        await eventlog.log.append(at, ids.commit_id(), huge, after=START)
+
+    assert await eventlog.log.head(at) == START
+
+
+async def test_reading_goes_on_in_pages_from_any_head(eventlog: EventLog, at: Address) -> None:
+    stored = await written(eventlog, at, [1] * 7)
+
+    first = await eventlog.log.read(at, after=START, limit=3)
+    rest = await eventlog.log.read(at, after=first.commits[-1].head, limit=10)
+
+    assert first.more
+    assert not rest.more
+    assert [*first.commits, *rest.commits] == stored
+
+
+async def test_locating_a_sequence_leads_to_the_event_after_it(
+    eventlog: EventLog, at: Address
+) -> None:
+    await written(eventlog, at, [3] * 40)
+
+    for seq in (0, 1, 3, 59, 118, 119, 120, 500):
+        head = await eventlog.log.locate(at, seq)
+        page = await eventlog.log.read(at, after=head)
+        after = [event.seq for stored in page.commits for event in stored.commit.events]
+        assert head.seq <= seq
+        assert [found for found in after if found > seq][:1] == ([seq + 1] if seq < 120 else [])
+
+
+async def test_locating_far_into_a_long_session_skips_most_of_it(
+    eventlog: EventLog, at: Address
+) -> None:
+    await written(eventlog, at, [10] * 150)
+
+    head = await eventlog.log.locate(at, 1400)
+
+    assert 800 <= head.seq <= 1400
+
+
+async def test_a_tail_replays_then_follows_without_gap_or_duplicate(
+    eventlog: EventLog, at: Address
+) -> None:
+    """H-30, H-31: what lands while history is read is neither lost nor told twice."""
+    stored = await written(eventlog, at, [1] * 5)
+    tail = eventlog.log.tail(at, after=2)
+    head = stored[-1].head
+
+    async def keep_writing() -> None:
+        nonlocal head
+        for _ in range(30):
+            commit = await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)
+            head = commit.head
+
+    writing = asyncio.create_task(keep_writing())
+    found = await taken(tail, 33)
+    await writing
+
+    assert [item.head.seq for item in found] == [*range(3, 36)]
+
+
+async def test_a_tail_may_begin_before_the_session_exists(eventlog: EventLog, at: Address) -> None:
+    reading = asyncio.create_task(taken(eventlog.log.tail(at, after=0), 2))
+    await asyncio.sleep(0.05)
+
+    await written(eventlog, at, [1, 1])
+
+    assert [item.head.seq for item in await reading] == [1, 2]
+
+
+async def test_tails_of_one_session_hear_nothing_of_another(
+    eventlog: EventLog, at: Address
+) -> None:
+    reading = asyncio.create_task(taken(eventlog.log.tail(at, after=0), 1))
+    await asyncio.sleep(0.05)
+
+    await written(eventlog, Address("default", ids.session_id()), [1, 1])
+    mine = await written(eventlog, at, [1])
+
+    assert await reading == mine
+
+
+async def test_an_erased_session_starts_again(eventlog: EventLog, at: Address) -> None:
+    """H-29."""
+    await written(eventlog, at, [1, 1])
+
+    await eventlog.log.erase(at)
+
+    assert await eventlog.log.head(at) == START
+
+
+async def test_one_tenant_never_reads_another(eventlog: EventLog, at: Address) -> None:
+    await written(eventlog, at, [1])
+
+    assert await eventlog.log.head(Address("other", at.session_id)) == START
+
+
+async def test_a_head_names_its_position_and_its_sequence(eventlog: EventLog, at: Address) -> None:
+    stored: Any = (await written(eventlog, at, [4]))[0]
+
+    assert stored.head == Head(stored.position, 4)

@@ -1,0 +1,52 @@
+"""A server that dies: nothing acknowledged is lost, and everything goes on when it is back."""
+
+import asyncio
+
+import pytest
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.port import START
+from fairlead_eventlog.provision import provision
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.events import drafts
+from fairlead_testing.nats import Server
+
+pytestmark = pytest.mark.integration
+
+
+async def test_acknowledged_commits_survive_kill_and_the_tail_goes_on(
+    own_server: Server, at: Address
+) -> None:
+    await provision(own_server.url)
+    async with connect(own_server.url, name="test", timeout_s=1.0) as eventlog:
+        heard: list[int] = []
+
+        async def follow() -> None:
+            async for stored in eventlog.log.tail(at, after=0):
+                heard.append(stored.head.seq)  # noqa: PERF401 - read while it grows
+
+        following = asyncio.create_task(follow())
+        head = START
+        for _ in range(20):
+            head = (await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)).head
+
+        own_server.kill()
+        assert eventlog.complaint() is None or "not connected" in str(eventlog.complaint())
+        commit_id, events = ids.commit_id(), drafts()
+        with pytest.raises(LogUnavailable):
+            await eventlog.log.append(at, commit_id, events, after=head)
+        own_server.start()
+
+        async with asyncio.timeout(30):
+            while eventlog.complaint() is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+            assert (await eventlog.log.head(at)).seq >= head.seq
+            stored = await eventlog.log.append(at, commit_id, events, after=head)
+            while heard[-1] != stored.head.seq:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        following.cancel()
+
+    assert stored.head.seq == 21
+    assert heard == [*range(1, 22)]

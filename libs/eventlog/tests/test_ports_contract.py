@@ -1,0 +1,189 @@
+"""What stands beside the log, judged on the twin and on JetStream alike."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import AppendConflict, Unanswered
+from fairlead_eventlog.port import START, Entry, FeedItem, Head, Job, Snapshot
+from fairlead_schema import subjects
+from fairlead_schema.delta import Delta, TextDelta
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.events import drafts
+
+
+async def first(jobs: AsyncIterator[Job], subject: str) -> Job:
+    """The job of one subject; those that other tests left are given up."""
+    async with asyncio.timeout(20):
+        async for job in jobs:
+            if job.subject == subject:
+                return job
+            await job.done()
+    raise AssertionError("the queue ended")
+
+
+async def test_a_second_wake_is_refused_while_the_first_is_there(
+    eventlog: EventLog, at: Address
+) -> None:
+    assert await eventlog.wakes.wake(at)
+    assert not await eventlog.wakes.wake(at)
+
+
+async def test_a_held_wake_still_refuses_and_a_finished_one_does_not(
+    eventlog: EventLog, at: Address
+) -> None:
+    await eventlog.wakes.wake(at)
+    job = await first(eventlog.wakes.take(lambda: 100), subjects.wake(at))
+
+    assert subjects.address(job.subject) == at
+    assert not await eventlog.wakes.wake(at)
+    await job.keep()
+    await job.done()
+    assert await eventlog.wakes.wake(at)
+
+
+async def test_a_wake_put_back_is_delivered_again(eventlog: EventLog, at: Address) -> None:
+    await eventlog.wakes.wake(at)
+    jobs = eventlog.wakes.take(lambda: 100)
+    job = await first(jobs, subjects.wake(at))
+
+    await job.later(0.0)
+
+    again = await first(jobs, subjects.wake(at))
+    assert again.deliveries == 2
+    assert again.sequence == job.sequence
+
+
+async def test_work_is_kept_until_it_is_done(eventlog: EventLog, at: Address) -> None:
+    subject = subjects.prompt(at)
+    await eventlog.work.put(subject, b"one")
+    jobs = eventlog.work.take("PROMPTS", "ingest", lambda: 100)
+
+    job = await first(jobs, subject)
+    assert job.payload == b"one"
+    await job.later(0.0)
+    job = await first(jobs, subject)
+    await job.done()
+
+    await eventlog.work.put(subject, b"two")
+    assert (await first(jobs, subject)).payload == b"two"
+
+
+async def test_work_that_must_be_stored_once_is(eventlog: EventLog, at: Address) -> None:
+    subject, once = subjects.prompt(at), ids.message_id()
+    await eventlog.work.put(subject, b"same", once=once)
+    await eventlog.work.put(subject, b"same", once=once)
+    await eventlog.work.put(subject, b"last")
+    jobs = eventlog.work.take("PROMPTS", "ingest", lambda: 100)
+
+    payloads = []
+    for _ in range(2):
+        job = await first(jobs, subject)
+        payloads.append(job.payload)
+        await job.done()
+
+    assert payloads == [b"same", b"last"]
+
+
+async def test_an_instance_is_gone_until_it_answers(eventlog: EventLog) -> None:
+    instance = ids.runner_id()
+
+    assert await eventlog.liveness.ask(instance, timeout_s=2) == "gone"
+    await eventlog.liveness.answer(instance)
+    assert await eventlog.liveness.ask(instance, timeout_s=2) == "alive"
+
+
+async def test_a_message_id_belongs_to_the_first_session_that_binds_it(
+    eventlog: EventLog,
+) -> None:
+    """A-18."""
+    message, mine, other = ids.message_id(), ids.session_id(), ids.session_id()
+
+    assert await eventlog.messages.bind("default", message, mine) == mine
+    assert await eventlog.messages.bind("default", message, other) == mine
+    assert await eventlog.messages.bind("default", message, mine) == mine
+    assert await eventlog.messages.bind("elsewhere", message, other) == other
+
+
+async def test_a_snapshot_is_the_last_one_stored(eventlog: EventLog, at: Address) -> None:
+    assert await eventlog.snapshots.load(at) is None
+    await eventlog.snapshots.store(at, Snapshot(Head(1, 2), b"old\nlines"))
+    await eventlog.snapshots.store(at, Snapshot(Head(3, 4), b"new\nlines"))
+
+    assert await eventlog.snapshots.load(at) == Snapshot(Head(3, 4), b"new\nlines")
+
+
+async def test_deltas_reach_who_listens_now(eventlog: EventLog, at: Address) -> None:
+    heard: asyncio.Queue[Delta] = asyncio.Queue()
+
+    async def listen() -> None:
+        async for delta in eventlog.deltas.listen(at):
+            heard.put_nowait(delta)
+
+    listening = asyncio.create_task(listen())
+    sent = TextDelta(assistant_message_id="msg_a", text_id="t", delta="hi")
+    try:
+        for _ in range(200):
+            await eventlog.deltas.send(at, sent)
+            await asyncio.sleep(0.01)
+            if not heard.empty():
+                break
+        assert heard.get_nowait() == sent
+    finally:
+        listening.cancel()
+
+
+async def test_a_request_that_nobody_serves_says_so(eventlog: EventLog) -> None:
+    with pytest.raises(Unanswered):
+        await eventlog.requests.ask("fairlead.api.default.nothing", b"", timeout_s=2)
+
+
+async def test_a_shard_is_followed_in_order_from_any_position(
+    eventlog: EventLog, at: Address
+) -> None:
+    head = START
+    for _ in range(5):
+        head = (await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)).head
+    shard = subjects.shard(at.session_id)
+
+    async def mine(after: int, count: int) -> list[Entry]:
+        found: list[Entry] = []
+        batches: AsyncIterator[Sequence[Entry]] = eventlog.shards.follow(
+            shard, after=after, reader="contract"
+        )
+        async with asyncio.timeout(20):
+            async for batch in batches:
+                found += [entry for entry in batch if entry.at == at]
+                if len(found) >= count:
+                    break
+        return found
+
+    everything = await mine(0, 5)
+    assert [entry.position for entry in everything] == sorted(e.position for e in everything)
+    assert await mine(everything[2].position, 2) == everything[3:]
+    assert await eventlog.shards.end(shard) >= head.position
+
+
+async def test_a_feed_checkpoint_moves_only_for_who_saw_the_last(eventlog: EventLog) -> None:
+    shard = 7
+    position, revision = await eventlog.feed.checkpoint(shard)
+
+    moved = await eventlog.feed.advance(shard, position + 10, revision=revision)
+
+    with pytest.raises(AppendConflict):
+        await eventlog.feed.advance(shard, position + 99, revision=revision)
+    assert await eventlog.feed.checkpoint(shard) == (position + 10, moved)
+
+
+async def test_a_feed_item_published_twice_is_there_once(eventlog: EventLog, at: Address) -> None:
+    item = FeedItem(subjects.event(at, "step.ended"), ids.event_id(), b"{}")
+
+    await eventlog.feed.publish([item, item])
+    await eventlog.feed.publish([item])
+
+
+async def test_a_dead_letter_is_kept(eventlog: EventLog) -> None:
+    await eventlog.dead.bury("prompt", "fairlead.prompt.default.ses_x", b"\xffrubbish", "why")

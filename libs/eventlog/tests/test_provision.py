@@ -1,0 +1,85 @@
+"""Provisioning: repeatable, and it refuses whatever would lose data."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
+from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.provision import provision, provisioned, stream_config, unsafe
+from fairlead_eventlog.streams import EVENTS, STREAMS, WAKES, StreamSpec
+from fairlead_testing.nats import Server
+
+
+def changed(spec: StreamSpec, **changes: Any) -> str | None:  # noqa: ANN401
+    wanted = stream_config(spec, 1)
+    return unsafe({**wanted, **changes}, wanted)
+
+
+def test_an_equal_declaration_is_safe() -> None:
+    assert all(changed(spec) is None for spec in STREAMS)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"storage": "memory"}, "storage"),
+        ({"retention": "interest"}, "retention"),
+        ({"subjects": ["fairlead.event.*.*.>", "elsewhere"]}, "elsewhere"),
+        ({"num_replicas": 3}, "replicas"),
+    ],
+)
+def test_a_change_that_loses_data_is_named(change: dict[str, Any], reason: str) -> None:
+    found = changed(EVENTS, **change)
+
+    assert found is not None
+    assert reason in found
+
+
+def test_a_limit_may_grow_but_never_shrink() -> None:
+    wanted = stream_config(EVENTS, 1) | {"max_age": 100}
+
+    assert unsafe(stream_config(EVENTS, 1), wanted) is not None
+    assert unsafe(stream_config(EVENTS, 1) | {"max_age": 50}, wanted) is None
+
+
+def test_only_wakes_may_be_acknowledged_before_the_disk_has_them() -> None:
+    assert [spec.name for spec in STREAMS if spec.lazy] == [WAKES.name]
+
+
+def test_no_two_streams_share_a_subject() -> None:
+    every = [subject for spec in STREAMS for subject in spec.subjects]
+
+    assert len(every) == len(set(every))
+
+
+@pytest.mark.integration
+async def test_provisioning_twice_changes_nothing(own_server: Server) -> None:
+    lines: list[str] = []
+    await provision(own_server.url)
+
+    await provision(own_server.url, progress=lines.append)
+
+    assert len(lines) == len(STREAMS) + 2
+    assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}
+    assert await provisioned(own_server.url) == ()
+
+
+@pytest.mark.integration
+async def test_provisioning_refuses_a_stream_that_would_shrink(own_server: Server) -> None:
+    foreign = stream_config(EVENTS, 1) | {"subjects": [*EVENTS.subjects, "elsewhere.>"]}
+    async with linked(own_server.url, name="test") as link:
+        await link.api("STREAM.CREATE.EVENTS", foreign)
+
+    with pytest.raises(UnsafeChange, match="elsewhere"):
+        await provision(own_server.url)
+
+
+@pytest.mark.integration
+async def test_a_server_that_is_away_is_said_to_be(own_server: Server) -> None:
+    own_server.kill()
+
+    with pytest.raises(LogUnavailable, match="cannot be reached"):
+        async with asyncio.timeout(30):
+            await provision(own_server.url)

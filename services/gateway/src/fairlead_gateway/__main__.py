@@ -1,0 +1,32 @@
+"""Runs the gateway: read the environment once, build, serve."""
+
+import os
+import sys
+
+from fairlead_gateway.app import build
+from fairlead_gateway.runtime import Runtime
+from fairlead_gateway.settings import Settings
+from fairlead_service import config, logs
+from fairlead_service.process import serve
+
+
+def main() -> None:
+    """Serve until told to stop."""
+    try:
+        settings = Settings.of(config.load(None, os.environ))
+    except config.ConfigError as error:
+        sys.exit(str(error))
+    logs.configure("gateway", settings.log_level)
+    app = build(settings)
+    runtime: Runtime = app.state.runtime
+    serve(
+        app,
+        host=settings.host,
+        port=settings.port,
+        grace_s=settings.grace_s,
+        on_exit=runtime.closing.set,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""`GET /api/location`, and how a request selects the location it speaks of."""
+
+from pydantic import Field
+
+from fairlead_gateway.incoming import Text, header_text
+from fairlead_gateway.operation import Body, Call
+from fairlead_schema.location import LocationInfo, Project, project_id
+from fairlead_schema.model import Input
+
+
+class LocationQuery(Input):
+    directory: Text | None = Field(default=None, alias="location[directory]", min_length=1)
+    workspace: Text | None = Field(default=None, alias="location[workspace]", pattern="^wrk")
+
+
+def selected(call: Call[LocationQuery, Body]) -> LocationInfo:
+    """The location of a request: from its query, else its headers, else the server's own."""
+    query, request = call.query, call.request
+    directory = (
+        query.directory
+        or header_text(request, "x-opencode-directory")
+        or call.runtime.settings.directory
+    )
+    return LocationInfo(
+        directory=directory,
+        workspace_id=query.workspace or header_text(request, "x-opencode-workspace"),
+        project=Project(id=project_id(directory), directory=directory),
+    )
+
+
+async def _read(call: Call[LocationQuery, Nothing]) -> Response:
+    return answer(selected(call))
+
+
+READ = Operation(
+    id="location.read",
+    method="GET",
+    path="/api/location",
+    summary="The selected location and its project.",
+    respond=_read,
+    query=LocationQuery,
+    body=Nothing,
+    answer=LocationInfo,
+)

@@ -1,0 +1,57 @@
+"""What the gateway may be told: one frozen value, read once from the configuration."""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from fairlead_service.config import Agent, Config, Provider
+
+
+class Settings(BaseModel):
+    """Everything the gateway needs to know before it starts."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    nats_url: str = "nats://127.0.0.1:4222"
+    dsn: str = ""
+    log_level: str = "INFO"
+    request_timeout_s: float = Field(default=5.0, gt=0)
+    body_bytes_max: int = Field(default=1024 * 1024, gt=0)
+    fresh_timeout_s: float = Field(default=2.0, ge=0)
+    heartbeat_s: float = Field(default=15.0, gt=0)
+    # A client that takes nothing for this long is cut off.
+    stall_s: float = Field(default=30.0, gt=0)
+    stream_frames_max: int = Field(default=256, gt=0)
+    grace_s: float = Field(default=10.0, gt=0)
+    read_timeout_s: float = Field(default=5.0, gt=0)
+    pool_connections_max: int = Field(default=8, gt=0)
+    directory: str = "/"
+    agents: dict[str, Agent] = Field(default_factory=dict)
+    providers: dict[str, Provider] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _waiting_for_freshness_leaves_time_to_read(self) -> Self:
+        if self.fresh_timeout_s > 60:  # noqa: PLR2004 - clients and proxies give up at a minute
+            raise ValueError("fresh_timeout_s must be at most 60")
+        return self
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """The gateway's part of the whole configuration."""
+        return cls(
+            host=config.gateway.host,
+            port=config.gateway.port,
+            nats_url=config.nats.url,
+            dsn=config.postgres.dsn,
+            log_level=config.log.level,
+            request_timeout_s=config.nats.request_timeout_s,
+            body_bytes_max=config.gateway.body_bytes_max,
+            fresh_timeout_s=config.gateway.fresh_timeout_s,
+            heartbeat_s=config.gateway.heartbeat_s,
+            directory=config.location.default or str(Path.cwd()),
+            agents=config.agent,
+            providers=config.provider,
+        )

@@ -1,0 +1,4 @@
+-- One message of one session.
+SELECT message
+  FROM read.session_message
+ WHERE tenant = %(tenant)s AND session_id = %(session_id)s AND message_id = %(message_id)s;

@@ -1,0 +1,6 @@
+-- Oldest messages first, after a sequence.
+SELECT message
+  FROM read.session_message
+ WHERE tenant = %(tenant)s AND session_id = %(session_id)s AND seq > %(after)s
+ ORDER BY seq ASC
+ LIMIT %(limit)s;

@@ -1,0 +1,170 @@
+"""The gateway over in-memory twins: the real application, no servers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory import memory
+from fairlead_eventlog.port import Stored
+from fairlead_gateway import serving
+from fairlead_gateway.memory import MemoryReadModel, SessionRows
+from fairlead_gateway.routes import OPERATIONS, openapi
+from fairlead_gateway.runtime import Runtime
+from fairlead_gateway.settings import Settings
+from fairlead_schema.api import SessionInfo, SessionTime
+from fairlead_schema.events import SessionCreated, SessionEvent
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.location import LocationRef
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_service.health import Health
+
+LOCATION = LocationRef(directory="/work")
+
+Append = Callable[..., Awaitable[Stored]]
+Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
+
+
+@pytest.fixture
+def eventlog() -> EventLog:
+    return memory()
+
+
+@pytest.fixture
+def read() -> MemoryReadModel:
+    return MemoryReadModel()
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings(directory="/srv/default", fresh_timeout_s=0.02, body_bytes_max=2048)
+
+
+@pytest.fixture
+def runtime(settings: Settings, eventlog: EventLog, read: MemoryReadModel) -> Runtime:
+    return Runtime(settings, lambda: eventlog, read)
+
+
+@pytest.fixture(scope="session")
+def described() -> Route:
+    """The description takes a while to generate, and is the same for every test."""
+    return openapi.route(OPERATIONS)
+
+
+@pytest.fixture
+def app(runtime: Runtime, described: Route) -> Starlette:
+    routes = [*serving.routes(runtime, OPERATIONS), described]
+    return serving.dress(Starlette(routes=[*Health().routes(), *routes]))
+
+
+@pytest.fixture
+async def client(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://gateway") as client:
+        yield client
+
+
+@pytest.fixture
+def append(eventlog: EventLog) -> Append:
+    """Commits events to a session's log, and creates the session if it is new."""
+    ids = count(1)
+
+    async def _append(session_id: str, *events: SessionEvent) -> Stored:
+        at = Address(DEFAULT_TENANT, session_id)
+        head = await eventlog.log.head(at)
+        created = SessionCreated(title="t", project_id="global", location=LOCATION)
+        all_events = events if head.seq else (created, *events)
+        drafts = tuple(
+            Draft(f"evt_{next(ids):03}", 1000 + next(ids), event) for event in all_events
+        )
+        return await eventlog.log.append(at, f"cmt_{next(ids)}", drafts, after=head)
+
+    return _append
+
+
+@pytest.fixture
+def project(read: MemoryReadModel) -> Callable[..., SessionRows]:
+    """Puts a session into the read models."""
+
+    def _project(
+        session_id: str,
+        *,
+        seq: int = 1,
+        created: int = 1000,
+        **fields: Any,  # noqa: ANN401 - fields of SessionInfo
+    ) -> SessionRows:
+        session = SessionInfo(
+            id=session_id,
+            project_id=fields.pop("project_id", "global"),
+            time=SessionTime(created=created, updated=created),
+            title=fields.pop("title", "A session"),
+            location=fields.pop("location", LOCATION),
+            **fields,
+        )
+        found = read.rows[Address(DEFAULT_TENANT, session_id)] = SessionRows(session, seq)
+        return found
+
+    return _project
+
+
+@pytest.fixture
+def messages() -> Callable[[int], dict[int, dict[str, Any]]]:
+    """User messages msg_1, msg_2, … as rows, at sequences 10, 20, …"""
+
+    def _messages(number: int) -> dict[int, dict[str, Any]]:
+        return {
+            10 * index: {
+                "id": f"msg_{index}",
+                "type": "user",
+                "text": f"text {index}",
+                "time": {"created": index},
+            }
+            for index in range(1, number + 1)
+        }
+
+    return _messages
+
+
+@pytest.fixture
+def listen(app: Starlette) -> Listen:
+    """Opens a stream and gives its chunks as they come; leaving it disconnects the client."""
+
+    @asynccontextmanager
+    async def _listen(
+        path: str, query: str = "", headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[asyncio.Queue[bytes]]:
+        chunks: asyncio.Queue[bytes] = asyncio.Queue()
+        gone = asyncio.Event()
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(k.lower().encode(), v.encode()) for k, v in (headers or {}).items()],
+        }
+
+        async def receive() -> dict[str, Any]:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:  # noqa: ANN401 - an ASGI message
+            if message["type"] == "http.response.body" and message["body"]:
+                await chunks.put(message["body"])
+
+        serving_it = asyncio.create_task(app(scope, receive, send))
+        try:
+            yield chunks
+        finally:
+            gone.set()
+            await asyncio.wait_for(serving_it, 2)
+
+    return _listen

@@ -1,0 +1,79 @@
+"""Health, location, agents and models: what needs no server behind the gateway."""
+
+import httpx
+import pytest
+from prometheus_client import REGISTRY
+
+from fairlead_gateway.settings import Settings
+from fairlead_service.config import Config
+
+CONFIG = {
+    "default_model": "acme/fast",
+    "provider": {
+        "acme": {
+            "protocol": "anthropic-messages",
+            "base_url": "http://127.0.0.1:9000",
+            "headers": {"x-secret": "hidden"},
+            "model": {"fast": {"id": "fast-1", "context": 1000, "output": 100}},
+        }
+    },
+    "agent": {"build": {"system": "Be careful.", "steps": 5}, "helper": {"hidden": True}},
+    "location": {"default": "/srv/default"},
+}
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings.of(Config.model_validate(CONFIG))
+
+
+async def test_health_answers(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/api/health")).json() == {"healthy": True}
+    assert (await client.get("/healthz")).status_code == 200
+
+
+async def test_the_location_comes_from_the_query_then_the_headers_then_the_server(
+    client: httpx.AsyncClient,
+) -> None:
+    headers = {"x-opencode-directory": "/by%20header", "x-opencode-workspace": "wrk_1"}
+
+    default = await client.get("/api/location")
+    by_header = await client.get("/api/location", headers=headers)
+    by_query = await client.get("/api/location?location[directory]=/by/query", headers=headers)
+
+    assert default.json()["directory"] == "/srv/default"
+    assert default.json()["project"]["directory"] == "/srv/default"
+    assert by_header.json()["directory"] == "/by header"
+    assert by_header.json()["workspaceID"] == "wrk_1"
+    assert by_query.json()["directory"] == "/by/query"
+
+
+async def test_every_agent_is_listed_hidden_ones_too(client: httpx.AsyncClient) -> None:
+    answer = (await client.get("/api/agent")).json()
+
+    assert [agent["id"] for agent in answer["data"]] == ["build", "helper"]
+    assert answer["data"][0]["system"] == "Be careful."
+    assert answer["data"][0]["request"] == {"headers": {}, "body": {}}
+    assert answer["location"]["directory"] == "/srv/default"
+
+
+async def test_models_are_listed_without_secrets(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/api/model")
+
+    model = answer.json()["data"][0]
+    assert (model["id"], model["providerID"], model["api"]["id"]) == ("fast", "acme", "fast-1")
+    assert model["limit"] == {"context": 1000, "output": 100}
+    assert "hidden" not in answer.text
+
+
+async def test_requests_are_measured_by_route_template_only(client: httpx.AsyncClient) -> None:
+    labels = {"method": "GET", "route": "/api/session/{sessionID}", "status": "4xx"}
+    name = "fairlead_http_request_seconds_count"
+    before = REGISTRY.get_sample_value(name, labels) or 0
+
+    for session_id in ("ses_x", "ses_y"):
+        await client.get(f"/api/session/{session_id}")
+    await client.get("/no/such/route")
+
+    assert REGISTRY.get_sample_value(name, labels) == before + 2
+    assert REGISTRY.get_sample_value(name, labels | {"route": "unmatched"})

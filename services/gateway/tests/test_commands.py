@@ -1,0 +1,229 @@
+"""Create and prompt: what goes to ingest, what comes back, and what a retry is."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.memory import MemoryRequests
+from fairlead_eventlog.port import Stored
+from fairlead_schema.errors import Conflict, Refused, TooLarge, TooMany, Unknown
+from fairlead_schema.ids import minted
+
+Append = Callable[..., Awaitable[Stored]]
+
+CREATE = "fairlead.api.default.session.create"
+PROMPT = "fairlead.api.default.session.prompt"
+SESSION = {
+    "id": "ses_1",
+    "projectID": "global",
+    "model": {"id": "fast", "providerID": "acme"},
+    "cost": 0,
+    "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
+    "time": {"created": 1, "updated": 1},
+    "title": "New session",
+    "location": {"directory": "/work"},
+}
+RECEIPT = {
+    "admittedSeq": 2,
+    "id": "msg_1",
+    "sessionID": "ses_1",
+    "prompt": {"text": "hi"},
+    "delivery": "steer",
+    "timeCreated": 5,
+}
+
+
+class Ingest:
+    """Answers with what it is told, and keeps what it was asked."""
+
+    def __init__(self, eventlog: EventLog) -> None:
+        assert isinstance(eventlog.requests, MemoryRequests)
+        self._answerers = eventlog.requests.answerers
+        self.asked: list[dict[str, Any]] = []
+
+    def serve(self, subject: str, reply: dict[str, Any] | Exception) -> None:
+        async def answer(body: bytes) -> bytes:
+            self.asked.append(json.loads(body))
+            if isinstance(reply, Exception):
+                raise reply
+            return json.dumps(reply).encode()
+
+        self._answerers[subject] = answer
+
+
+@pytest.fixture
+def ingest(eventlog: EventLog) -> Ingest:
+    return Ingest(eventlog)
+
+
+async def test_create_is_answered_with_the_session_as_clients_expect_it(
+    client: httpx.AsyncClient, ingest: Ingest
+) -> None:
+    ingest.serve(CREATE, {"data": SESSION})
+
+    answer = await client.post("/api/session", json={"agent": "build", "unknown": 1})
+
+    assert answer.status_code == 200
+    assert answer.json()["data"]["model"]["variant"] == "default"
+    assert answer.json()["data"]["tokens"] == SESSION["tokens"]
+    assert "parentID" not in answer.json()["data"]
+    assert ingest.asked == [{"agent": "build", "location": {"directory": "/srv/default"}}]
+
+
+async def test_a09_create_hands_on_what_it_is_given(
+    client: httpx.AsyncClient, ingest: Ingest
+) -> None:
+    ingest.serve(CREATE, {"data": SESSION})
+    body = {
+        "id": "ses_mine",
+        "agent": "plan",
+        "model": {"id": "fast", "providerID": "acme", "variant": "high"},
+        "location": {"directory": "/elsewhere", "workspaceID": "wrk_1"},
+    }
+
+    await client.post("/api/session", json=body)
+
+    assert ingest.asked == [body]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"id": "msg_1"}, "id"),
+        ({"agent": None}, "agent"),
+        ({"model": {"id": "x"}}, "model.providerID"),
+        ({"model": {"id": "x", "providerID": "y", "variant": None}}, "model.variant"),
+        ({"location": {"directory": ""}}, "location.directory"),
+        ({"location": {"directory": "/x", "workspaceID": "x"}}, "location.workspaceID"),
+    ],
+)
+async def test_a_create_that_does_not_fit_names_its_field(
+    client: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
+    answer = await client.post("/api/session", json=body)
+
+    assert (answer.status_code, answer.json()["field"]) == (400, field)
+
+
+async def test_a11_prompt_is_answered_with_its_receipt(
+    client: httpx.AsyncClient, ingest: Ingest, append: Append
+) -> None:
+    await append("ses_1")
+    ingest.serve(PROMPT, {"data": RECEIPT})
+
+    answer = await client.post("/api/session/ses_1/prompt", json={"prompt": {"text": "hi"}})
+
+    assert (answer.status_code, answer.json()) == (200, {"data": RECEIPT})
+    assert ingest.asked == [
+        {"sessionID": "ses_1", "prompt": {"text": "hi"}, "delivery": "steer", "resume": True}
+    ]
+
+
+async def test_a12_delivery_and_resume_are_handed_on(
+    client: httpx.AsyncClient, ingest: Ingest, append: Append
+) -> None:
+    await append("ses_1")
+    ingest.serve(PROMPT, {"data": RECEIPT})
+    body = {"id": "msg_1", "prompt": {"text": "hi"}, "delivery": "queue", "resume": False}
+
+    # A missing content type means JSON.
+    await client.post("/api/session/ses_1/prompt", content=json.dumps(body))
+
+    assert ingest.asked == [{**body, "sessionID": "ses_1"}]
+
+
+async def test_an_idempotency_key_makes_a_retry_exact(
+    client: httpx.AsyncClient, ingest: Ingest, append: Append
+) -> None:
+    await append("ses_1")
+    ingest.serve(CREATE, {"data": SESSION})
+    ingest.serve(PROMPT, {"data": RECEIPT})
+    prompt = {"prompt": {"text": "hi"}}
+
+    for key in ("one", "one", "two"):
+        await client.post("/api/session", json={}, headers={"Idempotency-Key": key})
+    for key in ("one", "one", "two"):
+        await client.post(
+            "/api/session/ses_1/prompt", json=prompt, headers={"Idempotency-Key": key}
+        )
+
+    ids = [asked["id"] for asked in ingest.asked]
+    assert ids[0] == ids[1] != ids[2]
+    assert ids[3] == ids[4] != ids[5]
+    assert not any(minted(id_) for id_ in ids)
+    assert all(id_.startswith("ses_") for id_ in ids[:3])
+    assert all(id_.startswith("msg_") for id_ in ids[3:])
+
+
+async def test_an_id_in_the_body_wins_over_the_idempotency_key(
+    client: httpx.AsyncClient, ingest: Ingest
+) -> None:
+    ingest.serve(CREATE, {"data": SESSION})
+
+    await client.post("/api/session", json={"id": "ses_9"}, headers={"Idempotency-Key": "k"})
+
+    assert ingest.asked[0]["id"] == "ses_9"
+
+
+async def test_an_unusable_idempotency_key_is_refused(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/api/session", json={}, headers={"Idempotency-Key": "k" * 300})
+
+    assert answer.status_code == 400
+    assert (answer.json()["kind"], answer.json()["field"]) == ("Headers", "Idempotency-Key")
+
+
+@pytest.mark.parametrize(
+    ("refused", "status"),
+    [
+        (Conflict("Message id is taken", "msg_1"), 409),
+        (TooLarge("The prompt is too large"), 413),
+        (TooMany("1000 inputs are pending"), 429),
+        (Unknown("Something", ref="err_00000000"), 500),
+    ],
+)
+async def test_a16_what_ingest_refuses_the_client_reads(
+    client: httpx.AsyncClient, ingest: Ingest, append: Append, refused: Refused, status: int
+) -> None:
+    await append("ses_1")
+    ingest.serve(PROMPT, {"error": refused.body.wire()})
+
+    answer = await client.post("/api/session/ses_1/prompt", json={"prompt": {"text": "hi"}})
+
+    assert (answer.status_code, answer.json()) == (status, refused.body.wire())
+    assert ("retry-after" in answer.headers) == (status == 429)
+
+
+async def test_without_ingest_commands_are_unavailable(client: httpx.AsyncClient) -> None:
+    answer = await client.post("/api/session", json={})
+
+    assert answer.status_code == 503
+    assert answer.json()["_tag"] == "ServiceUnavailableError"
+    assert answer.json()["service"] == "ingest"
+
+
+async def test_an_ingest_that_does_not_answer_in_time_is_unavailable(
+    client: httpx.AsyncClient, ingest: Ingest
+) -> None:
+    ingest.serve(CREATE, LogUnavailable("no answer"))
+
+    answer = await client.post("/api/session", json={})
+
+    assert (answer.status_code, answer.json()["service"]) == (503, "ingest")
+
+
+async def test_a_defect_is_500_with_a_reference_that_the_log_has_too(
+    client: httpx.AsyncClient, ingest: Ingest, caplog: pytest.LogCaptureFixture
+) -> None:
+    ingest.serve(CREATE, {"data": {"id": "not a session"}})
+
+    answer = await client.post("/api/session", json={})
+
+    ref = answer.json()["ref"]
+    assert (answer.status_code, answer.json()["_tag"]) == (500, "UnknownError")
+    assert len(ref) == len("err_") + 8
+    assert ref in [record.__dict__.get("ref") for record in caplog.records]

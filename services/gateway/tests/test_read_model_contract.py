@@ -1,0 +1,179 @@
+"""One suite judges both read models: the twin always, Postgres where a server is given.
+
+`FAIRLEAD_TEST_POSTGRES_DSN` names an empty database; the projector's migrations are applied to it.
+"""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from fairlead_gateway.memory import MemoryReadModel, SessionRows
+from fairlead_gateway.postgres import PostgresReadModel
+from fairlead_gateway.readmodel import Order, ReadModel, SessionAnchor, SessionFilter
+from fairlead_schema.api import SessionInfo, SessionTime
+from fairlead_schema.location import LocationRef
+from fairlead_schema.subjects import Address
+
+DSN = os.environ.get("FAIRLEAD_TEST_POSTGRES_DSN", "")
+MIGRATIONS = Path(__file__).parents[2] / "projector/src/fairlead_projector/sql/migrations"
+TOKENS = {"input": 1, "output": 2, "reasoning": 0, "cache": {"read": 0, "write": 0}}
+MESSAGES: dict[int, dict[str, Any]] = {
+    5: {"id": "msg_1", "type": "user", "text": "one", "time": {"created": 1}},
+    7: {
+        "id": "msg_2",
+        "type": "compaction",
+        "reason": "auto",
+        "summary": "s",
+        "recent": "r",
+        "time": {"created": 2},
+    },
+    9: {"id": "msg_3", "type": "system", "text": "three", "time": {"created": 3}},
+}
+SESSIONS = {
+    "ses_a": SessionInfo(
+        id="ses_a",
+        project_id="p1",
+        time=SessionTime(created=1, updated=2),
+        title="Fix the Parser",
+        location=LocationRef(directory="/a", workspace_id="wrk_1"),
+    ),
+    "ses_b": SessionInfo(
+        id="ses_b",
+        project_id="p2",
+        time=SessionTime(created=2, updated=2),
+        title="100% done",
+        location=LocationRef(directory="/b"),
+    ),
+    "ses_c": SessionInfo(
+        id="ses_c",
+        project_id="p2",
+        time=SessionTime(created=2, updated=3),
+        title="other",
+        location=LocationRef(directory="/b"),
+    ),
+}
+AT = Address("default", "ses_a")
+
+
+def _twin() -> MemoryReadModel:
+    read = MemoryReadModel()
+    for session_id, session in SESSIONS.items():
+        read.rows[Address("default", session_id)] = SessionRows(session, 9)
+    rows = read.rows[AT]
+    rows.owner = "run_1"
+    rows.messages.update(MESSAGES)
+    rows.deliveries["msg_1"] = "queue"
+    return read
+
+
+async def _fill(dsn: str) -> None:
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        await connection.execute("DROP SCHEMA IF EXISTS read CASCADE")
+        await connection.execute("DROP SCHEMA IF EXISTS projection CASCADE")
+        for migration in sorted(MIGRATIONS.glob("*.sql")):
+            await connection.execute(migration.read_bytes())
+        for session_id, session in SESSIONS.items():
+            await connection.execute(
+                "INSERT INTO projection.session (tenant, session_id, seq, position, project_id,"
+                " title, directory, workspace_id, tokens, created_at, updated_at, owner)"
+                " VALUES ('default', %s, 9, 1, %s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    session_id,
+                    session.project_id,
+                    session.title,
+                    session.location.directory,
+                    session.location.workspace_id,
+                    json.dumps(TOKENS),
+                    session.time.created,
+                    session.time.updated,
+                    "run_1" if session_id == "ses_a" else None,
+                ),
+            )
+        for seq, message in MESSAGES.items():
+            await connection.execute(
+                "INSERT INTO projection.session_message VALUES ('default', 'ses_a', %s, %s, %s, %s)",
+                (message["id"], seq, message["type"], json.dumps(message)),
+            )
+        await connection.execute(
+            "INSERT INTO projection.session_input (tenant, session_id, message_id, admitted_seq,"
+            " delivery, prompt, created_at)"
+            " VALUES ('default', 'ses_a', 'msg_1', 2, 'queue', '{}', 1)"
+        )
+
+
+@pytest.fixture(
+    params=["memory", pytest.param("postgres", marks=pytest.mark.integration)],
+)
+async def model(request: pytest.FixtureRequest) -> AsyncIterator[ReadModel]:
+    if request.param == "memory":
+        yield _twin()
+        return
+    if not DSN:
+        pytest.skip("FAIRLEAD_TEST_POSTGRES_DSN is not set")
+    await _fill(DSN)
+    read = PostgresReadModel(DSN, connections_max=2, timeout_s=5)
+    async with read.opened():
+        while read.complaint() is not None:  # noqa: ASYNC110 - a real server comes when it comes
+            await asyncio.sleep(0.01)
+        yield read
+
+
+async def test_a_session_is_read_with_its_progress(model: ReadModel) -> None:
+    found, progress = await model.session(AT), await model.progress(AT)
+
+    assert found is not None
+    assert progress is not None
+    assert (found.title, found.location.workspace_id) == ("Fix the Parser", "wrk_1")
+    assert (progress.seq, progress.broken) == (9, None)
+    assert await model.session(Address("other", "ses_a")) is None
+    assert await model.progress(Address("default", "ses_x")) is None
+
+
+async def test_i26_sessions_are_ordered_by_creation_then_id(model: ReadModel) -> None:
+    async def ids(anchor: SessionAnchor | None = None, *, up: bool = False, **by: str) -> list[str]:
+        order: Order = "asc" if up else "desc"
+        found = await model.sessions(
+            "default", SessionFilter(**by), order=order, after=anchor, limit=2
+        )
+        return [session.id for session in found]
+
+    assert await ids() == ["ses_c", "ses_b"]
+    assert await ids(SessionAnchor(2, "ses_b")) == ["ses_a"]
+    assert await ids(up=True) == ["ses_a", "ses_b"]
+    assert await ids(SessionAnchor(2, "ses_b"), up=True) == ["ses_c"]
+    assert await ids(search="parser") == await ids(workspace="wrk_1") == ["ses_a"]
+    assert await ids(search="%") == ["ses_b"]
+    assert await ids(directory="/b", project="p2") == ["ses_c", "ses_b"]
+    assert await model.active("default") == ["ses_a"]
+
+
+async def test_messages_are_ordered_by_sequence(model: ReadModel) -> None:
+    async def ids(after: int | None = None, *, up: bool = False) -> list[str]:
+        order: Order = "asc" if up else "desc"
+        found = await model.messages(AT, order=order, after=after, limit=2)
+        return [message.id for message in found]
+
+    assert await ids() == ["msg_3", "msg_2"]
+    assert await ids(7) == ["msg_1"]
+    assert await ids(up=True) == ["msg_1", "msg_2"]
+    assert await ids(7, up=True) == ["msg_3"]
+    assert [message.id for message in await model.context(AT)] == ["msg_2", "msg_3"]
+
+
+async def test_i38_a_message_is_found_only_in_its_session(model: ReadModel) -> None:
+    other = Address("default", "ses_b")
+
+    found = await model.message(AT, "msg_1")
+
+    assert found is not None
+    assert (found.id, await model.message_seq(AT, "msg_1")) == ("msg_1", 5)
+    assert await model.message(other, "msg_1") is None
+    assert await model.message_seq(other, "msg_1") is None
+    assert await model.delivery(AT, "msg_1") == "queue"
+    assert await model.delivery(AT, "msg_2") is None

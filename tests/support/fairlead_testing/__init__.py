@@ -1,0 +1,1 @@
+"""What tests of several packages share: real servers and events to write."""
