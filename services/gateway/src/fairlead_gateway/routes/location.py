@@ -1,9 +1,11 @@
 """`GET /api/location`, and how a request selects the location it speaks of."""
 
 from pydantic import Field
+from starlette.responses import Response
 
-from fairlead_gateway.incoming import Text, header_text
-from fairlead_gateway.operation import Body, Call
+from fairlead_gateway.answers import answer
+from fairlead_gateway.incoming import Nothing, Text, header_text
+from fairlead_gateway.operation import Body, Call, Operation
 from fairlead_schema.location import LocationInfo, Project, project_id
 from fairlead_schema.model import Input
 
