@@ -15,6 +15,7 @@ import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
+
 from fairlead_service.config import Config, load
 
 pytestmark = pytest.mark.integration

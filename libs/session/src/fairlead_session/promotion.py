@@ -1,9 +1,13 @@
 """Promotion: pending input becomes session history, in order, up to a captured cutoff."""
 
+from itertools import accumulate
+
 from fairlead_schema.events import PromptPromoted
 from fairlead_session.state import Input, Session
 
 STEERS_MAX = 100
+# A boundary is one commit, so it takes no more than a commit can hold.
+PROMOTED_BYTES_MAX = 4 * 1024 * 1024
 
 
 def eligible(session: Session, *, steers_max: int = STEERS_MAX) -> tuple[Input, ...]:
@@ -13,7 +17,7 @@ def eligible(session: Session, *, steers_max: int = STEERS_MAX) -> tuple[Input, 
     """
     steers = tuple(item for item in session.inbox if item.delivery == "steer")[:steers_max]
     if steers or session.owed:
-        return steers
+        return _fitting(steers)
     queued = next((item for item in session.inbox if item.delivery == "queue"), None)
     return () if queued is None else (queued,)
 
@@ -24,3 +28,10 @@ def promote(inputs: tuple[Input, ...]) -> tuple[PromptPromoted, ...]:
         PromptPromoted(message_id=item.message_id, prompt=item.prompt, created=item.created)
         for item in inputs
     )
+
+
+def _fitting(steers: tuple[Input, ...]) -> tuple[Input, ...]:
+    """As many as fit one commit, and always one."""
+    sizes = accumulate(len(item.prompt.model_dump_json().encode()) for item in steers)
+    count = sum(1 for size in sizes if size <= PROMOTED_BYTES_MAX)
+    return steers[: max(count, 1)]

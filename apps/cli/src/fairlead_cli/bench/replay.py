@@ -1,0 +1,53 @@
+"""Replay: how long it takes to fold a long session, and to stream it to a client."""
+
+import asyncio
+import time
+from statistics import median
+
+import httpx
+
+from fairlead_cli.bench.admissions import sessions
+from fairlead_cli.bench.lives import live
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.folded import Folded, Folding
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.subjects import Address
+from fairlead_session.fold import evolve
+from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.state import Session
+
+REPEATS = 3
+FOLDING = Folding(
+    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
+)
+
+
+async def replays(
+    client: httpx.AsyncClient, eventlog: EventLog, *, events: int
+) -> tuple[float, float]:
+    """Milliseconds to fold a cold session of that many events, and to stream it whole."""
+    (session,) = await sessions(eventlog, 1)
+    at = Address(DEFAULT_TENANT, session)
+    await live(eventlog, at, events=events, compacted=False)
+    folds, streams = [], []
+    for _ in range(REPEATS):
+        cold = Folded(eventlog.log, eventlog.snapshots, FOLDING, capacity=1)
+        began = time.perf_counter()
+        await cold.load(at)
+        folds.append(time.perf_counter() - began)
+        began = time.perf_counter()
+        await _streamed(client, session)
+        streams.append(time.perf_counter() - began)
+    return median(folds) * 1000, median(streams) * 1000
+
+
+async def _streamed(client: httpx.AsyncClient, session: str) -> None:
+    tail = b""
+    async with (
+        asyncio.timeout(60),
+        client.stream("GET", f"/api/session/{session}/event", timeout=None) as answer,
+    ):
+        async for chunk in answer.aiter_raw():
+            tail = tail[-32:] + chunk
+            if b": caught-up" in tail:
+                return

@@ -1,0 +1,129 @@
+"""What the doctor looks at: each check is one finding, with how to mend it."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from fairlead_cli.embedded import nats, ports, postgres
+from fairlead_cli.embedded.services import SERVICES
+from fairlead_cli.embedded.state import DISK_FREE_MB_MIN
+from fairlead_cli.errors import BinaryMissing
+from fairlead_service.config import Config, ConfigError, load
+
+Status: TypeAlias = Literal["ok", "warn", "fail"]
+PYTHON_MIN: Final = (3, 11)
+DISK_COMFORT_MB: Final = 2_000
+DISTRIBUTIONS: Final = (
+    "fairlead",
+    *(f"fairlead-{name}" for name in ("schema", "session", "eventlog", "llm", "service")),
+    *(f"fairlead-{name}" for name in SERVICES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor's report."""
+
+    name: str
+    status: Status
+    detail: str
+    mend: str | None = None
+
+
+def python(current: tuple[int, ...]) -> Finding:
+    """Is this Python new enough?"""
+    said = ".".join(str(part) for part in current[:3])
+    if current[:2] >= PYTHON_MIN:
+        return Finding("python", "ok", f"{said} ({sys.executable})")
+    return Finding("python", "fail", said, "install Python 3.11 or later")
+
+
+def packages(names: Sequence[str] = DISTRIBUTIONS) -> Finding:
+    """Are all packages of one release installed?"""
+    missing = [name for name in names if _version(name) is None]
+    if missing:
+        return Finding("packages", "fail", f"missing: {', '.join(missing)}", "run `make sync`")
+    versions = sorted({str(_version(name)) for name in names})
+    if len(versions) > 1:
+        detail = f"mixed versions: {', '.join(versions)}"
+        return Finding("packages", "warn", detail, "install one release: run `make sync`")
+    return Finding("packages", "ok", f"{len(names)} packages, {versions[0]}")
+
+
+def binaries() -> list[Finding]:
+    """Are the embedded servers there?"""
+    found: list[Finding] = []
+    for name, find in (("nats-server", nats.find_binary), ("postgres", postgres.find_install)):
+        try:
+            found.append(Finding(name, "ok", str(find())))
+        except BinaryMissing as error:
+            mend = "run `make sync`; needed only for `fairlead up` and `demo`"
+            found.append(Finding(name, "warn", str(error), mend))
+    return found
+
+
+def disk(path: Path, free_mb: int) -> Finding:
+    """Is there room?"""
+    detail = f"{free_mb} MB free at {path}"
+    if free_mb < DISK_FREE_MB_MIN:
+        mend = f"free some space: `fairlead up` needs {DISK_FREE_MB_MIN} MB"
+        return Finding("disk", "fail", detail, mend)
+    if free_mb < DISK_COMFORT_MB:
+        return Finding("disk", "warn", detail, "the log only grows: free some space soon")
+    return Finding("disk", "ok", detail)
+
+
+def http_port(port: int, owner: int | None, running: Mapping[str, Any]) -> Finding:
+    """Is the HTTP port free, or ours?"""
+    if owner is not None and running:
+        return Finding("port", "ok", f"our stack (pid {owner}) serves {running.get('http')}")
+    if not ports.taken(port):
+        return Finding("port", "ok", f"{port} is free")
+    return Finding(
+        "port", "warn", f"{port} is taken by another program", "choose one: `fairlead up --port 0`"
+    )
+
+
+def configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Finding, Config | None]:
+    """Can the configuration be used?"""
+    try:
+        config = load(path, env)
+    except ConfigError as error:
+        return Finding("config", "fail", str(error), f"mend {error.key or error.origin}"), None
+    missing = [
+        f"{provider.api_key_env} ([provider.{name}])"
+        for name, provider in config.provider.items()
+        if provider.api_key_env and not env.get(provider.api_key_env)
+    ]
+    if missing:
+        detail, mend = f"no value for {', '.join(missing)}", "set the variable before `fairlead up`"
+        return Finding("config", "warn", detail, mend), config
+    if path is None:
+        mend = "write fairlead.toml, or use `fairlead up --sim`"
+        return Finding("config", "warn", "no configuration file", mend), config
+    providers = ", ".join(config.provider) or "none"
+    return Finding("config", "ok", f"{path}, providers: {providers}"), config
+
+
+def durability(varz: Mapping[str, Any]) -> Finding:
+    """Is an acknowledged commit on disk? From the server's monitoring page."""
+    jetstream = varz.get("jetstream") or {}
+    settings = jetstream.get("config") or {}
+    if settings.get("sync_always"):
+        return Finding("sync", "ok", "sync_always: an acknowledged commit is on disk")
+    return Finding(
+        "sync",
+        "warn",
+        "sync_interval is not `always`: a power failure may lose acknowledged commits",
+        "set `sync_interval: always` in the jetstream block of every nats-server",
+    )
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

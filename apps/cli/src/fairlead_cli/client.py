@@ -1,0 +1,154 @@
+"""A small client of the HTTP API, for commands, tests and benchmarks."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import ValidationError
+
+from fairlead_cli.errors import Answered, Unreachable
+from fairlead_cli.streaming import OPENED, Frame, frames, resumed
+from fairlead_schema.api import EventEnvelope, SessionInfo
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.errors import WireError
+from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.prompt import Delivery, Receipt
+
+TIMEOUT_S: Final = 30.0
+CONNECT_S: Final = 5.0
+# A live stream is silent for at most one heartbeat, so three mean that it is dead.
+SILENCE_S: Final = 45.0
+LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class Client:
+    """Sessions over HTTP. Raises Unreachable when nobody answers, Answered when refused."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    async def create(
+        self,
+        *,
+        session_id: SessionId | None = None,
+        agent: str | None = None,
+        model: ModelRef | None = None,
+        directory: str | None = None,
+    ) -> SessionInfo:
+        """Make a session, or find the one that has this id."""
+        body = {
+            "id": session_id,
+            "agent": agent,
+            "model": model.wire() if model else None,
+            "location": {"directory": directory} if directory else None,
+        }
+        sent = {key: value for key, value in body.items() if value is not None}
+        return SessionInfo.model_validate(await self._data("POST", "/api/session", json=sent))
+
+    async def session(self, session_id: SessionId) -> SessionInfo:
+        """One session as readers see it."""
+        return SessionInfo.model_validate(await self._data("GET", f"/api/session/{session_id}"))
+
+    async def sessions(self, *, limit: int = 50, search: str | None = None) -> list[SessionInfo]:
+        """The newest sessions."""
+        query = {"limit": limit} | ({"search": search} if search else {})
+        found = await self._data("GET", "/api/session", params=query)
+        return [SessionInfo.model_validate(item) for item in found]
+
+    async def prompt(
+        self,
+        session_id: SessionId,
+        text: str,
+        *,
+        message_id: MessageId | None = None,
+        delivery: Delivery = "steer",
+    ) -> Receipt:
+        """Admit one prompt; an exact retry with the same id gets the same receipt."""
+        named = {} if message_id is None else {"id": message_id}
+        body = {**named, "prompt": {"text": text}, "delivery": delivery}
+        path = f"/api/session/{session_id}/prompt"
+        return Receipt.model_validate(await self._data("POST", path, json=body))
+
+    async def messages(self, session_id: SessionId) -> list[dict[str, Any]]:
+        """The first messages of a session, oldest first."""
+        path = f"/api/session/{session_id}/message"
+        found = await self._data("GET", path, params={"order": "asc", "limit": 200})
+        return list(found)
+
+    async def history(
+        self, session_id: SessionId, *, after: int = 0
+    ) -> AsyncGenerator[EventEnvelope, None]:
+        """Every public event after a sequence that the log holds now."""
+        more = True
+        while more:
+            query = {"after": after, "limit": 100}
+            page = await self._json("GET", f"/api/session/{session_id}/history", params=query)
+            for item in page["data"]:
+                envelope = EventEnvelope.model_validate(item)
+                assert envelope.durable is not None, "history is durable"
+                after = envelope.durable.seq
+                yield envelope
+            more = page["hasMore"]
+
+    def follow(
+        self,
+        session_id: SessionId,
+        *,
+        after: int | None = None,
+        live: bool = False,
+        on_reconnect: Callable[[], None] = lambda: None,
+    ) -> AsyncGenerator[Frame, None]:
+        """Events after a sequence and then as they come, for ever; `live` adds fragments."""
+        path = f"/api/session/{session_id}/{'stream' if live else 'event'}"
+        return resumed(lambda seq: self._frames(path, seq), after=after, on_reconnect=on_reconnect)
+
+    async def _frames(self, path: str, after: int | None) -> AsyncGenerator[Frame, None]:
+        headers = {"accept": "text/event-stream"}
+        if after is not None:
+            headers["last-event-id"] = str(after)
+        timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=SILENCE_S)
+        try:
+            async with self._http.stream("GET", path, headers=headers, timeout=timeout) as answer:
+                if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                    raise Unreachable(str(answer.url))
+                if answer.is_error:
+                    await answer.aread()
+                    raise refusal(answer)
+                yield OPENED
+                async with aclosing(frames(answer.aiter_lines())) as found:
+                    async for frame in found:
+                        yield frame
+        except httpx.TransportError as error:
+            raise Unreachable(str(self._http.base_url)) from error
+
+    async def _data(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
+        return (await self._json(method, path, **options))["data"]
+
+    async def _json(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
+        try:
+            answer = await self._http.request(method, path, **options)
+        except httpx.TransportError as error:
+            raise Unreachable(str(self._http.base_url)) from error
+        if answer.is_error:
+            raise refusal(answer)
+        return answer.json()
+
+
+@asynccontextmanager
+async def connected(base_url: str) -> AsyncIterator[Client]:
+    """A client for the length of a block."""
+    # A proxy from the environment is for far hosts, never for this machine.
+    near = urlsplit(base_url).hostname in LOOPBACK
+    timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S)
+    async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=not near) as http:
+        yield Client(http)
+
+
+def refusal(answer: httpx.Response) -> Answered:
+    """What the server said, in its words where they are ours."""
+    try:
+        return Answered(answer.status_code, WireError.model_validate_json(answer.content).message)
+    except ValidationError:
+        return Answered(answer.status_code, answer.text[:200] or answer.reason_phrase)

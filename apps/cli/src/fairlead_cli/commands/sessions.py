@@ -1,0 +1,53 @@
+"""`fairlead sessions`: the newest sessions."""
+
+import argparse
+import asyncio
+import sys
+from datetime import UTC, datetime
+
+from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.client import connected
+from fairlead_cli.terminal import answers, table
+from fairlead_schema.api import SessionInfo
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--limit", type=int, default=20, metavar="N", help="how many (default 20)")
+    add("--search", metavar="TEXT", help="only titles with this text")
+    add("--json", action="store_true", help="one session per line")
+    add_http(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    found = asyncio.run(_sessions(args))
+    if args.json:
+        sys.stdout.writelines(
+            session.model_dump_json(by_alias=True, exclude_none=True) + "\n" for session in found
+        )
+    elif found:
+        _show(found)
+    else:
+        answers().print('No sessions yet. Start one: [bold]fairlead prompt "Say hello"[/]')
+    return 0
+
+
+async def _sessions(args: argparse.Namespace) -> list[SessionInfo]:
+    async with connected(http_url(args)) as client:
+        return await client.sessions(limit=args.limit, search=args.search)
+
+
+def _show(sessions: list[SessionInfo]) -> None:
+    shown = table("SESSION", "UPDATED", "AGENT", "MODEL", "COST", "TITLE")
+    for session in sessions:
+        moment = datetime.fromtimestamp(session.time.updated / 1000, UTC).astimezone()
+        model = f"{session.model.provider_id}/{session.model.id}" if session.model else "-"
+        shown.add_row(
+            session.id,
+            f"{moment:%Y-%m-%d %H:%M}",
+            session.agent or "-",
+            model,
+            f"${session.cost:.4f}",
+            session.title,
+        )
+    answers().print(shown)

@@ -1,0 +1,82 @@
+"""`fairlead tail`: the events of a session, from the beginning or from where you stopped."""
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rich.console import Console
+
+from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.client import Client, connected
+from fairlead_cli.terminal import answers, shorten
+from fairlead_schema.api import EventEnvelope
+from fairlead_schema.dialect import PREFIX
+
+_HIDDEN: Final = frozenset({"timestamp", "sessionID"})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("session", metavar="SESSION")
+    add("--after", type=int, default=0, metavar="N", help="only events after this sequence")
+    add(
+        "--follow",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="wait for new events (default), or stop at the last one",
+    )
+    add("--json", action="store_true", help="one event per line, as clients get it")
+    add_http(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    asyncio.run(_tail(args))
+    return 0
+
+
+def digest(data: dict[str, Any], length: int = 80) -> str:
+    """The telling part of an event's data, on one line."""
+    shown = [key for key in data if key not in _HIDDEN]
+    # Ids are long and say little: they come last.
+    shown.sort(key=lambda key: key.endswith("ID"))
+    return shorten(" ".join(f"{key}={_brief(data[key])}" for key in shown), length)
+
+
+async def _tail(args: argparse.Namespace) -> None:
+    out = answers()
+    async with connected(http_url(args)) as client:
+        kept = client.history(args.session, after=args.after)
+        source = _followed(client, args) if args.follow else kept
+        async with aclosing(source) as envelopes:
+            async for envelope in envelopes:
+                _show(out, envelope, as_json=args.json)
+
+
+async def _followed(
+    client: Client, args: argparse.Namespace
+) -> AsyncGenerator[EventEnvelope, None]:
+    async with aclosing(client.follow(args.session, after=args.after)) as stream:
+        async for frame in stream:
+            yield EventEnvelope.model_validate_json(frame.data)
+
+
+def _show(out: Console, envelope: EventEnvelope, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(envelope.model_dump_json(by_alias=True, exclude_none=True) + "\n")
+        sys.stdout.flush()
+        return
+    seq = envelope.durable.seq if envelope.durable else ""
+    moment = datetime.fromtimestamp(envelope.data.get("timestamp", 0) / 1000, UTC).astimezone()
+    type_ = envelope.type.removeprefix(PREFIX)
+    line = f"{seq:>5}  {moment:%H:%M:%S}  {type_:<22} {digest(envelope.data, out.width - 42)}"
+    out.print(line, markup=False, no_wrap=True, overflow="ellipsis")
+
+
+def _brief(value: object) -> str:
+    if isinstance(value, dict) and "text" in value:
+        return repr(shorten(str(value["text"]), 60))
+    return repr(shorten(value, 60)) if isinstance(value, str) else shorten(str(value), 60)

@@ -1,0 +1,1 @@
+"""The whole stack on one machine: servers from wheels, services as processes, one supervisor."""

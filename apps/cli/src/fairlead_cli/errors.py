@@ -1,0 +1,94 @@
+"""What can go wrong on this machine, each with what to do about it.
+
+CommandError
+├── UsageError          the arguments do not fit together: exit 2
+├── PortTaken           something listens there: free it or choose another
+├── StateLocked         another `fairlead up` uses the state directory
+├── StateUnusable       the state directory cannot hold our data
+├── DiskFull            too little space to promise durability
+├── BinaryMissing       a wheel is not installed, or not for this machine
+├── ProcessFailed       a process of the stack did not come up: see its log
+├── Unreachable         nothing answers at that address
+└── Answered            the server refused, in its own words
+"""
+
+from pathlib import Path
+from typing import Final
+
+LINE_LENGTH_MAX: Final = 400
+
+
+class CommandError(Exception):
+    """An expected failure: one line that says what to do."""
+
+    exit_code = 1
+
+
+class UsageError(CommandError):
+    exit_code = 2
+
+
+class PortTaken(CommandError):
+    def __init__(self, port: int, what: str, option: str) -> None:
+        super().__init__(
+            f"port {port} ({what}) is in use: stop what listens there, or choose another"
+            f" with {option} (0 picks a free one)"
+        )
+        self.port = port
+
+
+class StateLocked(CommandError):
+    def __init__(self, state: Path, pid: int | None) -> None:
+        who = f"pid {pid}" if pid else "another process"
+        super().__init__(
+            f"{state} is in use by a running `fairlead up` ({who}):"
+            " stop that one, or choose another directory with --state"
+        )
+        self.pid = pid
+
+
+class StateUnusable(CommandError):
+    pass
+
+
+class DiskFull(CommandError):
+    def __init__(self, state: Path, free_mb: int, need_mb: int) -> None:
+        super().__init__(
+            f"{state} has {free_mb} MB free and needs {need_mb} MB:"
+            " free some space, or choose another disk with --state"
+        )
+
+
+class BinaryMissing(CommandError):
+    def __init__(self, name: str, dist: str) -> None:
+        super().__init__(
+            f"{name} was not found: install the wheel {dist} (`uv sync`), or put {name} on PATH"
+        )
+
+
+class ProcessFailed(CommandError):
+    def __init__(self, name: str, reason: str, log: Path) -> None:
+        said = f"; it said: {found}" if (found := _last_line(log)) else ""
+        super().__init__(f"{name} did not come up: {reason}{said} (log: {log})")
+        self.log = log
+
+
+class Unreachable(CommandError):
+    def __init__(self, url: str) -> None:
+        super().__init__(
+            f"nothing answers at {url}: start it with `fairlead up`, or name it with --http"
+        )
+
+
+class Answered(CommandError):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"the server refused ({status}): {message}")
+        self.status = status
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1][:LINE_LENGTH_MAX] if lines else ""

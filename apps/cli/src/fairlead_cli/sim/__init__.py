@@ -1,0 +1,1 @@
+"""A simulated model provider over real HTTP: scripted, deterministic, with every fault."""

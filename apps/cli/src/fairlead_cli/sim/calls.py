@@ -1,0 +1,54 @@
+"""What the simulated provider was asked: counts for everyone, bodies for the last few."""
+
+from collections import Counter, deque
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    session: str | None
+    path: str
+    body: bytes
+
+
+class Calls:
+    """Every request since the last reset."""
+
+    def __init__(self, keep: int) -> None:
+        self._last: deque[_Asked] = deque(maxlen=keep)
+        self._total = 0
+        self._sessions: Counter[str] = Counter()
+        self._attempts: Counter[str] = Counter()
+
+    def note(self, session: str | None, path: str, body: bytes) -> tuple[str, int]:
+        """Count a request; give back its digest and how often the very same one came."""
+        self._total += 1
+        if session is not None:
+            self._sessions[session] += 1
+        self._last.append(_Asked(session, path, body))
+        digest = blake2b(f"{session} {path} ".encode() + body, digest_size=12).hexdigest()
+        self._attempts[digest] += 1
+        return digest, self._attempts[digest]
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._last.clear()
+        self._total = 0
+        self._sessions.clear()
+        self._attempts.clear()
+
+    def told(self) -> dict[str, Any]:
+        """The counts, and the last requests, oldest first."""
+        last = [{"session": a.session, "path": a.path, "body": _json(a.body)} for a in self._last]
+        return {"total": self._total, "sessions": dict(self._sessions), "last": last}
+
+
+def _json(body: bytes) -> object:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body.decode(errors="replace")

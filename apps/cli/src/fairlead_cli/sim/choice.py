@@ -1,0 +1,108 @@
+"""Which script answers a request: the prompt's directive, else the model's name, else an echo."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from fairlead_cli.sim import directive
+from fairlead_cli.sim.script import ENDINGS, Ask, Call, Fault, Refusal, Script, Tokens, filler
+
+_NUMBERED = re.compile(r"chunks-(\d+)(?:-delay-(\d+))?")
+_REFUSING = re.compile(r"error-([45]\d\d)")
+_TOO_LONG = (
+    "This model's maximum context length is 8192 tokens. However, your messages resulted in "
+    "9000 tokens. Please reduce the length of the messages."
+)
+_TOO_MANY_REQUESTS = 429
+# Models named for how their echo differs from the plain one.
+_MANNERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "slow": {"chunk_delay_ms": 50, "first_byte_delay_ms": 200},
+        "think": {"reasoning": "Let me think about it."},
+        "length": {"finish": "length"},
+        "filter": {"finish": "content_filter"},
+        "overflow": {"refusal": Refusal(400, _TOO_LONG, "context_length_exceeded")},
+        **{ending: {"fault": Fault(ending)} for ending in ENDINGS},
+    }
+)
+
+
+def choose(ask: Ask) -> Script:
+    """The directive in the user's text, else the model's name, else an echo. Raises BadDirective."""
+    turns = directive.turns(ask.said)
+    if turns is None:
+        return _named(ask.model, ask)
+    if ask.rounds >= len(turns):
+        return echo(ask)
+    return _directed(turns[ask.rounds], ask)
+
+
+def echo(ask: Ask) -> Script:
+    """The default: say what was heard, from the user or from the last tool."""
+    heard = f"The tool said: {ask.tool_said}" if ask.rounds else f"You said: {ask.said}"
+    return Script(answer=directive.without(heard).strip())
+
+
+def _named(model: str, ask: Ask) -> Script:
+    """A model named for what it does; any other name echoes."""
+    name = model.rpartition("/")[2]
+    if found := _NUMBERED.fullmatch(name):
+        return Script(answer=filler(int(found[1])), chunk_delay_ms=float(found[2] or 0))
+    if found := _REFUSING.fullmatch(name):
+        return Script(refusal=_refusal(int(found[1]), {}))
+    if name == "tool" and ask.rounds == 0:
+        return Script(calls=(Call("echo", '{"text":"hello"}'),))
+    return replace(echo(ask), **_MANNERS.get(name, {}))
+
+
+def _directed(given: directive.Turn, ask: Ask) -> Script:
+    status = given.whole("status")
+    return Script(
+        answer=_answer(given, ask),
+        reasoning=given.text("reasoning") or "",
+        chunks=given.whole("chunks") if given.has("answer") else None,
+        chunk_delay_ms=given.number("delay_ms") or 0,
+        first_byte_delay_ms=given.number("first_byte_ms") or 0,
+        calls=tuple(Call(name, arguments) for name, arguments in given.calls),
+        finish=given.text("finish"),
+        tokens=_tokens(given),
+        refusal=None if status is None else _refusal(status, given.fields),
+        fault=_fault(given),
+        times=given.whole("times"),
+    )
+
+
+def _answer(given: directive.Turn, ask: Ask) -> str:
+    """A given answer is exact; chunks alone ask for that many words; calls need no words."""
+    answer, chunks = given.text("answer"), given.whole("chunks")
+    if answer is not None:
+        return answer
+    if chunks is not None:
+        return filler(chunks)
+    return "" if given.calls else echo(ask).answer
+
+
+def _tokens(given: directive.Turn) -> Tokens:
+    return Tokens(
+        given.whole("input_tokens"),
+        given.whole("output_tokens"),
+        given.whole("cached_tokens") or 0,
+    )
+
+
+def _fault(given: directive.Turn) -> Fault | None:
+    named = ((ending, given.whole(ending)) for ending in ENDINGS)
+    return next((Fault(ending, after) for ending, after in named if after is not None), None)
+
+
+def _refusal(status: int, fields: dict[str, str]) -> Refusal:
+    default = 1.0 if status == _TOO_MANY_REQUESTS else None
+    after = fields.get("retry_after")
+    return Refusal(
+        status,
+        fields.get("error", f"The simulated provider answers {status}"),
+        fields.get("code"),
+        default if after is None else float(after),
+    )

@@ -1,0 +1,81 @@
+"""What the doctor says, and how to mend it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead_cli import checks
+from fairlead_cli.__main__ import main
+from fairlead_cli.embedded.ports import free_port
+
+
+def test_an_old_python_fails() -> None:
+    assert checks.python((3, 10, 4)).status == "fail"
+    assert checks.python((3, 11, 0)).status == "ok"
+
+
+def test_missing_packages_are_named() -> None:
+    finding = checks.packages(("fairlead", "fairlead-nonsense"))
+
+    assert finding.status == "fail"
+    assert "fairlead-nonsense" in finding.detail
+
+
+@pytest.mark.parametrize(("free_mb", "status"), [(100, "fail"), (1000, "warn"), (50_000, "ok")])
+def test_the_disk_is_judged_by_its_room(free_mb: int, status: str) -> None:
+    assert checks.disk(Path("/x"), free_mb).status == status
+
+
+def test_a_port_of_our_own_stack_is_well() -> None:
+    finding = checks.http_port(1, 4711, {"http": "http://127.0.0.1:1"})
+
+    assert finding.status == "ok"
+    assert "4711" in finding.detail
+
+
+def test_a_broken_configuration_says_file_key_and_reason(tmp_path: Path) -> None:
+    path = tmp_path / "fairlead.toml"
+    path.write_text("[gateway]\nport = 'x'\n")
+
+    finding, config = checks.configuration(path, {})
+
+    assert (finding.status, config) == ("fail", None)
+    assert str(path) in finding.detail
+    assert "gateway.port" in finding.detail
+    assert "valid integer" in finding.detail
+
+
+def test_a_key_that_is_not_set_is_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "fairlead.toml"
+    path.write_text(
+        '[provider.acme]\nprotocol = "gemini"\nbase_url = "http://h"\napi_key_env = "ACME_KEY"\n'
+    )
+
+    without, _ = checks.configuration(path, {})
+    with_key, _ = checks.configuration(path, {"ACME_KEY": "k"})
+
+    assert (without.status, with_key.status) == ("warn", "ok")
+    assert "ACME_KEY" in without.detail
+
+
+def test_a_server_that_does_not_sync_is_a_warning() -> None:
+    assert checks.durability({"jetstream": {"config": {"sync_always": True}}}).status == "ok"
+    assert checks.durability({"jetstream": {"config": {}}}).status == "warn"
+    assert checks.durability({}).status == "warn"
+
+
+def test_the_doctor_fails_when_a_configured_server_is_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "fairlead.toml"
+    path.write_text(f'[postgres]\ndsn = "host=127.0.0.1 port={free_port()} user=nobody"\n')
+
+    code = main(["doctor", "--json", "--config", str(path), "--state", str(tmp_path / "none")])
+
+    # The binary and the server share a name; the server is asked later.
+    findings = {f["name"]: f for f in map(json.loads, capsys.readouterr().out.splitlines())}
+    assert code == 1
+    assert findings["postgres"]["status"] == "fail"
+    assert findings["python"]["status"] == "ok"
+    assert findings["config"]["status"] == "ok"

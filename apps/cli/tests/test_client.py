@@ -1,0 +1,89 @@
+"""The client of the HTTP API, against recorded answers."""
+
+import json
+
+import httpx
+import pytest
+
+from fairlead_cli.client import Client
+from fairlead_cli.errors import Answered, Unreachable
+
+RECEIPT = {
+    "admittedSeq": 2,
+    "id": "msg_a",
+    "sessionID": "ses_a",
+    "prompt": {"text": "hi"},
+    "delivery": "steer",
+    "timeCreated": 1,
+}
+REFUSAL = {"_tag": "SessionNotFoundError", "message": "Session not found: ses_a"}
+
+
+class Server:
+    """Answers everything alike and remembers what it was sent."""
+
+    def __init__(self, answer: httpx.Response | None) -> None:
+        self._answer = answer
+        self.asked: list[httpx.Request] = []
+
+    def client(self) -> Client:
+        transport = httpx.MockTransport(self._handle)
+        return Client(httpx.AsyncClient(transport=transport, base_url="http://test"))
+
+    def _handle(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        if self._answer is None:
+            raise httpx.ConnectError("refused")
+        return self._answer
+
+
+async def test_a_prompt_without_an_id_sends_none() -> None:
+    server = Server(httpx.Response(200, json={"data": RECEIPT}))
+
+    receipt = await server.client().prompt("ses_a", "hi")
+
+    assert (receipt.id, receipt.admitted_seq) == ("msg_a", 2)
+    assert json.loads(server.asked[0].content) == {"prompt": {"text": "hi"}, "delivery": "steer"}
+
+
+async def test_a_refusal_is_told_in_the_servers_words() -> None:
+    server = Server(httpx.Response(404, json=REFUSAL))
+
+    with pytest.raises(Answered, match=r"\(404\): Session not found: ses_a"):
+        await server.client().session("ses_a")
+
+
+async def test_an_answer_that_is_not_ours_is_told_as_it_is() -> None:
+    server = Server(httpx.Response(502, text="Bad gateway"))
+
+    with pytest.raises(Answered, match=r"\(502\): Bad gateway"):
+        await server.client().sessions()
+
+
+async def test_nobody_there_is_said() -> None:
+    with pytest.raises(Unreachable, match="fairlead up"):
+        await Server(None).client().sessions()
+
+
+async def test_history_is_read_page_by_page() -> None:
+    event = {"id": "evt_a", "type": "t", "data": {}}
+    durable = {"aggregateID": "ses_a", "seq": 3, "version": 1}
+    page = {"data": [{**event, "durable": durable}], "hasMore": False}
+    server = Server(httpx.Response(200, json=page))
+
+    found = [envelope async for envelope in server.client().history("ses_a", after=2)]
+
+    assert [one.durable.seq for one in found if one.durable] == [3]
+    assert server.asked[0].url.params["after"] == "2"
+
+
+async def test_a_stream_asks_to_resume_after_what_was_seen() -> None:
+    server = Server(httpx.Response(200, text="id: 8\ndata: {}\n\n"))
+    stream = server.client().follow("ses_a", after=7, live=True)
+
+    frame = await anext(stream)
+    await stream.aclose()
+
+    assert frame.seq == 8
+    assert server.asked[0].url.path == "/api/session/ses_a/stream"
+    assert server.asked[0].headers["last-event-id"] == "7"

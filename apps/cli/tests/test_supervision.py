@@ -1,0 +1,105 @@
+"""When a process that died is started again, and what else the machine may refuse."""
+
+import shutil
+import socket
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from fairlead_cli.embedded import ports, state
+from fairlead_cli.embedded.postgres import closed_parent
+from fairlead_cli.embedded.supervisor import DELAY_S_MAX, SETTLED_S, Deaths
+from fairlead_cli.errors import DiskFull, PortTaken, StateLocked, StateUnusable
+
+
+class Usage(NamedTuple):
+    total: int
+    used: int
+    free: int
+
+
+def test_restarts_slow_down_to_a_limit() -> None:
+    deaths, delays = Deaths(), []
+    for _ in range(7):
+        deaths = deaths.after(0.1)
+        delays.append(deaths.delay_s)
+
+    assert delays == [0.2, 0.4, 0.8, 1.6, 3.2, DELAY_S_MAX, DELAY_S_MAX]
+
+
+def test_a_process_that_had_settled_restarts_fast_again() -> None:
+    assert Deaths(6).after(SETTLED_S).delay_s == 0.2
+
+
+def test_a_taken_port_is_named() -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        port = held.getsockname()[1]
+
+        with pytest.raises(PortTaken, match=f"port {port} .*--port"):
+            ports.claim(port, "HTTP", "--port")
+
+
+def test_port_0_is_any_free_one() -> None:
+    assert not ports.taken(ports.claim(0, "HTTP", "--port"))
+
+
+def test_free_ports_differ() -> None:
+    assert len(set(ports.free_ports(20))) == 20
+
+
+def test_one_stack_per_state(tmp_path: Path) -> None:
+    mine = state.prepare(tmp_path / "state")
+
+    with state.locked(mine), pytest.raises(StateLocked, match="pid"), state.locked(mine):
+        pass
+
+    with state.locked(mine):
+        assert state.lock_owner(mine.root) is not None
+    assert state.lock_owner(mine.root) is None
+
+
+def test_addresses_are_true_only_while_the_stack_runs(tmp_path: Path) -> None:
+    mine = state.prepare(tmp_path)
+    with state.locked(mine):
+        state.remember(mine, {"http": "http://127.0.0.1:1"})
+        assert state.recall(tmp_path) == {"http": "http://127.0.0.1:1"}
+
+    assert state.recall(tmp_path) == {}
+
+
+def test_a_full_disk_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: Usage(100, 0, 150 * 1024 * 1024))
+
+    with pytest.raises(DiskFull, match="150 MB free and needs 200 MB"):
+        state.prepare(tmp_path)
+
+
+def test_a_state_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+
+    with pytest.raises(StateUnusable, match="--state"):
+        state.prepare(tmp_path / "state")
+
+
+def test_logs_that_grew_are_put_aside(tmp_path: Path) -> None:
+    mine = state.prepare(tmp_path)
+    with mine.log_path("runner").open("wb") as log:
+        log.truncate(state.LOG_BYTES_MAX + 1)
+
+    state.prepare(tmp_path)
+
+    assert not mine.log_path("runner").exists()
+    assert (mine.logs / "runner-0.log.1").exists()
+
+
+def test_a_closed_directory_on_the_way_is_found(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "inner").mkdir(parents=True)
+    closed.chmod(0o700)
+
+    # The test's own directory may lie behind a closed one.
+    assert closed_parent(closed / "inner") in {closed, closed_parent(tmp_path)}
+    assert closed_parent(Path("/")) is None

@@ -1,0 +1,201 @@
+"""`fairlead up` and `fairlead demo` as people run them: real processes, from start to stop."""
+
+import asyncio
+import json
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_cli.client import connected
+from fairlead_cli.embedded import child
+from fairlead_cli.embedded.services import SERVICES
+from fairlead_cli.embedded.stack import running
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+
+START_S = 90.0
+
+
+def fairlead(*argv: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run one command to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "fairlead_cli", *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+    )
+
+
+class Up:
+    """A `fairlead up --json` that said it is ready."""
+
+    def __init__(self, *argv: str | Path) -> None:
+        command = [sys.executable, "-m", "fairlead_cli", "up", "--json", "--port", "0", *argv]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        readable, _, _ = select.select([self.process.stdout], [], [], START_S)
+        line = self.process.stdout.readline() if readable else ""
+        assert line, self.end(signal.SIGKILL)
+        self.told: dict[str, Any] = json.loads(line)
+
+    @property
+    def pids(self) -> list[int]:
+        return [pid for pids in self.told["services"].values() for pid in pids]
+
+    def end(self, sig: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Send a signal; the answer is the exit code and what it said."""
+        self.process.send_signal(sig)
+        _, said = self.process.communicate(timeout=60)
+        return self.process.returncode, said
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    for parent in (tmp_path, *tmp_path.parents[:2]):
+        parent.chmod(0o755)
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def up(state: Path) -> Iterator[Callable[..., Up]]:
+    """Starts stacks on the state; ends what a test left."""
+    started: list[Up] = []
+
+    def start(*argv: str | Path) -> Up:
+        started.append(Up("--state", state, "--sim", *argv))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.end()
+
+
+def gone(pids: list[int], *, within_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if all(child.command_line(pid) is None for pid in pids):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], state: Path) -> None:
+    stack = up("--scale", "runner=2")
+
+    assert set(stack.told) == {"http", "nats", "postgres", "services"}
+    assert {name: len(pids) for name, pids in stack.told["services"].items()} == {
+        **dict.fromkeys(SERVICES, 1),
+        "sim": 1,
+        "runner": 2,
+    }
+    listed = fairlead("sessions", "--state", state)
+    assert listed.returncode == 0, listed.stderr
+    doctor = fairlead("doctor", "--state", state)
+    assert doctor.returncode == 0, doctor.stdout
+    second = fairlead("up", "--state", state, "--port", "0")
+    assert second.returncode == 1
+    assert f"pid {stack.process.pid}" in second.stderr
+
+    code, _ = stack.end(signal.SIGINT)
+
+    assert code == 0
+    assert gone(stack.pids, within_s=0.5)
+
+
+def test_a_prompt_is_answered_and_kept_through_a_killed_stack(
+    up: Callable[..., Up], state: Path
+) -> None:
+    first = up()
+    asked = fairlead("prompt", "--state", state, "--json", "Say hello")
+    assert asked.returncode == 0, asked.stderr
+    answer = json.loads(asked.stdout)
+    before = fairlead("tail", "--state", state, "--no-follow", "--json", answer["session"])
+
+    first.end(signal.SIGKILL)
+    assert gone(first.pids)
+    up()
+    after = fairlead("tail", "--state", state, "--no-follow", "--json", answer["session"])
+
+    assert answer["finish"] == "stop"
+    assert answer["text"]
+    assert before.stdout
+    assert after.stdout == before.stdout
+
+
+def test_rebuilt_read_models_have_the_same_digest(up: Callable[..., Up], state: Path) -> None:
+    up()
+    asked = fairlead("prompt", "--state", state, "--json", "Say hello")
+    assert asked.returncode == 0, asked.stderr
+
+    digests = [fairlead("rebuild", "--state", state) for _ in range(2)]
+
+    assert [ran.returncode for ran in digests] == [0, 0], digests
+    assert digests[0].stdout == digests[1].stdout
+
+
+async def test_what_dies_is_started_again(state: Path) -> None:
+    async with running(state) as stack:
+        before = {name: stack.pid(name) for name in ("nats", "postgres", "ingest")}
+        for name in before:
+            stack.kill(name, 0, signal.SIGKILL)
+        # Only time tells of a death.
+        while any(stack.pid(name) in {before[name], None} for name in before):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        await stack.ready()
+
+        async with connected(stack.http) as client:
+            session = await client.create()
+            receipt = await client.prompt(session.id, "Still there?")
+        assert receipt.admitted_seq > 1
+        assert stack.log_path("ingest").exists()
+
+
+def test_a_taken_port_is_named(state: Path) -> None:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        held.listen()
+        port = str(held.getsockname()[1])
+
+        ran = fairlead("up", "--state", state, "--port", port)
+
+    assert ran.returncode == 1
+    assert f"port {port}" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_broken_configuration_says_file_key_and_reason(state: Path, tmp_path: Path) -> None:
+    config = tmp_path / "fairlead.toml"
+    config.write_text("[gateway]\nport = 'nine'\n")
+
+    ran = fairlead("up", "--state", state, "--config", config)
+
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(f"fairlead: {config}: gateway.port: ")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_the_demo_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    before = set(Path("/tmp").glob("fairlead-demo-*"))  # noqa: S108 - the place to look at
+
+    began = time.monotonic()
+    ran = fairlead("demo", cwd=tmp_path)
+
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert time.monotonic() - began < 60
+    assert "prompt.admitted" in ran.stdout
+    assert "step.ended" in ran.stdout
+    assert "\x1b" not in ran.stdout
+    assert set(Path("/tmp").glob("fairlead-demo-*")) <= before  # noqa: S108

@@ -1,0 +1,175 @@
+"""The algebra of system context: initialise, reconcile, replace."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_schema.context import ContextSample, Observation, SnapshotEntry
+from fairlead_session.epoch import (
+    Baseline,
+    Blocked,
+    Replaced,
+    Snapshot,
+    Unchanged,
+    Updated,
+    initialise,
+    reconcile,
+    replace,
+    text,
+)
+from libs.session.tests.conftest import PROPERTY, away, observed, sample
+
+TOLD: Snapshot = {
+    "core/a": SnapshotEntry(value=1),
+    "core/b": SnapshotEntry(value=2, removed="b is gone"),
+}
+SAME = sample(observed("core/a", 1), observed("core/b", 2))
+
+keys = st.sampled_from(["core/a", "core/b", "core/c", "core/d"])
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=3,
+)
+sources: st.SearchStrategy[Observation] = st.builds(
+    lambda key, value, removed: observed(key, value, removed=removed),
+    keys,
+    values,
+    st.none() | st.just("gone"),
+) | st.builds(away, keys)
+samples = st.lists(sources, unique_by=lambda one: one.key).map(lambda all_: sample(*all_))
+snapshots = st.dictionaries(
+    keys, st.builds(SnapshotEntry, value=values, removed=st.none() | st.just("gone"))
+)
+
+
+def test_a_first_baseline_keeps_the_sources_order() -> None:
+    """F-03, F-04, F-05: parts in order, joined by a blank line; the snapshot holds values."""
+    baseline = initialise(sample(observed("core/b", 2, removed="gone"), observed("core/a", {})))
+
+    assert isinstance(baseline, Baseline)
+    assert text(baseline.parts) == "core/b is 2\n\ncore/a is {}"
+    assert baseline.snapshot == {
+        "core/b": SnapshotEntry(value=2, removed="gone"),
+        "core/a": SnapshotEntry(value={}),
+    }
+
+
+def test_initialisation_names_every_source_that_is_away() -> None:
+    """F-06: one missing source blocks the first epoch, and all of them are listed."""
+    outcome = initialise(sample(away("core/a"), observed("core/b", 1), away("core/c")))
+
+    assert outcome == Blocked(("core/a", "core/c"))
+
+
+def test_no_sources_give_an_empty_baseline() -> None:
+    """F-22: nothing to say is a baseline too."""
+    assert initialise(sample()) == Baseline((), {})
+    assert text(()) == ""
+
+
+def test_equal_values_are_unchanged_whatever_their_words() -> None:
+    """F-07: only values are compared, so reworded renderings say nothing new."""
+    reworded = SAME.observations[0].model_copy(update={"baseline": "x", "update": "y"})
+
+    assert reconcile(TOLD, sample(reworded, observed("core/b", 2))) == Unchanged()
+
+
+def test_an_unchanged_source_keeps_its_stored_removal_text() -> None:
+    """F-07: beside another's change the stored entry stays, the removal text included."""
+    outcome = reconcile(TOLD, sample(observed("core/a", 9), observed("core/b", 2, removed="new")))
+
+    assert isinstance(outcome, Updated)
+    assert outcome.snapshot["core/b"] == TOLD["core/b"]
+
+
+def test_several_changes_are_one_text_and_one_snapshot() -> None:
+    """F-08: changed values render their update text only, joined."""
+    outcome = reconcile(TOLD, sample(observed("core/a", 8), observed("core/b", 9)))
+
+    assert outcome == Updated(
+        "core/a became 8\n\ncore/b became 9",
+        {"core/a": SnapshotEntry(value=8), "core/b": SnapshotEntry(value=9)},
+    )
+
+
+def test_a_new_source_is_told_by_its_baseline_once() -> None:
+    """F-09: what the model never heard of is introduced, not updated."""
+    outcome = reconcile(TOLD, sample(*SAME.observations, observed("core/c", 3)))
+
+    assert isinstance(outcome, Updated)
+    assert outcome.text == "core/c is 3"
+    assert list(outcome.snapshot) == ["core/a", "core/b", "core/c"]
+
+
+def test_an_unavailable_source_is_neither_changed_nor_removed() -> None:
+    """F-10: it keeps its entry; one never admitted is skipped."""
+    unseen = sample(away("core/a"), observed("core/b", 2), away("core/x"))
+
+    assert reconcile(TOLD, unseen) == Unchanged()
+    changed = reconcile(TOLD, sample(away("core/a"), observed("core/b", 3), away("core/x")))
+    assert isinstance(changed, Updated)
+    assert changed.snapshot == {"core/a": TOLD["core/a"], "core/b": SnapshotEntry(value=3)}
+
+
+def test_a_vanished_source_is_told_in_the_words_stored_for_it() -> None:
+    """F-11: its removal text is emitted and it leaves the snapshot."""
+    outcome = reconcile(TOLD, sample(observed("core/a", 1)))
+
+    assert outcome == Updated("b is gone", {"core/a": SnapshotEntry(value=1)})
+
+
+def test_removals_follow_updates_in_key_order() -> None:
+    """F-12: several removals come after every update, sorted."""
+    told = {key: SnapshotEntry(value=1, removed=f"no {key}") for key in ("core/z", "core/y")}
+
+    outcome = reconcile({**told, **TOLD}, sample(observed("core/a", 5), observed("core/b", 2)))
+
+    assert isinstance(outcome, Updated)
+    assert outcome.text == "core/a became 5\n\nno core/y\n\nno core/z"
+
+
+def test_a_source_that_vanishes_without_words_forces_a_replacement() -> None:
+    """F-13, F-15: the fresh baseline comes from the same sample and holds no update text."""
+    seen = sample(observed("core/b", 7), observed("core/c", 3))
+
+    outcome = reconcile(TOLD, seen)
+
+    assert isinstance(outcome, Replaced)
+    assert text(outcome.baseline.parts) == "core/b is 7\n\ncore/c is 3"
+    assert list(outcome.baseline.snapshot) == ["core/b", "core/c"]
+
+
+def test_a_replacement_waits_for_what_the_model_was_told_of() -> None:
+    """F-16: an admitted source that is away blocks; one never admitted is left out."""
+    assert reconcile(TOLD, sample(away("core/b"))) == Blocked(("core/b",))
+    outcome = replace(TOLD, sample(observed("core/a", 1), away("core/new")))
+    assert isinstance(outcome, Replaced)
+    assert list(outcome.baseline.snapshot) == ["core/a"]
+
+
+@PROPERTY
+@given(samples)
+def test_reconciling_what_was_just_observed_says_nothing(seen: ContextSample) -> None:
+    """F-07: for any sample, the baseline's own snapshot is unchanged by it."""
+    baseline = initialise(seen)
+
+    if isinstance(baseline, Baseline):
+        assert reconcile(baseline.snapshot, seen) == Unchanged()
+
+
+@PROPERTY
+@given(snapshots, samples)
+def test_a_change_is_told_exactly_once(told: Snapshot, seen: ContextSample) -> None:
+    """F-08, F-15: after any update or replacement the same sample says nothing more."""
+    outcome = reconcile(told, seen)
+
+    match outcome:
+        case Updated(snapshot=snapshot):
+            assert outcome.text
+            assert reconcile(snapshot, seen) == Unchanged()
+        case Replaced(baseline=baseline):
+            assert reconcile(baseline.snapshot, seen) == Unchanged()
+        case Blocked(keys=blocked):
+            assert set(blocked) <= set(told)
+        case Unchanged():
+            assert reconcile(told, seen) == outcome

@@ -1,0 +1,159 @@
+"""Lowering of tool calls: where calls and results go, and what a result reads like."""
+
+from typing import Any
+
+import pytest
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.message import AssistantMessage, CallSpan, Span, TextBlock, ToolBlock
+from fairlead_schema.request import AssistantTurn, TextPart, ToolCallPart, ToolResultPart, ToolTurn
+from fairlead_schema.tool import (
+    CallExecutor,
+    CompletedCall,
+    ErrorInfo,
+    FailedCall,
+    FileContent,
+    PendingCall,
+    RunningCall,
+    TextContent,
+    ToolState,
+)
+from fairlead_session.lowering import lower
+from libs.session.tests.conftest import MODEL
+
+OTHER = ModelRef(provider_id="acme", id="slow")
+HOSTED = CallExecutor(executed=True, metadata={"call": 1}, result_metadata={"result": 2})
+LOCAL = CallExecutor(metadata={"call": 1})
+TEXT = TextContent(text="out")
+IMAGE = FileContent(uri="data:image/png;base64,AA", mime="image/png")
+
+
+def block(state: ToolState, provider: CallExecutor | None = None, id_: str = "c") -> ToolBlock:
+    return ToolBlock(id=id_, name="read", state=state, provider=provider, time=CallSpan(created=1))
+
+
+def said(*content: Any, model: ModelRef = MODEL, error: ErrorInfo | None = None) -> Any:
+    message = AssistantMessage(
+        id="msg_a",
+        agent="build",
+        model=model,
+        content=content,
+        error=error,
+        time=Span(created=1),
+    )
+    return lower((message,), MODEL)
+
+
+def result(state: ToolState, provider: CallExecutor | None = None) -> ToolResultPart:
+    _turn, tool = said(block(state, provider))
+    assert isinstance(tool, ToolTurn)
+    return tool.result
+
+
+def test_hosted_results_stay_inside_and_local_results_follow() -> None:
+    """O-11: a hosted call and its result are one turn; local results are turns of their own."""
+    done = CompletedCall(input={"a": 1}, content=(TEXT,))
+
+    turns = said(
+        TextBlock(id="t", text="so"), block(done, HOSTED, "h"), block(done, None, "l"), block(done)
+    )
+
+    assert [turn.role for turn in turns] == ["assistant", "tool", "tool"]
+    kinds = [type(part) for part in turns[0].content]
+    assert kinds == [TextPart, ToolCallPart, ToolResultPart, ToolCallPart, ToolCallPart]
+    assert [turn.result.call_id for turn in turns[1:]] == ["l", "c"]
+
+
+def test_a_hosted_result_prefers_what_the_provider_sent() -> None:
+    """O-12: the raw value, and the metadata of the result."""
+    done = CompletedCall(input={}, structured={"shown": 1}, result=[{"raw": 1}])
+
+    (turn,) = said(block(done, HOSTED))
+
+    assert turn.content[0].metadata == {"call": 1}
+    assert turn.content[1] == ToolResultPart("c", "read", "json", [{"raw": 1}], {"result": 2})
+
+
+def test_result_metadata_falls_back_to_the_calls() -> None:
+    """O-12: a result without metadata of its own goes with its call's."""
+    hosted = CallExecutor(executed=True, metadata={"call": 1})
+
+    (turn,) = said(block(CompletedCall(input={}, result="x"), hosted))
+
+    assert turn.content[1].metadata == {"call": 1}
+
+
+@pytest.mark.parametrize(
+    ("raw", "sent"), [('{"a": 1}', {"a": 1}), ('{"a": ', '{"a": '), ("", "")]
+)
+def test_pending_input_is_parsed_if_it_can_be(raw: str, sent: object) -> None:
+    """O-13: half an input is sent as the words it is, and has no result."""
+    assert said(block(PendingCall(input=raw))) == (AssistantTurn((ToolCallPart("c", "read", sent),)),)
+
+
+def test_a_running_call_has_no_result_yet() -> None:
+    """O-13: the call alone."""
+    (turn,) = said(block(RunningCall(input={"a": 1})))
+
+    assert turn.content == (ToolCallPart("c", "read", {"a": 1}),)
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "value"),
+    [
+        (CompletedCall(input={}, content=(TEXT,)), "text", "out"),
+        (CompletedCall(input={}, structured={"n": 1}), "json", {"n": 1}),
+        (
+            CompletedCall(input={}, structured={"n": 1}, content=(TEXT, IMAGE)),
+            "content",
+            [
+                {"type": "text", "text": "out"},
+                {"type": "file", "uri": IMAGE.uri, "mime": "image/png"},
+            ],
+        ),
+        (
+            CompletedCall(input={}, content=(IMAGE,)),
+            "content",
+            [{"type": "file", "uri": IMAGE.uri, "mime": "image/png"}],
+        ),
+    ],
+    ids=["text", "structured", "mixed", "media"],
+)
+def test_a_result_is_sent_as_what_it_is(state: CompletedCall, kind: str, value: object) -> None:
+    """O-14: media stays native media, never JSON text."""
+    sent = result(state, LOCAL)
+
+    assert (sent.kind, sent.value) == (kind, value)
+
+
+def test_a_failed_call_is_an_error_value() -> None:
+    """O-15: the error, and whatever content and structure it had."""
+    failed = FailedCall(
+        error=ErrorInfo(message="denied"), content=(TEXT,), structured={"partial": True}
+    )
+
+    assert result(failed) == ToolResultPart(
+        "c",
+        "read",
+        "error",
+        {
+            "error": "denied",
+            "content": [{"type": "text", "text": "out"}],
+            "structured": {"partial": True},
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "error"), [(OTHER, None), (MODEL, ErrorInfo(message="cut"))], ids=["other", "failed"]
+)
+def test_tool_metadata_goes_only_to_the_model_that_gave_it(
+    model: ModelRef, error: ErrorInfo | None
+) -> None:
+    """O-08, O-09, O-10: another model, or a failed turn, gets calls and results without it."""
+    done = CompletedCall(input={}, result="x")
+
+    assert said(block(done, LOCAL))[0].content[0].metadata == {"call": 1}
+    turns = said(block(done, HOSTED), block(done, LOCAL, "l"), model=model, error=error)
+    parts = (*turns[0].content, turns[1].result)
+    assert [part.metadata for part in parts] == [None, None, None, None]

@@ -1,0 +1,74 @@
+"""The projector as a process: its tasks, its health, its metrics."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+from starlette.applications import Starlette
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.jetstream import connect
+from fairlead_projector.feed import feed
+from fairlead_projector.project import project, watch
+from fairlead_projector.settings import Settings
+from fairlead_projector.share import Share
+from fairlead_projector.supervise import Complaints, Task, keep
+from fairlead_projector.sweep import sweep
+from fairlead_schema.subjects import SHARDS
+from fairlead_service.health import Health
+from fairlead_service.process import application
+
+
+def build(settings: Settings) -> Starlette:
+    """The application; nothing connects before it is served."""
+    health, complaints = Health(), Complaints()
+    health.depend("postgres", complaints.probe("postgres"))
+    health.depend("projector", complaints.probe("projector"))
+
+    @asynccontextmanager
+    async def work() -> AsyncIterator[None]:
+        timeout_s = settings.request_timeout_s
+        async with connect(settings.nats_url, name="projector", timeout_s=timeout_s) as eventlog:
+            nats = complaints.probe("nats")
+            health.depend("nats", lambda: eventlog.complaint() or nats())
+            async with running(settings, eventlog, complaints):
+                yield
+
+    return application(work, health)
+
+
+@asynccontextmanager
+async def running(
+    settings: Settings, eventlog: EventLog, complaints: Complaints
+) -> AsyncIterator[None]:
+    """All tasks of a projector, kept alive while the block runs."""
+    tasks = [
+        asyncio.create_task(keep(name, task, complaints), name=name)
+        for name, task in _tasks(settings, eventlog).items()
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _tasks(settings: Settings, eventlog: EventLog) -> dict[str, Task]:
+    dsn, share = settings.postgres_dsn, Share()
+    tasks: dict[str, Task] = {
+        "watch": partial(watch, dsn, eventlog, share),
+        "sweep": partial(
+            sweep,
+            dsn,
+            eventlog,
+            interval_s=settings.sweep_interval_s,
+            age_s=settings.sweep_age_s,
+        ),
+    }
+    for shard in range(SHARDS):
+        batch_max = settings.batch_commits_max
+        tasks[f"shard {shard}"] = partial(project, shard, dsn, eventlog, share, batch_max=batch_max)
+        tasks[f"feed {shard}"] = partial(feed, shard, eventlog)
+    return tasks

@@ -1,0 +1,48 @@
+"""Connections to Postgres, its advisory locks, and the statements kept in files."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, TypeAlias
+
+from psycopg import AsyncConnection
+from psycopg.rows import TupleRow
+
+Connection: TypeAlias = AsyncConnection[TupleRow]
+
+LOCK_SPACE: Final = 0x4641_4952  # "FAIR": our half of the advisory lock keys.
+MIGRATION_LOCK: Final = 1000
+SWEEP_LOCK: Final = 1001
+PRESENCE_LOCK: Final = 1002
+
+
+@cache
+def query(name: str) -> bytes:
+    """The statement of that name."""
+    return (files("fairlead_projector") / "sql" / "queries" / f"{name}.sql").read_bytes()
+
+
+async def connect(dsn: str) -> Connection:
+    """A connection that notices a dead peer within seconds. Raises OperationalError."""
+    return await AsyncConnection.connect(
+        dsn,
+        autocommit=True,
+        connect_timeout=5,
+        application_name="fairlead-projector",
+        keepalives_idle=5,
+        keepalives_interval=2,
+        keepalives_count=3,
+        tcp_user_timeout=10_000,
+    )
+
+
+async def try_lock(connection: Connection, key: int) -> bool:
+    """Take a lock that ends with the connection. False while another process has it."""
+    cursor = await connection.execute(query("try_lock"), {"space": LOCK_SPACE, "key": key})
+    return await cell(cursor.fetchone()) is True
+
+
+async def cell(fetching: Any) -> Any:  # noqa: ANN401 - one cell of any column
+    """The only cell of the only row."""
+    row = await fetching
+    assert row is not None, "the statement yields one row"
+    return row[0]

@@ -1,0 +1,23 @@
+"""What the projector counts. Labels are bounded: a shard, never a session."""
+
+from typing import Final
+
+from prometheus_client import Counter, Gauge, Histogram
+
+EVENTS: Final = Counter("fairlead_projector_events", "Events applied to the read models.")
+BROKEN: Final = Counter("fairlead_projector_broken", "Commits that broke their session.")
+BATCH: Final = Histogram(
+    "fairlead_projector_batch_commits",
+    "Commits per transaction.",
+    buckets=(1, 2, 5, 10, 25, 50, 100, 250, 500, 1000),
+)
+APPLY: Final = Histogram("fairlead_projector_apply_seconds", "Time to apply one batch.")
+LAG: Final = Gauge(
+    "fairlead_projector_lag_commits", "How far a shard's rows are behind its log.", ["shard"]
+)
+FENCED: Final = Counter("fairlead_projector_fenced", "Writes refused because a shard moved on.")
+FED: Final = Counter("fairlead_projector_feed_events", "Events published to the public feed.")
+UNREADABLE: Final = Counter(
+    "fairlead_projector_feed_unreadable", "Commits the feed could not read and left out."
+)
+WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes left for sessions that stood still.")

@@ -1,0 +1,156 @@
+"""The rows of the read models, and how they are written down for Postgres. No I/O."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from pydantic_core import to_json
+
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_schema.message import AssistantMessage, Message
+from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_schema.revert import RevertState
+
+# What the text format of COPY gives a meaning of its own.
+_UNSAFE: Final = re.compile(r"[\\\t\n\r]")
+_ESCAPES: Final = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+
+
+@dataclass(slots=True)
+class SessionRow:
+    """`projection.session`. Changes in place: one that failed to commit is thrown away."""
+
+    tenant: TenantId
+    session_id: SessionId
+    seq: int
+    position: int
+    project_id: str
+    title: str
+    directory: str
+    created_at: int
+    updated_at: int
+    parent_id: SessionId | None = None
+    workspace_id: str | None = None
+    subpath: str | None = None
+    agent: str | None = None
+    model: ModelRef | None = None
+    cost: float = 0
+    tokens: Tokens = field(default_factory=Tokens)
+    archived_at: int | None = None
+    revert: RevertState | None = None
+    owner: str | None = None
+    pending: int = 0
+    owed: bool = False
+    broken: str | None = None
+
+
+@dataclass(slots=True)
+class InputRow:
+    """`projection.session_input`, for an input admitted in this batch."""
+
+    tenant: TenantId
+    session_id: SessionId
+    message_id: MessageId
+    admitted_seq: int
+    delivery: Delivery
+    prompt: Prompt
+    created_at: int
+    promoted_seq: int | None = None
+    cancelled: bool = False
+
+
+@dataclass(slots=True)
+class InputChange:
+    """What a batch changes of an input that was admitted before it; None leaves a column alone."""
+
+    tenant: TenantId
+    session_id: SessionId
+    message_id: MessageId
+    promoted_seq: int | None = None
+    cancelled: bool | None = None
+    delivery: Delivery | None = None
+    prompt: Prompt | None = None
+
+
+class MessageRow(NamedTuple):
+    """A message and the sequence of the event that created it."""
+
+    seq: int
+    message: Message
+
+
+class EventRow(NamedTuple):
+    """`projection.session_event`: one event as the log stores it."""
+
+    tenant: TenantId
+    session_id: SessionId
+    seq: int
+    event_id: str
+    type: str
+    version: int
+    time: int
+    data: bytes
+
+
+class Truncation(NamedTuple):
+    """A committed revert: everything after the boundary and before the revert goes."""
+
+    tenant: TenantId
+    session_id: SessionId
+    boundary_seq: int
+    revert_seq: int
+
+
+@dataclass(slots=True)
+class Projected:
+    """What must be remembered of a session to apply its next commit."""
+
+    row: SessionRow
+    pending: dict[MessageId, int] = field(default_factory=dict)
+    messages: dict[MessageId, MessageRow] = field(default_factory=dict)
+    newest_assistant: MessageId | None = None
+
+    def find(self, message_id: MessageId) -> Message | None:
+        found = self.messages.get(message_id)
+        return None if found is None else found.message
+
+    def open_assistant(self) -> AssistantMessage | None:
+        if self.newest_assistant is None:
+            return None
+        newest = self.find(self.newest_assistant)
+        if isinstance(newest, AssistantMessage) and newest.time.completed is None:
+            return newest
+        return None
+
+    def forget_closed(self) -> None:
+        """Keep only the message the next event most likely names; others are loaded by name."""
+        newest = self.messages.get(self.newest_assistant or "")
+        self.messages = {} if newest is None else {newest.message.id: newest}
+
+
+def copy_text(events: Iterable[EventRow]) -> bytes:
+    """Event rows in the text format of COPY."""
+    lines: list[bytes] = []
+    owner, session = ("", ""), ""
+    for tenant, session_id, seq, event_id, type_, version, time, data in events:
+        if owner != (tenant, session_id):
+            owner = (tenant, session_id)
+            session = f"{_cell(tenant)}\t{_cell(session_id)}"
+        cells = f"{session}\t{seq}\t{_cell(event_id)}\t{type_}\t{version}\t{time}\t"
+        # JSON holds no raw tab or newline, only backslashes.
+        escaped = data.replace(b"\\", b"\\\\") if b"\\" in data else data
+        lines.append(cells.encode() + escaped + b"\n")
+    return b"".join(lines)
+
+
+def json_rows(rows: Iterable[object]) -> str:
+    """Rows as one JSON array, for `jsonb_to_recordset`."""
+    return to_json(list(rows), by_alias=True, exclude_none=True, inf_nan_mode="null").decode()
+
+
+def _cell(text: str) -> str:
+    if text.isidentifier():
+        return text
+    return _UNSAFE.sub(lambda found: _ESCAPES[found[0]], text)

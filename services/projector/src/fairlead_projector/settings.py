@@ -1,0 +1,36 @@
+"""What the projector is told."""
+
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+from fairlead_service.config import Config
+
+
+class Settings(BaseModel):
+    """Frozen; checked where the configuration was."""
+
+    model_config = ConfigDict(frozen=True)
+
+    nats_url: str
+    request_timeout_s: float
+    postgres_dsn: str
+    host: str
+    port: int
+    batch_commits_max: int
+    sweep_interval_s: float
+    sweep_age_s: float
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """The projector's part of the configuration."""
+        return cls(
+            nats_url=config.nats.url,
+            request_timeout_s=config.nats.request_timeout_s,
+            postgres_dsn=config.postgres.dsn,
+            host=config.health.host,
+            port=config.health.port,
+            batch_commits_max=config.projector.batch_commits_max,
+            sweep_interval_s=config.projector.sweep_interval_s,
+            sweep_age_s=config.projector.sweep_age_s,
+        )

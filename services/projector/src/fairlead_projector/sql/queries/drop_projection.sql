@@ -1,0 +1,2 @@
+-- Everything the projector ever wrote; the log has it all.
+DROP SCHEMA IF EXISTS projection CASCADE;

@@ -1,0 +1,4 @@
+-- How far a shard has been projected.
+SELECT position
+  FROM projection.checkpoint
+ WHERE shard = %(shard)s;

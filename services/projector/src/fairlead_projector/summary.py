@@ -1,0 +1,168 @@
+"""How a session's row follows its events. Pure.
+
+`owed` is a hint for the sweep: a turn is due and somebody should be at it. It becomes true when
+input is promoted, a turn is asked for or dispatched, a person has answered, or the last local call
+of a message settles. It becomes false when a step ends without local calls, or the owner rests for
+any reason but a hand-over. Wrongly true costs a wake now and then; wrongly false strands a session.
+"""
+
+from typing import Final
+
+from fairlead_projector.rows import Projected, SessionRow
+from fairlead_schema.events import (
+    AgentSwitched,
+    AttemptDispatched,
+    CompactionRequested,
+    ExecutionClaimed,
+    ExecutionReleased,
+    ModelSwitched,
+    PermissionReplied,
+    PromptPromoted,
+    QuestionRejected,
+    QuestionReplied,
+    ResumeRequested,
+    RevertCleared,
+    RevertCommitted,
+    RevertStaged,
+    SessionArchived,
+    SessionCreated,
+    SessionEvent,
+    SessionMoved,
+    StepEnded,
+    StepFailed,
+    ToolFailed,
+    ToolSucceeded,
+)
+from fairlead_schema.message import Message, ToolBlock
+from fairlead_schema.record import Recorded
+from fairlead_schema.subjects import Address
+
+UNREADABLE: Final = "(unreadable)"
+
+_OWING: Final = (
+    PromptPromoted,
+    ResumeRequested,
+    AttemptDispatched,
+    CompactionRequested,
+    PermissionReplied,
+    QuestionReplied,
+    QuestionRejected,
+)
+_STEPS: Final = (StepEnded, StepFailed)
+_SETTLEMENTS: Final = (ToolSucceeded, ToolFailed)
+_EXECUTION: Final = (*_OWING, *_STEPS, *_SETTLEMENTS, ExecutionClaimed, ExecutionReleased)
+_IDENTITY: Final = (
+    AgentSwitched,
+    ModelSwitched,
+    SessionMoved,
+    SessionArchived,
+    RevertStaged,
+    RevertCleared,
+    RevertCommitted,
+)
+_CHANGING: Final = frozenset((*_EXECUTION, *_IDENTITY))
+
+
+def begun(at: Address, recorded: Recorded, position: int) -> SessionRow | None:
+    """The row of a new session just before its first event, if this event creates one."""
+    event = recorded.event
+    if not isinstance(event, SessionCreated):
+        return None
+    return SessionRow(
+        tenant=at.tenant,
+        session_id=at.session_id,
+        seq=recorded.seq - 1,
+        position=position,
+        parent_id=event.parent_id,
+        project_id=event.project_id,
+        title=event.title,
+        directory=event.location.directory,
+        workspace_id=event.location.workspace_id,
+        subpath=event.subpath,
+        agent=event.agent,
+        model=event.model,
+        created_at=recorded.time,
+        updated_at=recorded.time,
+    )
+
+
+def stillborn(at: Address, position: int) -> SessionRow:
+    """The row of a session whose first commit cannot be read: it only carries the reason."""
+    return SessionRow(
+        tenant=at.tenant,
+        session_id=at.session_id,
+        seq=1,
+        position=position,
+        project_id="",
+        title=UNREADABLE,
+        directory="",
+        created_at=0,
+        updated_at=0,
+    )
+
+
+def follow(session: Projected, recorded: Recorded) -> None:
+    """Apply one event to the row, after the session's messages took it in."""
+    event = recorded.event
+    if type(event) not in _CHANGING:
+        return
+    if isinstance(event, _EXECUTION):
+        _execute(session, event)
+    else:
+        _change(session.row, event, recorded.time)
+    if isinstance(event, StepEnded):
+        row = session.row
+        row.cost += event.cost
+        row.tokens = row.tokens.plus(event.tokens)
+        row.updated_at = recorded.time
+
+
+def _execute(session: Projected, event: SessionEvent) -> None:
+    row = session.row
+    match event:
+        case StepEnded() | StepFailed():
+            row.owed = bool(_local_calls(session.find(event.assistant_message_id)))
+        case ToolSucceeded() | ToolFailed():
+            calls = _local_calls(session.find(event.assistant_message_id))
+            row.owed = row.owed or (bool(calls) and all(map(_settled, calls)))
+        case ExecutionClaimed():
+            row.owner = event.runner
+        case ExecutionReleased():
+            row.owner = None
+            row.owed = row.owed and event.reason == "handover"
+        case _:
+            row.owed = True
+
+
+def _change(row: SessionRow, event: SessionEvent, at: int) -> None:
+    row.updated_at = at
+    match event:
+        case AgentSwitched():
+            row.agent = event.agent
+        case ModelSwitched():
+            row.model = event.model
+        case SessionMoved():
+            row.directory = event.location.directory
+            row.workspace_id = event.location.workspace_id
+            row.subpath = event.subdirectory
+        case SessionArchived():
+            row.archived_at = at
+        case RevertStaged():
+            row.revert = event.revert
+        case _:
+            row.revert = None
+
+
+def _local_calls(message: Message | None) -> list[ToolBlock]:
+    """The calls that are ours to run: the turn goes on once they are settled."""
+    if message is None or message.type != "assistant":
+        return []
+    return [
+        block
+        for block in message.content
+        if isinstance(block, ToolBlock) and block.provider and not block.provider.executed
+    ]
+
+
+def _settled(call: ToolBlock) -> bool:
+    return call.state.status in {"completed", "error"}

@@ -1,0 +1,81 @@
+"""Finds sessions that should be moving and are not, and wakes them.
+
+Wakes live in the server's memory and are hints; this is the net below them. A row that does not
+change is judged by this process's own clock, and one that waits for a person is woken ever less.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_projector import database, metrics
+from fairlead_projector.database import SWEEP_LOCK, Connection, query
+from fairlead_schema.subjects import Address
+
+log = logging.getLogger(__name__)
+
+MOVING_MAX: Final = 20_000
+WAKES_MAX: Final = 500
+BACK_OFF_S_MAX: Final = 60.0
+
+
+@dataclass(slots=True)
+class Watched:
+    """A session that stands still: at which seq, and when it is woken next."""
+
+    seq: int
+    due_at: float
+    delay_s: float
+
+
+class Watch:
+    """Which of the moving sessions stand still. Pure: time is an argument."""
+
+    def __init__(self, *, age_s: float) -> None:
+        self._age_s = age_s
+        self._watched: dict[Address, Watched] = {}
+
+    def due(self, moving: Iterable[tuple[Address, int]], *, now: float) -> list[Address]:
+        """The sessions to wake now, the longest due first, at most WAKES_MAX."""
+        self._watched = {at: self._look(at, seq, now) for at, seq in moving}
+        due = sorted((one.due_at, at) for at, one in self._watched.items() if one.due_at <= now)
+        chosen = [at for _due_at, at in due[:WAKES_MAX]]
+        for at in chosen:
+            one = self._watched[at]
+            one.due_at = now + one.delay_s
+            one.delay_s = min(one.delay_s * 2, BACK_OFF_S_MAX)
+        return chosen
+
+    def _look(self, at: Address, seq: int, now: float) -> Watched:
+        known = self._watched.get(at)
+        if known is not None and known.seq == seq:
+            return known
+        return Watched(seq, due_at=now + self._age_s, delay_s=max(self._age_s, 1.0))
+
+
+async def sweep(
+    dsn: str, eventlog: EventLog, *, interval_s: float, age_s: float, well: Callable[[], None]
+) -> None:
+    """Sweep for ever; one process at a time. Raises what stopped it; start again then."""
+    watch = Watch(age_s=age_s)
+    async with await database.connect(dsn) as connection:
+        while not await database.try_lock(connection, SWEEP_LOCK):
+            well()
+            await asyncio.sleep(interval_s)
+        while True:
+            moving = await _moving(connection)
+            for at in watch.due(moving, now=time.monotonic()):
+                if await eventlog.wakes.wake(at):
+                    metrics.WOKEN.inc()
+                    log.info("woke a session that stood still", extra={"session_id": at.session_id})
+            well()
+            await asyncio.sleep(interval_s)
+
+
+async def _moving(connection: Connection) -> list[tuple[Address, int]]:
+    cursor = await connection.execute(query("load_moving"), {"limit": MOVING_MAX})
+    return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]

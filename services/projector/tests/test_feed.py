@@ -1,0 +1,138 @@
+"""The public feed: what is published, in which order, and who publishes."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_eventlog.errors import AppendConflict
+from fairlead_eventlog.memory import MemoryFeed
+from fairlead_eventlog.port import Entry, FeedItem
+from fairlead_projector import feed as feed_module
+from fairlead_projector.feed import Deliveries, feed, publishable
+from fairlead_schema.events import (
+    ExecutionClaimed,
+    InputEdited,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionArchived,
+    SessionCreated,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address, shard
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given
+
+AT = Address("default", "ses_1")
+SHARD = shard(AT.session_id)
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+CLAIMED = ExecutionClaimed(generation=1, runner="run_1")
+PROMPT = Prompt(text="hello")
+QUEUED = PromptAdmitted(message_id="msg_1", prompt=PROMPT, delivery="queue")
+PROMOTED = PromptPromoted(message_id="msg_1", prompt=PROMPT, created=2)
+
+
+async def items_of(given: "Given", *entries: Entry) -> list[FeedItem]:
+    return await publishable(entries, Deliveries(given.eventlog))
+
+
+async def test_private_events_stay_inside(given: "Given") -> None:
+    items = await items_of(given, given.commit(AT, CREATED, CLAIMED, SessionArchived()))
+
+    assert [item.subject for item in items] == [
+        "fairlead.event.default.ses_1.session.created",
+        "fairlead.event.default.ses_1.session.archived",
+    ]
+    assert [json.loads(item.payload)["durable"]["seq"] for item in items] == [1, 3]
+
+
+async def test_a_promotion_shows_the_delivery_of_its_input(given: "Given") -> None:
+    items = await items_of(given, given.commit(AT, CREATED, QUEUED), given.commit(AT, PROMOTED))
+
+    assert json.loads(items[-1].payload)["data"]["delivery"] == "queue"
+
+
+async def test_a_forgotten_delivery_is_read_from_the_log(given: "Given") -> None:
+    edited = InputEdited(message_id="msg_1", prompt=PROMPT, delivery="queue")
+    steered = QUEUED.model_copy(update={"delivery": "steer"})
+    await given.append(AT, CREATED, steered, edited)
+    await given.append(AT, PROMOTED)
+
+    items = await items_of(given, given.log.entries[SHARD][-1])
+
+    assert json.loads(items[0].payload)["data"]["delivery"] == "queue"
+
+
+async def test_an_unreadable_commit_is_left_out(given: "Given") -> None:
+    items = await items_of(given, given.raw(AT, b"?"), given.commit(AT, CREATED))
+
+    assert [item.event_id for item in items] == ["evt_1_1"]
+
+
+async def test_the_feed_follows_the_log_and_remembers_its_place(given: "Given") -> None:
+    given.commit(AT, CREATED, CLAIMED)
+    async with publishing(given):
+        await given.append(AT, SessionArchived())
+        await until(lambda: len(published(given)) == 2)
+
+    position, _revision = await given.eventlog.feed.checkpoint(SHARD)
+    assert position == 2
+    assert published(given) == ["evt_1_1", "evt_2_1"]
+
+
+async def test_a_second_publisher_waits_while_the_first_moves_and_takes_over_when_it_is_gone(
+    given: "Given", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_module, "POLL_S", 0.01)
+    monkeypatch.setattr(feed_module, "TAKE_OVER_S", 0.1)
+    given.commit(AT, CREATED)
+    async with publishing(given):
+        await until(lambda: len(published(given)) == 1)
+    _position, revision = await given.eventlog.feed.checkpoint(SHARD)
+    async with publishing(given):
+        await asyncio.sleep(0.3)
+        assert await given.eventlog.feed.checkpoint(SHARD) == (1, revision)
+
+        await given.append(AT, SessionArchived())
+        await until(lambda: len(published(given)) == 2)
+
+
+async def test_a_fenced_publisher_stops(given: "Given") -> None:
+    given.commit(AT, CREATED)
+    task = asyncio.create_task(feed(SHARD, given.eventlog, well=lambda: None))
+    await until(lambda: len(published(given)) == 1)
+    await asyncio.sleep(0)
+    position, revision = await given.eventlog.feed.checkpoint(SHARD)
+    await given.eventlog.feed.advance(SHARD, position, revision=revision)
+
+    await given.append(AT, SessionArchived())
+
+    with pytest.raises(AppendConflict):
+        await asyncio.wait_for(task, 5)
+
+
+@asynccontextmanager
+async def publishing(given: "Given") -> AsyncIterator[None]:
+    task = asyncio.create_task(feed(SHARD, given.eventlog, well=lambda: None))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def published(given: "Given") -> list[str]:
+    assert isinstance(given.eventlog.feed, MemoryFeed)
+    return list(given.eventlog.feed.items)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - the twin tells nobody
+            await asyncio.sleep(0.005)

@@ -1,0 +1,83 @@
+"""A reader that the server forgot begins again where it was."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_eventlog.port import Entry
+from fairlead_projector import following as following_module
+from fairlead_projector.following import following
+from fairlead_schema.events import SessionArchived, SessionCreated
+from fairlead_schema.location import LocationRef
+from fairlead_schema.subjects import Address, shard
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given
+
+AT = Address("default", "ses_1")
+SHARD = shard(AT.session_id)
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+
+
+class Forgetful:
+    """A shard whose first reader hears one batch and then nothing more."""
+
+    def __init__(self, given: "Given") -> None:
+        self._log = given.log
+        self.readers = 0
+
+    async def follow(
+        self, shard: int, *, after: int, reader: str = "projector"
+    ) -> AsyncIterator[Sequence[Entry]]:
+        self.readers += 1
+        async for batch in self._log.follow(shard, after=after, reader=reader):
+            yield batch
+            if self.readers == 1:
+                await asyncio.Event().wait()
+
+    async def end(self, shard: int) -> int:
+        return await self._log.end(shard)
+
+
+async def test_a_forgotten_reader_begins_again_after_its_last_entry(
+    given: "Given", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following_module, "QUIET_S", 0.02)
+    given.commit(AT, CREATED)
+    shards = Forgetful(given)
+    eventlog = replace(given.eventlog, shards=shards)
+    seen: list[int] = []
+
+    async with (
+        asyncio.timeout(5),
+        following(eventlog, SHARD, after=0, reader="feed") as batches,
+    ):
+        async for entries in batches:
+            seen += [entry.position for entry in entries]
+            if entries and seen == [1]:
+                given.commit(AT, SessionArchived())
+            if seen == [1, 2]:
+                break
+
+    assert shards.readers == 2
+
+
+async def test_a_quiet_shard_is_left_in_peace(
+    given: "Given", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following_module, "QUIET_S", 0.01)
+    given.commit(AT, CREATED)
+    shards = Forgetful(given)
+    eventlog = replace(given.eventlog, shards=shards)
+    quiet = 0
+
+    async with following(eventlog, SHARD, after=0, reader="feed") as batches:
+        async for entries in batches:
+            quiet += not entries
+            if quiet == 10:
+                break
+
+    assert shards.readers == 1

@@ -1,0 +1,150 @@
+"""The projector against a real Postgres: exact rows through restarts, fences and outages."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_eventlog.memory import MemoryDeadLetters
+from fairlead_projector import database
+from fairlead_projector.errors import Fenced
+from fairlead_projector.migrations import migrate
+from fairlead_projector.project import Writer
+from fairlead_projector.store import Store
+from fairlead_projector.supervise import Complaints
+from fairlead_schema.events import (
+    PromptAdmitted,
+    PromptPromoted,
+    SessionArchived,
+    SessionCreated,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address, shard
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given, Projection, Server
+
+pytestmark = pytest.mark.integration
+
+AT = Address("default", "ses_1")
+SHARD = shard(AT.session_id)
+NEIGHBOUR = next(Address("default", f"ses_{n}") for n in range(2, 99) if shard(f"ses_{n}") == SHARD)
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi\\\t\n"), delivery="queue")
+PROMOTED = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hi\\\t\n"), created=2)
+
+
+async def test_rows_follow_the_log(given: "Given", projection: "Projection") -> None:
+    given.commit(AT, CREATED, ADMITTED)
+    async with projection.running():
+        await given.append(AT, PROMOTED)
+        await projection.until(projection.arrived)
+
+    (session,) = projection.rows("SELECT * FROM read.session")
+    assert (session["seq"], session["position"], session["pending"], session["owed"]) == (
+        3,
+        2,
+        0,
+        True,
+    )
+    (message,) = projection.rows("SELECT * FROM read.session_message")
+    assert (message["seq"], message["type"], message["message"]["text"]) == (3, "user", "hi\\\t\n")
+    (inbox,) = projection.rows("SELECT * FROM read.session_input")
+    assert (inbox["admitted_seq"], inbox["promoted_seq"]) == (2, 3)
+    stored = [json.loads(entry.payload)["events"] for entry in given.log.entries[SHARD]]
+    events = projection.rows("SELECT * FROM read.session_event ORDER BY seq")
+    assert [event["data"] for event in events] == [one["data"] for all_ in stored for one in all_]
+
+
+async def test_a_writer_applies_nothing_twice(given: "Given", projection: "Projection") -> None:
+    entries = [given.commit(AT, CREATED), given.commit(AT, SessionArchived())]
+    async with writing(projection) as writer:
+        await writer.write(entries)
+        await writer.write(entries)
+
+        assert writer.position == 2
+    async with writing(projection) as writer:
+        await writer.write(entries)
+
+    assert len(projection.rows("SELECT * FROM read.session_event")) == 2
+
+
+async def test_a_stale_writer_is_fenced_and_leaves_no_trace(
+    given: "Given", projection: "Projection"
+) -> None:
+    first, second = given.commit(AT, CREATED), given.commit(AT, SessionArchived())
+    async with writing(projection) as stale, writing(projection) as fresh:
+        await stale.write([first])
+        await fresh.begin()
+        await fresh.write([second])
+
+        with pytest.raises(Fenced):
+            await stale.write([second])
+
+    (session,) = projection.rows("SELECT * FROM read.session")
+    assert session["seq"] == 2
+
+
+async def test_poison_breaks_one_session_and_is_buried_once(
+    given: "Given", projection: "Projection"
+) -> None:
+    given.commit(AT, CREATED)
+    given.raw(AT, b"{}")
+    given.raw(AT, b"{}")
+    given.commit(NEIGHBOUR, CREATED)
+    async with projection.running():
+        await projection.until(projection.arrived)
+
+    found = projection.rows("SELECT session_id, broken FROM read.session")
+    broken = {row["session_id"]: row["broken"] for row in found}
+    assert (broken[AT.session_id] or "").startswith("malformed commit")
+    assert broken[NEIGHBOUR.session_id] is None
+    assert isinstance(given.eventlog.dead, MemoryDeadLetters)
+    assert [letter[0] for letter in given.eventlog.dead.buried] == ["projector"]
+
+
+async def test_what_the_tables_refuse_breaks_only_its_session(
+    given: "Given", projection: "Projection"
+) -> None:
+    given.commit(AT, CREATED)
+    given.commit(NEIGHBOUR, CREATED)
+    given.commit(AT, SessionArchived(), time=2**70)
+    given.commit(NEIGHBOUR, SessionArchived())
+    async with projection.running():
+        await projection.until(projection.arrived)
+
+    found = {row["session_id"]: row for row in projection.rows("SELECT * FROM read.session")}
+    assert found[AT.session_id]["broken"].startswith("not storable")
+    assert found[NEIGHBOUR.session_id]["seq"] == 2
+
+
+async def test_an_outage_of_postgres_loses_nothing_and_is_told(
+    given: "Given", projection: "Projection", postgres: "Server"
+) -> None:
+    given.commit(AT, CREATED)
+    complaints = Complaints()
+    away = complaints.probe("postgres")
+    async with projection.running(complaints):
+        await projection.until(projection.arrived)
+        await asyncio.to_thread(postgres.stop)
+        await given.append(AT, SessionArchived())
+        await projection.until(lambda: away() is not None)
+
+        await asyncio.to_thread(postgres.start)
+        await projection.until(projection.arrived)
+        await projection.until(lambda: away() is None)
+
+    assert len(projection.rows("SELECT * FROM read.session_event")) == 2
+
+
+@asynccontextmanager
+async def writing(projection: "Projection") -> AsyncIterator[Writer]:
+    async with await database.connect(projection.dsn) as connection:
+        await migrate(connection)
+        writer = Writer(Store(connection, SHARD), projection.given.eventlog, SHARD)
+        await writer.begin()
+        yield writer

@@ -1,0 +1,30 @@
+"""How rows are written down for Postgres."""
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_projector import incoming, statements
+from fairlead_projector.rows import copy_text
+from fairlead_schema.events import PromptAdmitted, SessionCreated
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given
+
+AT = Address("default", "ses_1")
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+
+
+@pytest.mark.parametrize("text", ["a\\b", "tab\there", "line\nbreak", "quote\"and 'tick", "ünï"])
+def test_copy_lines_carry_any_text(given: "Given", text: str) -> None:
+    admitted = PromptAdmitted(message_id="msg_1", prompt=Prompt(text=text), delivery="steer")
+    entry = given.commit(AT, CREATED, admitted)
+    changes = statements.fold({}, [incoming.read(entry)])
+
+    *_cells, data = copy_text(changes.events).decode().split("\n")[1].split("\t")
+
+    assert json.loads(data.replace("\\\\", "\\")) == admitted.wire()

@@ -1,0 +1,76 @@
+"""Several projectors at once: shards are shared, migrations run once, the sweep wakes."""
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_eventlog.memory_work import MemoryWakes
+from fairlead_projector import database
+from fairlead_projector import project as project_module
+from fairlead_projector.migrations import migrate
+from fairlead_projector.share import Share
+from fairlead_projector.sweep import sweep
+from fairlead_schema import subjects
+from fairlead_schema.events import PromptAdmitted, SessionCreated
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import SHARDS, Address
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given, Projection
+
+pytestmark = pytest.mark.integration
+
+AT = Address("default", "ses_1")
+NEIGHBOUR = Address("default", "ses_2")
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue")
+
+
+async def test_two_projectors_share_the_shards(
+    projection: "Projection", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project_module, "LOCK_RETRY_S", 0.02)
+    monkeypatch.setattr(project_module, "WATCH_INTERVAL_S", 0.02)
+    one, two = Share(), Share()
+    sessions = [Address("default", f"ses_{n}") for n in range(64)]
+    async with projection.running(share=one):
+        await projection.until(lambda: len(one.held) == SHARDS)
+        async with projection.running(share=two):
+            await projection.until(lambda: one.limit == two.limit == SHARDS // 2)
+            for at in sessions:
+                await projection.given.append(at, CREATED)
+
+            await projection.until(lambda: len(one.held) == len(two.held) == SHARDS // 2)
+            await projection.until(projection.arrived)
+        await projection.until(lambda: len(one.held) == SHARDS)
+
+    assert len(projection.rows("SELECT * FROM read.session")) == len(sessions)
+
+
+async def test_several_processes_migrate_at_once(projection: "Projection") -> None:
+    async def once() -> None:
+        async with await database.connect(projection.dsn) as connection:
+            await migrate(connection)
+
+    await asyncio.gather(*(once() for _ in range(5)))
+
+    assert len(projection.rows("SELECT * FROM public.fairlead_migration")) == 1
+
+
+async def test_the_sweep_wakes_a_session_that_stands_still(
+    given: "Given", projection: "Projection"
+) -> None:
+    given.commit(AT, CREATED, ADMITTED)
+    given.commit(NEIGHBOUR, CREATED)
+    async with projection.running():
+        await projection.until(projection.arrived)
+    job = partial(sweep, projection.dsn, given.eventlog, interval_s=0.05, age_s=0.1)
+    async with projection.keeping(job):
+        wakes = given.eventlog.wakes
+        assert isinstance(wakes, MemoryWakes)
+        await projection.until(
+            lambda: [job.subject for job in wakes.queue.jobs] == [subjects.wake(AT)]
+        )

@@ -1,0 +1,240 @@
+"""What a batch of commits does to the rows. BEHAVIOUR sections I, N."""
+
+import json
+from typing import TYPE_CHECKING
+
+from fairlead_eventlog.port import Entry
+from fairlead_projector import incoming, statements
+from fairlead_projector.rows import Projected
+from fairlead_projector.statements import TRANSCRIBED, Changes
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events import (
+    MANIFEST,
+    AgentSwitched,
+    ModelSwitched,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionArchived,
+    SessionCreated,
+    SessionMoved,
+    ShellEnded,
+    ShellStarted,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    TextEnded,
+    TextStarted,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.message import AssistantMessage, ShellMessage
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import ErrorInfo
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given
+
+AT = Address("default", "ses_1")
+MODEL = ModelRef(id="fast", provider_id="acme")
+CREATED = SessionCreated(
+    title="New session", project_id="prj", location=LocationRef(directory="/w"), agent="build"
+)
+
+
+def admitted(id_: str, text: str = "hello") -> PromptAdmitted:
+    return PromptAdmitted(message_id=id_, prompt=Prompt(text=text), delivery="queue")
+
+
+def promoted(id_: str, text: str = "hello") -> PromptPromoted:
+    return PromptPromoted(message_id=id_, prompt=Prompt(text=text), created=2)
+
+
+def started(id_: str) -> StepStarted:
+    return StepStarted(assistant_message_id=id_, agent="build", model=MODEL)
+
+
+def ended(id_: str) -> StepEnded:
+    tokens = Tokens(input=10, output=2)
+    return StepEnded(assistant_message_id=id_, finish="stop", cost=0.5, tokens=tokens)
+
+
+def fold(*entries: Entry, known: dict[Address, Projected] | None = None) -> Changes:
+    sessions = {} if known is None else known
+    return statements.fold(sessions, [incoming.read(entry) for entry in entries])
+
+
+def test_every_event_is_kept_private_ones_included(given: "Given") -> None:
+    entry = given.commit(AT, CREATED, admitted("msg_1"))
+
+    changes = fold(entry)
+
+    stored = json.loads(entry.payload)["events"]
+    assert [json.loads(row.data) for row in changes.events] == [one["data"] for one in stored]
+    assert [(row.seq, row.type) for row in changes.events] == [
+        (1, "session.created"),
+        (2, "prompt.admitted"),
+    ]
+
+
+def test_a_session_row_begins_with_what_its_creation_says(given: "Given") -> None:
+    row = fold(given.commit(AT, CREATED, time=77)).sessions[AT]
+
+    assert (row.title, row.project_id, row.directory, row.agent) == (
+        "New session",
+        "prj",
+        "/w",
+        "build",
+    )
+    assert (row.seq, row.position, row.created_at, row.updated_at) == (1, 1, 77, 77)
+
+
+def test_steps_add_up_cost_and_tokens_and_touch_the_session(given: "Given") -> None:
+    """The decision on totals; differs from I-18."""
+    changes = fold(
+        given.commit(AT, CREATED),
+        given.commit(AT, started("msg_a"), ended("msg_a")),
+        given.commit(AT, started("msg_b"), ended("msg_b"), time=99),
+    )
+
+    row = changes.sessions[AT]
+    assert (row.cost, row.tokens, row.updated_at) == (1.0, Tokens(input=20, output=4), 99)
+
+
+def test_prompts_do_not_touch_the_session_time(given: "Given") -> None:
+    """I-19."""
+    row = fold(given.commit(AT, CREATED), given.commit(AT, admitted("msg_1"), time=9)).sessions[AT]
+
+    assert row.updated_at == 1
+
+
+def test_switches_change_the_row_and_add_a_message(given: "Given") -> None:
+    """I-04."""
+    changes = fold(
+        given.commit(AT, CREATED),
+        given.commit(AT, AgentSwitched(message_id="msg_1", agent="plan")),
+        given.commit(AT, ModelSwitched(message_id="msg_2", model=MODEL)),
+    )
+
+    row = changes.sessions[AT]
+    assert (row.agent, row.model, row.updated_at) == ("plan", MODEL, 3)
+    assert [row.message.type for row in changes.messages.values()] == [
+        "agent-switched",
+        "model-switched",
+    ]
+
+
+def test_a_move_and_an_archive_change_the_row(given: "Given") -> None:
+    moved = SessionMoved(location=LocationRef(directory="/v"), subdirectory="sub")
+
+    row = fold(given.commit(AT, CREATED, moved, SessionArchived())).sessions[AT]
+
+    assert (row.directory, row.subpath, row.archived_at) == ("/v", "sub", 3)
+
+
+def test_a_message_keeps_the_sequence_of_its_creating_event(given: "Given") -> None:
+    """I-01, I-02."""
+    changes = fold(
+        given.commit(AT, CREATED, started("msg_z")),
+        given.commit(AT, TextStarted(assistant_message_id="msg_z", text_id="t")),
+        given.commit(AT, TextEnded(assistant_message_id="msg_z", text_id="t", text="hi")),
+        given.commit(AT, AgentSwitched(message_id="msg_a", agent="plan")),
+    )
+
+    assert [(row.message.id, row.seq) for row in changes.messages.values()] == [
+        ("msg_z", 2),
+        ("msg_a", 5),
+    ]
+
+
+def test_a_second_creator_of_a_message_id_leaves_the_first_row(given: "Given") -> None:
+    """I-03."""
+    changes = fold(
+        given.commit(AT, CREATED, admitted("msg_1"), promoted("msg_1", "first")),
+        given.commit(AT, AgentSwitched(message_id="msg_1", agent="plan")),
+    )
+
+    seq, message = changes.messages[AT, "msg_1"]
+    assert (seq, message.type) == (3, "user")
+
+
+def test_a_shell_message_is_completed_by_its_end(given: "Given") -> None:
+    """I-07."""
+    changes = fold(
+        given.commit(AT, CREATED),
+        given.commit(AT, ShellStarted(message_id="msg_s", call_id="c", command="ls")),
+        given.commit(AT, ShellEnded(message_id="msg_s", call_id="c", output="a\n")),
+    )
+
+    message = changes.messages[AT, "msg_s"].message
+    assert isinstance(message, ShellMessage)
+    assert (message.output, message.time.completed) == ("a\n", 3)
+
+
+def test_a_new_step_closes_the_open_assistant(given: "Given") -> None:
+    """I-08."""
+    changes = fold(given.commit(AT, CREATED, started("msg_a"), started("msg_b")))
+
+    first, second = (row.message for row in changes.messages.values())
+    assert isinstance(first, AssistantMessage)
+    assert isinstance(second, AssistantMessage)
+    assert (first.time.completed, second.time.completed) == (3, None)
+
+
+def test_a_completed_assistant_still_takes_its_own_events(given: "Given") -> None:
+    """I-09."""
+    changes = fold(
+        given.commit(AT, CREATED, started("msg_a"), ended("msg_a"), started("msg_b")),
+        given.commit(AT, TextStarted(assistant_message_id="msg_a", text_id="t")),
+    )
+
+    message = changes.messages[AT, "msg_a"].message
+    assert isinstance(message, AssistantMessage)
+    assert len(message.content) == 1
+
+
+def test_events_for_a_missing_assistant_change_no_message(given: "Given") -> None:
+    """I-10."""
+    changes = fold(
+        given.commit(AT, CREATED, TextEnded(assistant_message_id="msg_x", text_id="t", text="hi"))
+    )
+
+    assert changes.messages == {}
+    assert len(changes.events) == 2
+
+
+def test_a_failed_step_keeps_its_content(given: "Given") -> None:
+    """I-16."""
+    failed = StepFailed(assistant_message_id="msg_a", error=ErrorInfo(message="no"))
+    text = TextStarted(assistant_message_id="msg_a", text_id="t")
+
+    changes = fold(given.commit(AT, CREATED, started("msg_a"), text, failed))
+
+    message = changes.messages[AT, "msg_a"].message
+    assert isinstance(message, AssistantMessage)
+    assert (message.finish, message.time.completed, len(message.content)) == ("error", 4, 1)
+
+
+def test_the_title_is_never_generated(given: "Given") -> None:
+    """I-20."""
+    changes = fold(given.commit(AT, CREATED, admitted("msg_1"), started("msg_a"), ended("msg_a")))
+
+    assert changes.sessions[AT].title == "New session"
+
+
+def test_every_event_that_makes_a_message_is_transcribed() -> None:
+    silent = {
+        kind
+        for kind in MANIFEST
+        if not {"message_id", "assistant_message_id"} & set(kind.model_fields)
+    }
+
+    assert not silent & TRANSCRIBED
+    assert {kind.type for kind in MANIFEST if kind not in silent | TRANSCRIBED} == {
+        "attempt.dispatched",
+        "compaction.started",
+        "input.cancelled",
+        "input.edited",
+        "prompt.admitted",
+        "revert.committed",
+        "tool.started",
+    }

@@ -1,0 +1,123 @@
+"""When a session has an owner and when a turn is owed."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_projector import incoming, statements
+from fairlead_projector.rows import SessionRow
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ExecutionClaimed,
+    ExecutionReleased,
+    PromptAdmitted,
+    PromptPromoted,
+    ResumeRequested,
+    SessionCreated,
+    SessionEvent,
+    StepEnded,
+    StepStarted,
+    ToolCalled,
+    ToolInputStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.events.execution import RestReason
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Executor
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given
+
+AT = Address("default", "ses_1")
+MODEL = ModelRef(id="fast", provider_id="acme")
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+CLAIMED = ExecutionClaimed(generation=1, runner="run_1")
+PROMPT = Prompt(text="hello")
+ADMITTED = PromptAdmitted(message_id="msg_u", prompt=PROMPT, delivery="steer")
+PROMOTED = PromptPromoted(message_id="msg_u", prompt=PROMPT, created=2)
+DISPATCHED = AttemptDispatched(
+    attempt_id="att_1", assistant_message_id="msg_a", agent="build", model=MODEL, step=1
+)
+STARTED = StepStarted(assistant_message_id="msg_a", agent="build", model=MODEL)
+ENDED = StepEnded(assistant_message_id="msg_a", finish="stop", cost=0, tokens=Tokens())
+
+
+def called(id_: str, *, executed: bool = False) -> tuple[SessionEvent, ...]:
+    provider = Executor(executed=executed)
+    return (
+        ToolInputStarted(assistant_message_id="msg_a", call_id=id_, name="read"),
+        ToolCalled(
+            assistant_message_id="msg_a", call_id=id_, tool="read", input={}, provider=provider
+        ),
+    )
+
+
+def settled(id_: str) -> ToolSucceeded:
+    return ToolSucceeded(
+        assistant_message_id="msg_a",
+        call_id=id_,
+        structured={},
+        content=(),
+        provider=Executor(),
+    )
+
+
+def released(reason: RestReason) -> ExecutionReleased:
+    return ExecutionReleased(generation=1, reason=reason)
+
+
+def row_after(given: "Given", *events: SessionEvent) -> SessionRow:
+    entry = given.commit(AT, CREATED, *events)
+    return statements.fold({}, [incoming.read(entry)]).sessions[AT]
+
+
+def test_the_owner_stands_from_claim_to_release(given: "Given") -> None:
+    assert row_after(given, CLAIMED).owner == "run_1"
+
+
+def test_a_released_session_has_no_owner(given: "Given") -> None:
+    assert row_after(given, CLAIMED, released("idle")).owner is None
+
+
+def test_admitted_input_alone_owes_no_turn(given: "Given") -> None:
+    assert not row_after(given, ADMITTED).owed
+
+
+@pytest.mark.parametrize("event", [PROMOTED, ResumeRequested(), DISPATCHED])
+def test_promotion_resume_and_dispatch_owe_a_turn(given: "Given", event: SessionEvent) -> None:
+    assert row_after(given, ADMITTED, event).owed
+
+
+def test_an_ended_step_without_calls_owes_nothing(given: "Given") -> None:
+    assert not row_after(given, ADMITTED, PROMOTED, DISPATCHED, STARTED, ENDED).owed
+
+
+def test_a_step_with_local_calls_still_owes_a_turn(given: "Given") -> None:
+    assert row_after(given, DISPATCHED, STARTED, *called("c"), ENDED).owed
+
+
+def test_a_step_with_only_provider_calls_owes_nothing(given: "Given") -> None:
+    assert not row_after(given, DISPATCHED, STARTED, *called("c", executed=True), ENDED).owed
+
+
+def test_a_parked_session_owes_nothing_while_a_call_is_unsettled(given: "Given") -> None:
+    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), *called("d"), ENDED, released("parked"))
+
+    assert not row_after(given, *parked, settled("c")).owed
+
+
+def test_the_last_settlement_after_parking_owes_a_turn(given: "Given") -> None:
+    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), *called("d"), ENDED, released("parked"))
+
+    assert row_after(given, *parked, settled("c"), settled("d")).owed
+
+
+def test_a_handover_keeps_the_debt(given: "Given") -> None:
+    assert row_after(given, CLAIMED, DISPATCHED, released("handover")).owed
+
+
+def test_a_failed_rest_clears_the_debt(given: "Given") -> None:
+    assert not row_after(given, CLAIMED, DISPATCHED, released("failed")).owed

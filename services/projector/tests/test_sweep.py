@@ -1,0 +1,66 @@
+"""Which sessions the sweep wakes, and how often."""
+
+from itertools import pairwise
+
+from fairlead_projector.sweep import BACK_OFF_S_MAX, WAKES_MAX, Watch
+from fairlead_schema.subjects import Address
+
+AT = Address("default", "ses_1")
+
+
+def test_a_session_is_woken_once_it_stood_still_long_enough() -> None:
+    watch = Watch(age_s=3)
+
+    assert watch.due([(AT, 5)], now=0) == []
+    assert watch.due([(AT, 5)], now=2.9) == []
+    assert watch.due([(AT, 5)], now=3) == [AT]
+
+
+def test_a_session_that_moves_is_left_alone() -> None:
+    watch = Watch(age_s=3)
+
+    woken = [watch.due([(AT, seq)], now=seq * 2.0) for seq in range(10)]
+
+    assert woken == [[]] * 10
+
+
+def test_a_session_that_waits_for_a_person_is_woken_ever_less() -> None:
+    watch = Watch(age_s=3)
+
+    woken = [now for now in range(600) if watch.due([(AT, 5)], now=now)]
+
+    gaps = [later - earlier for earlier, later in pairwise(woken)]
+    assert gaps[:5] == [3, 6, 12, 24, 48]
+    assert set(gaps[5:]) == {BACK_OFF_S_MAX}
+
+
+def test_a_session_that_moved_again_is_judged_afresh() -> None:
+    watch = Watch(age_s=3)
+    for now in range(100):
+        watch.due([(AT, 5)], now=now)
+
+    assert watch.due([(AT, 6)], now=100) == []
+    assert watch.due([(AT, 6)], now=103) == [AT]
+
+
+def test_a_sweep_is_bounded_and_takes_the_longest_due_first() -> None:
+    watch = Watch(age_s=0)
+    crowd = [(Address("default", f"ses_{n:05}"), 1) for n in range(WAKES_MAX + 50)]
+    late = [(Address("default", "ses_zz"), 1)]
+    watch.due(late, now=0)
+
+    first = watch.due([*crowd, *late], now=10)
+    second = watch.due([*crowd, *late], now=10.5)
+
+    assert len(first) == WAKES_MAX
+    assert first[0] == late[0][0]
+    assert not set(first) & set(second)
+    assert len(second) == len(crowd) + 1 - WAKES_MAX
+
+
+def test_a_session_at_rest_is_forgotten() -> None:
+    watch = Watch(age_s=3)
+    watch.due([(AT, 5)], now=0)
+    watch.due([], now=1)
+
+    assert watch.due([(AT, 5)], now=4) == []

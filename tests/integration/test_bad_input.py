@@ -1,0 +1,142 @@
+"""Rubbish at every door: a typed error that says what to do, and nothing is lost or stuck."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from fairlead_eventlog.jetstream import linked
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+from fairlead_testing.stack import Stack, types
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def refused(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["_tag"]
+
+
+async def test_http_answers_rubbish_with_typed_errors(up: Stack) -> None:
+    session = await up.session()
+    path = f"/api/session/{session}/prompt"
+    huge = {"prompt": {"text": "x" * (2 * 1024 * 1024)}}
+    json = {"content-type": "application/json"}
+
+    assert await refused(await up.http.post(path, content=b"{not json", headers=json)) == (
+        400,
+        "InvalidRequestError",
+    )
+    assert await refused(await up.http.post(path, json={})) == (400, "InvalidRequestError")
+    assert await refused(await up.http.post(path, json={"prompt": {"text": " "}})) == (
+        400,
+        "InvalidRequestError",
+    )
+    assert await refused(await up.http.post(path, json=huge)) == (413, "TooLargeError")
+    for wrong in ({"delivery": "soon"}, {"id": "ses_wrong"}, {"resume": None}):
+        body = {"prompt": {"text": "x"}} | wrong
+        answer = await up.http.post(path, json=body)
+        assert await refused(answer) == (400, "InvalidRequestError")
+        assert next(iter(wrong)) in answer.text
+    missing = await up.http.post("/api/session/ses_nowhere/prompt", json=huge)
+    assert await refused(missing) in {(404, "SessionNotFoundError"), (413, "TooLargeError")}
+    assert await refused(await up.http.get("/api/session/nope")) == (400, "InvalidRequestError")
+    assert await refused(await up.http.get("/api/session/ses_nowhere")) == (
+        404,
+        "SessionNotFoundError",
+    )
+    assert types(await up.events(session)) == ["session.created"]
+
+
+async def test_an_unknown_model_provider_or_agent_is_refused_before_anything_is_written(
+    up: Stack,
+) -> None:
+    provider = await up.ask("session.create", {"model": {"id": "x", "providerID": "nobody"}})
+    model = await up.ask("session.create", {"model": {"id": "nothing", "providerID": "sim"}})
+    agent = await up.ask("session.create", {"id": "ses_agentless", "agent": "nobody"})
+
+    assert provider["error"]["_tag"] == "ProviderNotFoundError"
+    assert model["error"]["_tag"] == "InvalidRequestError"
+    assert model["error"]["field"] == "model"
+    assert agent["error"]["field"] == "agent"
+    assert await up.events("ses_agentless") == []
+
+
+async def test_nats_requests_get_typed_errors_too(up: Stack) -> None:
+    rubbish: list[tuple[str, Any, str]] = [
+        ("session.create", b"\xff\x00 not json", "InvalidRequestError"),
+        ("session.create", {"id": "wrong"}, "InvalidRequestError"),
+        (
+            "session.prompt",
+            {"sessionID": "ses_nowhere", "prompt": {"text": "x"}},
+            "SessionNotFoundError",
+        ),
+        ("session.prompt", {"sessionID": "ses_nowhere"}, "InvalidRequestError"),
+        ("session.prompt", [], "InvalidRequestError"),
+    ]
+    for verb, body, tag in rubbish:
+        assert (await up.ask(verb, body))["error"]["_tag"] == tag
+
+
+async def test_a_poison_prompt_goes_to_the_dead_letters_and_the_next_is_admitted(
+    up: Stack,
+) -> None:
+    session = await up.session()
+    at = Address("default", session)
+
+    await up.eventlog.work.put(subjects.prompt(at), b"\xffrubbish")
+    await up.eventlog.work.put(subjects.prompt(at), orjson.dumps({"prompt": {"text": "fine"}}))
+    await up.until(session, "step.ended")
+
+    async with linked(up.up.nats, name="test") as link:
+        got = await link.last("DEAD", subjects.dead("prompt"))
+    assert got is not None
+    letter = orjson.loads(got.payload)
+    assert letter["subject"] == subjects.prompt(at)
+    assert "JSON" in letter["reason"]
+
+
+async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack) -> None:
+    """H-19: an event from the future is never skipped; its session says why it stopped."""
+    broken, fine = await up.session(), await up.session()
+    at = Address("default", broken)
+    event = {
+        "id": "evt_x",
+        "seq": 2,
+        "type": "from.the.future",
+        "version": 9,
+        "time": 1,
+        "data": {},
+    }
+    async with linked(up.up.nats, name="test") as link:
+        await link.store(subjects.log(at), orjson.dumps({"id": "cmt_x", "events": [event]}))
+
+    answer = await up.ask("session.prompt", {"sessionID": broken, "prompt": {"text": "x"}})
+    await up.ask("session.prompt", {"sessionID": fine, "prompt": {"text": "x"}})
+    await up.until(fine, "step.ended")
+
+    assert answer["error"]["_tag"] in {"UnknownError", "ServiceUnavailableError", "ConflictError"}
+    async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
+        while (await link.last("DEAD", subjects.dead("projector"))) is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
+async def test_cursors_that_are_broken_or_foreign_are_errors(up: Stack) -> None:
+    one, other = await up.session(), await up.session()
+    for session in (one, other):
+        for text in ("a", "b"):
+            await up.client.prompt(session, text)
+        await up.rested(session)
+    page = (await up.http.get(f"/api/session/{one}/message?limit=1")).json()
+
+    foreign = await up.http.get(
+        f"/api/session/{other}/message", params={"cursor": page["cursor"]["next"]}
+    )
+    broken = await up.http.get(f"/api/session/{one}/message", params={"cursor": "????"})
+    beyond = await up.http.get(f"/api/session/{one}/event", params={"after": 10_000})
+
+    assert await refused(foreign) == (400, "InvalidCursorError")
+    assert await refused(broken) == (400, "InvalidCursorError")
+    assert await refused(beyond) == (400, "InvalidCursorError")

@@ -1,0 +1,178 @@
+"""SIGKILL of every process in mid-flow: nothing accepted is lost, nothing is done twice."""
+
+import asyncio
+import signal
+from contextlib import suppress
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead_cli.errors import Answered, Unreachable
+from fairlead_eventlog.errors import LogError
+from fairlead_projector.rebuild import digest, rebuild
+from fairlead_testing.stack import Stack, check, types
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(240),
+]
+
+SLOW = "[[sim: chunks=30 delay_ms=40]] take your time"
+
+
+async def admitted(up: Stack, session: str, message: str, text: str) -> None:
+    """Admit with exact retries until there is a receipt, as a careful caller does."""
+    async with asyncio.timeout(60):
+        while True:
+            with suppress(LogError, TimeoutError):
+                body = {"sessionID": session, "id": message, "prompt": {"text": text}}
+                answer = await up.ask("session.prompt", body)
+                if "data" in answer:
+                    return
+            await asyncio.sleep(0.1)
+
+
+async def answered(up: Stack, sessions: list[str], prompts: int) -> None:
+    """Wait until every session has promoted all it admitted and rests; then check its log."""
+    for session in sessions:
+        async with asyncio.timeout(90):
+            while True:
+                with suppress(LogError, TimeoutError):
+                    log = await up.rested(session)
+                    if types(log).count("prompt.promoted") == prompts:
+                        break
+        check(log)
+        assert types(log).count("prompt.admitted") == prompts
+        ends = types(log).count("step.ended")
+        assert ends >= 1, "every session was answered in the end"
+
+
+@pytest.mark.parametrize("victim", ["ingest", "runner", "tools", "projector", "gateway"])
+async def test_a_killed_service_loses_nothing(up: Stack, victim: str) -> None:
+    sessions = [await up.session() for _ in range(4)]
+    for number, session in enumerate(sessions):
+        await admitted(up, session, f"msg_{victim}a{number}", SLOW)
+    await up.until(sessions[0], "step.started")
+
+    for index in range(2 if victim == "runner" else 1):
+        up.up.kill(victim, index, signal.SIGKILL)
+    for number, session in enumerate(sessions):
+        await admitted(up, session, f"msg_{victim}b{number}", "and then")
+    await up.up.ready()
+
+    await answered(up, sessions, prompts=2)
+
+
+async def test_a_runner_killed_in_mid_stream_is_recovered_visibly(up: Stack) -> None:
+    """P-01: the partial answer is closed, the step fails as interrupted, the turn runs again."""
+    session = await up.session()
+    await admitted(up, session, "msg_recover1", SLOW)
+    log: list[Any] = await up.until(session, "step.started")
+    claimed: Any = next(item.event for item in log if item.event.type == "execution.claimed")
+
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGKILL)
+    log = await up.until(session, "step.ended")
+
+    check(log)
+    told = types(log)
+    assert "execution.recovered" in told
+    failed: Any = next(item.event for item in log if item.event.type == "step.failed")
+    assert failed.error.message == "Provider turn interrupted"
+    claims: list[Any] = [item.event for item in log if item.event.type == "execution.claimed"]
+    assert claims[-1].runner != claimed.runner
+    assert told.count("prompt.promoted") == 1
+
+
+async def test_a_killed_nats_server_loses_no_acknowledged_prompt(up: Stack) -> None:
+    sessions = [await up.session() for _ in range(4)]
+    for number, session in enumerate(sessions):
+        await admitted(up, session, f"msg_nats_a{number}", SLOW)
+    await up.until(sessions[0], "step.started")
+
+    up.up.kill("nats", 0, signal.SIGKILL)
+    for number, session in enumerate(sessions):
+        await admitted(up, session, f"msg_nats_b{number}", "and then")
+    await up.up.ready()
+
+    await answered(up, sessions, prompts=2)
+
+
+async def test_with_postgres_down_turns_go_on_and_reads_say_so(up: Stack) -> None:
+    """ARCHITECTURE section 7: the log alone is enough to run."""
+    session = await up.session()
+    up.up.kill("postgres", 0, signal.SIGSTOP)
+    try:
+        await admitted(up, session, "msg_pg_1", "while the tables sleep")
+        await up.until(session, "step.ended")
+    finally:
+        up.up.kill("postgres", 0, signal.SIGCONT)
+
+    up.up.kill("postgres", 0, signal.SIGKILL)
+    statuses = set()
+    async with asyncio.timeout(60):
+        while 200 not in statuses:
+            with suppress(httpx.HTTPError):
+                answer = await up.http.get(f"/api/session/{session}")
+                statuses.add(answer.status_code)
+                if answer.status_code != 200:
+                    assert answer.json()["_tag"] == "ServiceUnavailableError"
+            await asyncio.sleep(0.05)
+    await up.up.ready()
+    assert statuses <= {200, 503}
+    messages = await up.client.messages(session)
+    assert [message["type"] for message in messages] == ["user", "assistant"]
+
+
+async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(up: Stack) -> None:
+    """H-30: the client reconnects with the last sequence it saw."""
+    session = await up.session()
+    seen: list[int] = []
+    done = asyncio.Event()
+
+    async def follow() -> None:
+        ends = 0
+        async for frame in up.client.follow(session):
+            if frame.seq is None:
+                continue
+            seen.append(frame.seq)
+            ends += '"session.next.step.ended"' in frame.data
+            if ends == 3:
+                done.set()
+                return
+
+    following = asyncio.create_task(follow())
+    for number in range(3):
+        await admitted(up, session, f"msg_resume{number}", "[[sim: chunks=5 delay_ms=40]] on")
+        await up.until(session, "step.ended", count=number + 1)
+        if number < 2:
+            up.up.kill("gateway", 0, signal.SIGKILL)
+            await up.up.ready()
+    async with asyncio.timeout(60):
+        await done.wait()
+    following.cancel()
+
+    public = [
+        item.seq
+        for item in await up.events(session)
+        if item.event.visibility == "public" and item.seq <= seen[-1]
+    ]
+    assert seen == public
+
+
+async def test_the_read_models_rebuild_to_the_same_rows(up: Stack) -> None:
+    """H-22: after everything above, a fresh replay gives identical tables."""
+    session = await up.session()
+    with suppress(Answered, Unreachable):
+        await up.client.prompt(session, "last words")
+    await up.rested(session)
+    await asyncio.sleep(2)
+    async with asyncio.timeout(60):
+        while (live := await digest(up.up.postgres)) != await digest(up.up.postgres):  # noqa: ASYNC110
+            await asyncio.sleep(0.5)
+
+    await rebuild(up.up.postgres, up.eventlog, progress=lambda _progress: None)
+
+    assert await digest(up.up.postgres) == live

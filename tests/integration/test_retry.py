@@ -1,0 +1,105 @@
+"""Exact retry and its conflicts, through real processes."""
+
+import asyncio
+
+import pytest
+
+from fairlead_testing.stack import Stack, check, types
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+
+async def test_creating_twice_by_id_gives_one_session(up: Stack) -> None:
+    """A-02, A-03, A-04: identity only, also when both arrive at once."""
+    answers = await asyncio.gather(
+        *(up.ask("session.create", {"id": "ses_twice", "agent": "build"}) for _ in range(8))
+    )
+    other = await up.ask("session.create", {"id": "ses_twice", "location": {"directory": "/x"}})
+
+    assert len({answer["data"]["time"]["created"] for answer in answers}) == 1
+    assert other["data"] == answers[0]["data"]
+    assert types(await up.events("ses_twice")) == ["session.created"]
+
+
+async def test_an_exact_retry_gets_the_same_receipt_over_both_doors(up: Stack) -> None:
+    """A-14, A-15: one event, one receipt, however often and however it is asked."""
+    session = await up.session()
+    prompt = {"id": "msg_exact1", "prompt": {"text": "once"}}
+
+    over_nats = await asyncio.gather(
+        *(up.ask("session.prompt", prompt | {"sessionID": session}) for _ in range(6))
+    )
+    await up.rested(session)
+    over_http = await up.http.post(f"/api/session/{session}/prompt", json=prompt)
+    log = await up.events(session)
+
+    check(log)
+    first = over_nats[0]["data"]
+    assert all(answer["data"]["admittedSeq"] == first["admittedSeq"] for answer in over_nats)
+    again = over_http.json()["data"]
+    assert {key: again[key] for key in first if key != "promotedSeq"} == {
+        key: value for key, value in first.items() if key != "promotedSeq"
+    }
+    assert again["promotedSeq"] > again["admittedSeq"]
+    assert types(log).count("prompt.admitted") == 1
+
+
+async def test_a_reused_id_with_other_content_is_a_conflict(up: Stack) -> None:
+    """A-16, A-17, A-18: other text, other delivery, other session."""
+    session, other = await up.session(), await up.session()
+    path = f"/api/session/{session}/prompt"
+    await up.http.post(path, json={"id": "msg_taken1", "prompt": {"text": "mine"}})
+
+    conflicts = [
+        await up.http.post(path, json={"id": "msg_taken1", "prompt": {"text": "other"}}),
+        await up.http.post(
+            path, json={"id": "msg_taken1", "prompt": {"text": "mine"}, "delivery": "queue"}
+        ),
+        await up.http.post(
+            f"/api/session/{other}/prompt", json={"id": "msg_taken1", "prompt": {"text": "mine"}}
+        ),
+    ]
+
+    assert [answer.status_code for answer in conflicts] == [409, 409, 409]
+    assert {answer.json()["_tag"] for answer in conflicts} == {"ConflictError"}
+    assert conflicts[0].json()["resource"] == "msg_taken1"
+    assert conflicts[0].json()["message"].endswith("msg_taken1")
+    assert types(await up.events(other)) == ["session.created"]
+
+
+async def test_an_id_minted_for_one_session_is_taken_in_every_other(up: Stack) -> None:
+    """A-18 for ids that the server minted."""
+    session, other = await up.session(), await up.session()
+    minted = (await up.client.prompt(session, "mint me")).id
+
+    answer = await up.http.post(
+        f"/api/session/{other}/prompt", json={"id": minted, "prompt": {"text": "mint me"}}
+    )
+
+    assert answer.status_code == 409
+
+
+async def test_without_an_id_equal_prompts_are_distinct(up: Stack) -> None:
+    """A-13."""
+    session = await up.session()
+
+    receipts = [await up.client.prompt(session, "same") for _ in range(2)]
+
+    assert receipts[0].id != receipts[1].id
+
+
+async def test_an_idempotency_key_makes_a_post_exact(up: Stack) -> None:
+    headers = {"idempotency-key": "order-7"}
+    created = [await up.http.post("/api/session", json={}, headers=headers) for _ in range(2)]
+    session = created[0].json()["data"]["id"]
+
+    receipts = [
+        await up.http.post(
+            f"/api/session/{session}/prompt", json={"prompt": {"text": "x"}}, headers=headers
+        )
+        for _ in range(2)
+    ]
+
+    assert created[1].json()["data"]["id"] == session
+    assert receipts[0].json()["data"]["id"] == receipts[1].json()["data"]["id"]
+    assert types(await up.events(session)).count("prompt.admitted") == 1

@@ -1,0 +1,147 @@
+"""A whole stack that a test owns: real servers, real processes, and ways to speak to them."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import orjson
+
+from fairlead_cli.client import Client
+from fairlead_cli.embedded.stack import Running, running
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.port import START
+from fairlead_schema import subjects
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.record import Recorded
+from fairlead_schema.subjects import Address
+
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Everything a test needs of a running stack."""
+
+    up: Running
+    http: httpx.AsyncClient
+    eventlog: EventLog
+
+    @property
+    def client(self) -> Client:
+        return Client(self.http)
+
+    async def ask(self, verb: str, body: object, *, tenant: str = DEFAULT_TENANT) -> dict[str, Any]:
+        """One command over NATS, answered with data or an error."""
+        raw = body if isinstance(body, bytes) else orjson.dumps(body)
+        answer: dict[str, Any] = orjson.loads(
+            await self.eventlog.requests.ask(subjects.api(tenant, verb), raw, timeout_s=10)
+        )
+        return answer
+
+    async def session(self, **body: object) -> str:
+        """A fresh session."""
+        created = await self.ask("session.create", body)
+        session_id: str = created["data"]["id"]
+        return session_id
+
+    async def events(self, session_id: str) -> list[Recorded]:
+        """Everything the log holds of a session."""
+        at, head, found = Address(DEFAULT_TENANT, session_id), START, []
+        more = True
+        while more:
+            page = await self.eventlog.log.read(at, after=head)
+            found += [event for stored in page.commits for event in stored.commit.events]
+            head = page.commits[-1].head if page.commits else head
+            more = page.more
+        return found
+
+    async def until(self, session_id: str, type_: str, *, count: int = 1) -> list[Recorded]:
+        """Wait until the log holds so many events of a type; the answer is the whole log then."""
+        at, seen = Address(DEFAULT_TENANT, session_id), 0
+        async with asyncio.timeout(PATIENCE_S), aclosing(_tail(self.eventlog, at)) as tail:
+            async for event in tail:
+                seen += event.event.type == type_
+                if seen >= count:
+                    break
+        return await self.events(session_id)
+
+    async def rested(self, session_id: str) -> list[Recorded]:
+        """Wait until nobody owns the session and nothing is pending; the whole log then."""
+        at = Address(DEFAULT_TENANT, session_id)
+        open_inputs: set[str] = set()
+        owned = False
+        async with asyncio.timeout(PATIENCE_S), aclosing(_tail(self.eventlog, at)) as tail:
+            async for recorded in tail:
+                event: Any = recorded.event
+                match event.type:
+                    case "prompt.admitted":
+                        open_inputs.add(event.message_id)
+                    case "prompt.promoted":
+                        open_inputs.discard(event.message_id)
+                    case "execution.claimed":
+                        owned = True
+                    case "execution.released":
+                        owned = False
+                    case _:
+                        pass
+                head = (await self.eventlog.log.head(at)).seq
+                if not owned and not open_inputs and recorded.seq == head:
+                    break
+        return await self.events(session_id)
+
+
+async def _tail(eventlog: EventLog, at: Address) -> AsyncGenerator[Recorded, None]:
+    async for stored in eventlog.log.tail(at, after=0):
+        for event in stored.commit.events:
+            yield event
+
+
+@asynccontextmanager
+async def stack(state: Path, **options: Any) -> AsyncIterator[Stack]:  # noqa: ANN401
+    """A stack for the length of a block."""
+    async with (
+        running(state, **options) as up,
+        connect(up.nats, name="test") as eventlog,
+        httpx.AsyncClient(base_url=up.http, timeout=30.0, trust_env=False) as http,
+    ):
+        yield Stack(up, http, eventlog)
+
+
+def check(events: Iterable[Recorded]) -> None:
+    """What every session's log must show, whatever was killed meanwhile."""
+    seen: list[Any] = []
+    admitted: list[str] = []
+    promoted: list[str] = []
+    ended: set[str] = set()
+    generation = 0
+    for seq, recorded in enumerate(events, start=1):
+        event: Any = recorded.event
+        assert recorded.seq == seq, "sequences are contiguous"
+        match event.type:
+            case "prompt.admitted":
+                assert event.message_id not in admitted, "admitted twice"
+                admitted.append(event.message_id)
+            case "prompt.promoted":
+                assert event.message_id in admitted, "promoted before it was admitted"
+                assert event.message_id not in promoted, "promoted twice"
+                promoted.append(event.message_id)
+            case "execution.claimed":
+                assert event.generation == generation + 1, "one owner per generation"
+                generation = event.generation
+            case "step.ended" | "step.failed":
+                assert event.assistant_message_id not in ended, "a step ended twice"
+                ended.add(event.assistant_message_id)
+            case _:
+                pass
+        seen.append(event)
+    assert len({recorded.id for recorded in events}) == len(seen), "event ids are unique"
+
+
+def types(events: Iterable[Recorded]) -> list[str]:
+    """The types of events, in order."""
+    return [recorded.event.type for recorded in events]
