@@ -3,6 +3,16 @@
 from typing import Any
 
 import pytest
+from libs.session.tests.conftest import (
+    CREATED,
+    admitted,
+    dispatched,
+    given,
+    ms,
+    promoted,
+    step_ended,
+    step_started,
+)
 
 from fairlead_schema.events import (
     InputCancelled,
@@ -19,16 +29,6 @@ from fairlead_session.admission import (
     AlreadyAdmitted,
     InboxFull,
     admit,
-)
-from libs.session.tests.conftest import (
-    CREATED,
-    admitted,
-    dispatched,
-    given,
-    ms,
-    promoted,
-    step_ended,
-    step_started,
 )
 
 HELLO = Prompt(text="hello")

@@ -1,5 +1,17 @@
 """The safe boundary: what becomes durable just before a provider is called, and in which order."""
 
+from libs.session.tests.conftest import (
+    CREATED,
+    MODEL,
+    admitted,
+    away,
+    given,
+    messages,
+    observed,
+    sample,
+    then,
+)
+
 from fairlead_schema.context import ContextSample, SnapshotEntry
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -15,17 +27,6 @@ from fairlead_session.boundary import TurnIds, begin_epoch, cross, dispatch, rec
 from fairlead_session.epoch import Blocked
 from fairlead_session.promotion import eligible
 from fairlead_session.state import Session
-from libs.session.tests.conftest import (
-    CREATED,
-    MODEL,
-    admitted,
-    away,
-    given,
-    messages,
-    observed,
-    sample,
-    then,
-)
 
 IDS = TurnIds("att_1", "msg_a", "msg_sys")
 MONDAY = sample(observed("core/date", "monday"))

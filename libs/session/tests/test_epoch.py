@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from libs.session.tests.conftest import PROPERTY, away, observed, sample
 
 from fairlead_schema.context import ContextSample, Observation, SnapshotEntry
 from fairlead_session.epoch import (
@@ -16,7 +17,6 @@ from fairlead_session.epoch import (
     replace,
     text,
 )
-from libs.session.tests.conftest import PROPERTY, away, observed, sample
 
 TOLD: Snapshot = {
     "core/a": SnapshotEntry(value=1),

@@ -1,5 +1,7 @@
 """Session history: what the next turn sees, after the compaction and epoch cutoffs."""
 
+from libs.session.tests.conftest import CREATED, INITIALISED, given, promoted, then
+
 from fairlead_schema.events import (
     AgentSwitched,
     CompactionEnded,
@@ -10,7 +12,6 @@ from fairlead_schema.events import (
     SessionEvent,
 )
 from fairlead_session.history import history
-from libs.session.tests.conftest import CREATED, INITIALISED, given, promoted, then
 
 COMPACTED = CompactionEnded(message_id="msg_c", reason="auto", text="summary", recent="tail")
 REPLACED = ContextReplaced(baseline=(), snapshot={}, reason="compaction")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from libs.session.tests.conftest import MODEL
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.message import (
@@ -33,7 +34,6 @@ from fairlead_schema.request import (
 )
 from fairlead_schema.tool import ErrorInfo
 from fairlead_session.lowering import lower
-from libs.session.tests.conftest import MODEL
 
 AT = Created(created=1)
 META = {"acme": {"signature": "s"}}

@@ -1,6 +1,19 @@
 """What a session does next, over every kind of state."""
 
 import pytest
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    admitted,
+    claimed,
+    dispatched,
+    given,
+    promoted,
+    released,
+    step_ended,
+    step_started,
+    then,
+)
 
 from fairlead_schema.events import (
     ExecutionRecovered,
@@ -25,19 +38,6 @@ from fairlead_session.drain import (
     next_move,
 )
 from fairlead_session.state import Session
-from libs.session.tests.conftest import (
-    CREATED,
-    INITIALISED,
-    admitted,
-    claimed,
-    dispatched,
-    given,
-    promoted,
-    released,
-    step_ended,
-    step_started,
-    then,
-)
 
 READY = (CREATED, INITIALISED)
 ANSWERED = (promoted("msg_1"), dispatched(), step_started(), step_ended())

@@ -1,10 +1,10 @@
 """Ownership: one owner per generation; liveness only says when it is worth trying."""
 
 import pytest
+from libs.session.tests.conftest import CREATED, claimed, dispatched, given, released
 
 from fairlead_schema.events import AttemptDispatched
 from fairlead_session.ownership import Claim, Leave, Life, claim, owns, release
-from libs.session.tests.conftest import CREATED, claimed, dispatched, given, released
 
 
 def test_an_unowned_session_is_claimed_with_the_next_generation() -> None:

@@ -1,9 +1,5 @@
 """Promotion: which pending input becomes history at a boundary, and in which order."""
 
-from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, ResumeRequested
-from fairlead_schema.prompt import Prompt
-from fairlead_session.promotion import PROMOTED_BYTES_MAX, eligible, promote
-from fairlead_session.state import Input, Session
 from libs.session.tests.conftest import (
     CREATED,
     admitted,
@@ -15,6 +11,11 @@ from libs.session.tests.conftest import (
     step_started,
     then,
 )
+
+from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, ResumeRequested
+from fairlead_schema.prompt import Prompt
+from fairlead_session.promotion import PROMOTED_BYTES_MAX, eligible, promote
+from fairlead_session.state import Input, Session
 
 
 def ids(inputs: tuple[Input, ...]) -> list[str]:

@@ -1,6 +1,7 @@
 """Publication of what a model says: durable starts and ends, live deltas in between."""
 
 import pytest
+from libs.session.tests.conftest import MODEL
 
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.delta import ReasoningDelta, TextDelta, ToolInputDelta
@@ -35,7 +36,6 @@ from fairlead_session.calls import ProtocolViolation
 from fairlead_session.publication import Publication
 from fairlead_session.settlement import INTERRUPTED_TURN
 from fairlead_session.usage import Price
-from libs.session.tests.conftest import MODEL
 
 STOP = StepFinish("stop", Usage(input=3, output=2))
 FAILED = ProviderFailure("server-error", "it broke")
@@ -69,7 +69,9 @@ def step_failed(message: str) -> StepFailed:
 
 def test_a_plain_text_turn_has_its_exact_durable_order() -> None:
     """D-01, D-06: step started, text started, text ended with the whole value, step ended."""
-    events = published(TextStart("t"), TextChunk("t", "he"), TextChunk("t", "y"), TextEnd("t"), STOP)
+    events = published(
+        TextStart("t"), TextChunk("t", "he"), TextChunk("t", "y"), TextEnd("t"), STOP
+    )
 
     assert events == (
         STARTED,

@@ -1,10 +1,10 @@
 """A turn's request: who speaks, what the model is told, how the provider recognises the session."""
 
 import pytest
+from libs.session.tests.conftest import CREATED, INITIALISED, MODEL, given, promoted
 
 from fairlead_schema.request import Generation, TextPart, UserTurn
 from fairlead_session.request import Voice, build, cache_key
-from libs.session.tests.conftest import CREATED, INITIALISED, MODEL, given, promoted
 
 VOICE = Voice(MODEL, "acme-fast-1", system="Be careful.", output_tokens_max=99)
 HEX = "0123456789abcdef" * 4

@@ -1,5 +1,18 @@
 """What a dead owner left behind: settled by what is durable, never by guessing."""
 
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    admitted,
+    assistant_of,
+    claimed,
+    dispatched,
+    given,
+    promoted,
+    step_started,
+    then,
+)
+
 from fairlead_schema.events import (
     ExecutionRecovered,
     ReasoningEnded,
@@ -18,18 +31,6 @@ from fairlead_schema.tool import Executor
 from fairlead_session.drain import SettleInterrupted, TakeTurn, next_move
 from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN, settle
 from fairlead_session.state import Session
-from libs.session.tests.conftest import (
-    CREATED,
-    INITIALISED,
-    admitted,
-    assistant_of,
-    claimed,
-    dispatched,
-    given,
-    promoted,
-    step_started,
-    then,
-)
 
 BEFORE = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
 

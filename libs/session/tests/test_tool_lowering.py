@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from libs.session.tests.conftest import MODEL
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.message import AssistantMessage, CallSpan, Span, TextBlock, ToolBlock
@@ -19,7 +20,6 @@ from fairlead_schema.tool import (
     ToolState,
 )
 from fairlead_session.lowering import lower
-from libs.session.tests.conftest import MODEL
 
 OTHER = ModelRef(provider_id="acme", id="slow")
 HOSTED = CallExecutor(executed=True, metadata={"call": 1}, result_metadata={"result": 2})
@@ -83,12 +83,12 @@ def test_result_metadata_falls_back_to_the_calls() -> None:
     assert turn.content[1].metadata == {"call": 1}
 
 
-@pytest.mark.parametrize(
-    ("raw", "sent"), [('{"a": 1}', {"a": 1}), ('{"a": ', '{"a": '), ("", "")]
-)
+@pytest.mark.parametrize(("raw", "sent"), [('{"a": 1}', {"a": 1}), ('{"a": ', '{"a": '), ("", "")])
 def test_pending_input_is_parsed_if_it_can_be(raw: str, sent: object) -> None:
     """O-13: half an input is sent as the words it is, and has no result."""
-    assert said(block(PendingCall(input=raw))) == (AssistantTurn((ToolCallPart("c", "read", sent),)),)
+    assert said(block(PendingCall(input=raw))) == (
+        AssistantTurn((ToolCallPart("c", "read", sent),)),
+    )
 
 
 def test_a_running_call_has_no_result_yet() -> None:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from libs.session.tests.conftest import CREATED, INITIALISED, MODEL, dispatched, given
 
 from fairlead_schema.events import (
     SessionEvent,
@@ -30,7 +31,6 @@ from fairlead_session.calls import ProtocolViolation
 from fairlead_session.drain import Rest, next_move
 from fairlead_session.publication import NO_RESULT, Publication
 from fairlead_session.settlement import INTERRUPTED_TOOL
-from libs.session.tests.conftest import CREATED, INITIALISED, MODEL, dispatched, given
 
 STOP = StepFinish("stop", Usage())
 HOSTED = ToolCall("c", "search", {"q": 1}, executed=True, metadata={"call": 1})

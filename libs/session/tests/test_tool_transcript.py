@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from libs.session.tests.conftest import CREATED, assistant_of, given, ms, step_started
 
 from fairlead_schema.events import (
     SessionEvent,
@@ -25,7 +26,6 @@ from fairlead_schema.tool import (
     RunningCall,
     TextContent,
 )
-from libs.session.tests.conftest import CREATED, assistant_of, given, ms, step_started
 
 HALF = (TextContent(text="half"),)
 OUT = (TextContent(text="out"),)

@@ -1,5 +1,18 @@
 """The transcript: which messages events create, and how they change."""
 
+from libs.session.tests.conftest import (
+    CREATED,
+    MODEL,
+    assistant_of,
+    given,
+    messages,
+    ms,
+    promoted,
+    step_ended,
+    step_started,
+    then,
+)
+
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.events import (
     AgentSwitched,
@@ -23,18 +36,6 @@ from fairlead_schema.message import (
     UserMessage,
 )
 from fairlead_schema.tool import ErrorInfo
-from libs.session.tests.conftest import (
-    CREATED,
-    MODEL,
-    assistant_of,
-    given,
-    messages,
-    ms,
-    promoted,
-    step_ended,
-    step_started,
-    then,
-)
 
 
 def text(id_: str, value: str | None = None, owner: str = "msg_a") -> TextStarted | TextEnded:
@@ -132,7 +133,9 @@ def test_events_for_what_is_not_there_change_nothing() -> None:
 
 def test_the_last_block_with_an_id_is_the_one_that_changes() -> None:
     """I-11: an id may come again inside one assistant."""
-    session = given(CREATED, step_started(), text("t"), text("t", "one"), text("t"), text("t", "two"))
+    session = given(
+        CREATED, step_started(), text("t"), text("t", "one"), text("t"), text("t", "two")
+    )
 
     assert assistant_of(session).content == (
         TextBlock(id="t", text="one"),

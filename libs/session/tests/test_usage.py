@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
+from libs.session.tests.conftest import CREATED, dispatched, given, ms, step_ended, step_started
 
 from fairlead_schema.catalog import CacheTokens, Tokens
 from fairlead_schema.provider import Usage
 from fairlead_session.usage import Price, cost, tokens
-from libs.session.tests.conftest import CREATED, dispatched, given, ms, step_ended, step_started
 
 COUNTED = Tokens(input=10, output=20, reasoning=5, cache=CacheTokens(read=3, write=4))
 

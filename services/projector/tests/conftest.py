@@ -23,7 +23,7 @@ from psycopg.rows import dict_row
 
 from fairlead_eventlog.memory import MemoryLog, memory
 from fairlead_eventlog.port import Entry
-from fairlead_projector.project import project, watch
+from fairlead_projector.project import Reading, project, watch
 from fairlead_projector.share import Share
 from fairlead_projector.supervise import Complaints, Task, keep
 from fairlead_schema.events import SessionEvent
@@ -177,7 +177,7 @@ class Projection:
         """All shards projected, and shared with other projectors."""
         share, eventlog = share or Share(), self.given.eventlog
         jobs = (
-            partial(project, shard, self.dsn, eventlog, share, batch_max=500)
+            partial(project, shard, self.dsn, eventlog, share, reading=Reading(500))
             for shard in range(SHARDS)
         )
         async with self.keeping(partial(watch, self.dsn, eventlog, share), *jobs, to=complaints):

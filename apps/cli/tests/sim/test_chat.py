@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
+
 from fairlead_cli.sim import chat
 from fairlead_cli.sim.play import played
 from fairlead_cli.sim.script import Ask, Call, Fault, Refusal, Script

@@ -1,11 +1,12 @@
 """Which script answers a request, and what its directive means."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from fairlead_cli.sim.choice import choose
 from fairlead_cli.sim.directive import BadDirective
 from fairlead_cli.sim.script import Ask, Call, Fault, Script, Tokens, pieces, steady
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 def said(text: str, model: str = "any", rounds: int = 0, tool_said: str = "") -> Script:

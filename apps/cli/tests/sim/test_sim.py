@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+
 from fairlead_cli.sim.app import Settings
 from fairlead_cli.sim.serve import serve
 from fairlead_llm.endpoint import Endpoint

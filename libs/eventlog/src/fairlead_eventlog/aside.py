@@ -83,12 +83,15 @@ class JetStreamFeed:
         self._link = link
 
     async def publish(self, items: Sequence[FeedItem]) -> None:
-        await asyncio.gather(
-            *(
-                stored(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
-                for item in items
-            )
-        )
+        # Sessions side by side, but each in order: a failure must not let a later event pass.
+        sessions: dict[str, list[FeedItem]] = {}
+        for item in items:
+            sessions.setdefault(item.subject.split(".")[3], []).append(item)
+        await asyncio.gather(*(self._in_order(queue) for queue in sessions.values()))
+
+    async def _in_order(self, items: Sequence[FeedItem]) -> None:
+        for item in items:
+            await stored(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:
         got = await self._link.last(CHECKPOINTS.name, _checkpoint(shard))

@@ -48,7 +48,7 @@ async def linked(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterato
 
     client = Client()
     connecting = client.connect(
-        url,
+        url.split(","),
         name=name,
         allow_reconnect=True,
         max_reconnect_attempts=-1,

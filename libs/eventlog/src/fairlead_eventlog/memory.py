@@ -45,11 +45,14 @@ class MemoryLog:
         return await self.plant(at, payload)
 
     async def plant(self, at: Address, payload: bytes) -> Stored:
-        """Store bytes as they are, the way a foreign or newer writer might."""
+        """Store bytes as they are, the way a foreign or newer writer might.
+
+        Raises RecordError for what cannot be read; the shard holds it all the same.
+        """
         entries = self.entries[subjects.shard(at.session_id)]
         entry = Entry(len(entries) + 1, at, payload)
-        stored = Stored(entry.position, decode(payload))
         entries.append(entry)
+        stored = Stored(entry.position, decode(payload))
         self._sessions[at].append(stored)
         async with self._moved:
             self._moved.notify_all()

@@ -13,7 +13,8 @@ from fairlead_eventlog.link import Link
 from fairlead_eventlog.port import Slots
 
 # The server ends a pull with one of these; "100" is a heartbeat.
-_ENDED: Final = frozenset({"404", "408", "409", "503"})
+_NOBODY: Final = "503"
+_ENDED: Final = frozenset({"404", "408", "409", _NOBODY})
 
 
 class Pull:
@@ -90,8 +91,8 @@ class Pull:
     def _ended(self, headers: dict[str, str]) -> None:
         left = headers.get("Nats-Pending-Messages")
         self._outstanding = max(0, self._outstanding - int(left)) if left else 0
-        if "Consumer Deleted" in headers.get("Description", ""):
-            self._gone = "the consumer was deleted"
+        if headers["Status"] == _NOBODY or "Consumer Deleted" in headers.get("Description", ""):
+            self._gone = "the consumer is gone"
         self._changed.set()
 
     def _start_over(self) -> None:

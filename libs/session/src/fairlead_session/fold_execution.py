@@ -42,7 +42,7 @@ ContextEvent: TypeAlias = (
 )
 
 # Rest that is not of the session's own choosing: whoever sweeps should try it again.
-_STILL_STIRRING: Final = frozenset({"handover", "context-unavailable"})
+STILL_STIRRING: Final = frozenset({"handover", "context-unavailable"})
 
 
 def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
@@ -52,7 +52,7 @@ def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
             owner = Owner(runner, generation)
             return replace(session, owner=owner, generation=generation, rested=None)
         case ExecutionReleased(reason=reason):
-            stirring = session.stirring and reason in _STILL_STIRRING
+            stirring = session.stirring and reason in STILL_STIRRING
             return replace(session, owner=None, interrupted=False, rested=reason, stirring=stirring)
         case AttemptDispatched():
             return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
@@ -69,7 +69,7 @@ def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
         case StepStarted():
             attempt = session.attempt
             started = None if attempt is None else replace(attempt, started=True)
-            return replace(session, attempt=started, recoveries=0)
+            return replace(session, attempt=started)
         case StepEnded():
             ended = replace(session, attempt=None, owed=_continues(session, event), recoveries=0)
             return _totalled(ended, event, at)

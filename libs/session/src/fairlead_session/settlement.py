@@ -23,13 +23,13 @@ def settle(session: Session, attempt: Attempt) -> tuple[SessionEvent, ...]:
     output is closed as it stands, the step fails, and the turn that answers it is owed.
     """
     if not attempt.started:
-        return (_recovered(attempt, "retried", "dispatched, no output: the turn runs again"),)
+        return (_retried(attempt, "dispatched, no output: the turn runs again"),)
     assistant = session.find(attempt.assistant_message_id)
     assert isinstance(assistant, AssistantMessage), "a started step has its message"
     return (
         *close(assistant),
         StepFailed(assistant_message_id=assistant.id, error=ErrorInfo(message=INTERRUPTED_TURN)),
-        _recovered(attempt, "retried", "partial output closed: the turn runs again"),
+        _retried(attempt, "partial output closed: the turn runs again"),
     )
 
 
@@ -58,6 +58,10 @@ def close(assistant: AssistantMessage) -> tuple[SessionEvent, ...]:
     return (*texts, *reasonings, *calls)
 
 
-def _recovered(attempt: Attempt, action: str, detail: str) -> ExecutionRecovered:
-    assert action == "retried"
+def hand_over(attempt: Attempt) -> ExecutionRecovered:
+    """A runner that must leave in mid-turn says so itself: the turn is owed to the next one."""
+    return _retried(attempt, "the runner left in mid-turn: the turn runs again")
+
+
+def _retried(attempt: Attempt, detail: str) -> ExecutionRecovered:
     return ExecutionRecovered(attempt_id=attempt.attempt_id, action="retried", detail=detail)

@@ -1,6 +1,7 @@
 """`session.create`: make a session, or find the one that has this id."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from fairlead_ingest.desk import Desk
 from fairlead_schema.api import CreateSession, SessionInfo
@@ -33,7 +34,7 @@ async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> Sessio
 def _created(config: Config, command: CreateSession) -> SessionCreated:
     check_agent(config, command.agent)
     check_model(config, command.model)
-    location = command.location or LocationRef(directory=config.location.default or "/")
+    location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return SessionCreated(
         title=f"New session - {now}",

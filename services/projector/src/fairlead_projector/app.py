@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream import connect
 from fairlead_projector.feed import feed
-from fairlead_projector.project import project, watch
+from fairlead_projector.project import Reading, project, watch
 from fairlead_projector.settings import Settings
 from fairlead_projector.share import Share
 from fairlead_projector.supervise import Complaints, Task, keep
@@ -68,7 +68,7 @@ def _tasks(settings: Settings, eventlog: EventLog) -> dict[str, Task]:
         ),
     }
     for shard in range(SHARDS):
-        batch_max = settings.batch_commits_max
-        tasks[f"shard {shard}"] = partial(project, shard, dsn, eventlog, share, batch_max=batch_max)
+        reading = Reading(settings.batch_commits_max)
+        tasks[f"shard {shard}"] = partial(project, shard, dsn, eventlog, share, reading=reading)
         tasks[f"feed {shard}"] = partial(feed, shard, eventlog)
     return tasks

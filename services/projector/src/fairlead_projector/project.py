@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from psycopg import DataError, IntegrityError
@@ -22,9 +23,16 @@ from fairlead_schema import subjects
 
 log = logging.getLogger(__name__)
 
-READER: Final = "projector"
 LOCK_RETRY_S: Final = 1.0
 WATCH_INTERVAL_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a shard is read: how many commits at a time, and under whose name."""
+
+    batch_max: int
+    reader: str = "projector"
 
 
 async def project(
@@ -33,7 +41,7 @@ async def project(
     eventlog: EventLog,
     share: Share,
     *,
-    batch_max: int,
+    reading: Reading,
     well: Callable[[], None],
 ) -> None:
     """Write one shard until it is left to another process. Raises what stopped it before that."""
@@ -44,19 +52,24 @@ async def project(
             await asyncio.sleep(LOCK_RETRY_S)
         well()
         with share.holding(shard):
-            await _write(Writer(Store(connection, shard), eventlog, shard), share, batch_max, well)
+            writer = Writer(Store(connection, shard), eventlog, shard)
+            await _write(writer, share, reading, well)
 
 
-async def _write(writer: "Writer", share: Share, batch_max: int, well: Callable[[], None]) -> None:
+async def _write(
+    writer: "Writer", share: Share, reading: Reading, well: Callable[[], None]
+) -> None:
     await writer.begin()
     log.info("projecting", extra={"shard": writer.shard, "position": writer.position})
-    after = writer.position
-    async with following(writer.eventlog, writer.shard, after=after, reader=READER) as batches:
+    after, size = writer.position, reading.batch_max
+    async with following(
+        writer.eventlog, writer.shard, after=after, reader=reading.reader
+    ) as batches:
         async for entries in batches:
             if not entries:
                 await writer.verify()
-            for start in range(0, len(entries), batch_max):
-                await writer.write(entries[start : start + batch_max])
+            for start in range(0, len(entries), size):
+                await writer.write(entries[start : start + size])
             well()
             if share.surplus(writer.shard):
                 return

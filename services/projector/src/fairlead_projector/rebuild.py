@@ -13,7 +13,7 @@ from psycopg import errors
 from fairlead_eventlog.connection import EventLog
 from fairlead_projector import database, migrations
 from fairlead_projector.database import Connection, query
-from fairlead_projector.project import project
+from fairlead_projector.project import Reading, project
 from fairlead_projector.share import Share
 from fairlead_projector.supervise import Complaints, keep
 from fairlead_schema.subjects import SHARDS
@@ -30,7 +30,13 @@ class Progress(NamedTuple):
     total: int
 
 
-async def rebuild(dsn: str, eventlog: EventLog, *, progress: Callable[[Progress], None]) -> None:
+async def rebuild(
+    dsn: str,
+    eventlog: EventLog,
+    *,
+    progress: Callable[[Progress], None],
+    reader: str = "projector",
+) -> None:
     """Rebuild up to where the log ends now.
 
     A running projector may go on: it is fenced by the fresh checkpoints, and whoever then owns a
@@ -42,11 +48,12 @@ async def rebuild(dsn: str, eventlog: EventLog, *, progress: Callable[[Progress]
         # What is unreadable was buried when it was first met.
         replayed = replace(eventlog, dead=_Buried())
         share, complaints = Share(), Complaints()
+        reading = Reading(BATCH_COMMITS_MAX, reader)
         tasks = [
             asyncio.create_task(
                 keep(
                     f"shard {shard}",
-                    partial(project, shard, dsn, replayed, share, batch_max=BATCH_COMMITS_MAX),
+                    partial(project, shard, dsn, replayed, share, reading=reading),
                     complaints,
                 )
             )

@@ -43,6 +43,7 @@ class SessionRow:
     owner: str | None = None
     pending: int = 0
     owed: bool = False
+    stirring: bool = False
     broken: str | None = None
 
 

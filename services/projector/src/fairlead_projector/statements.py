@@ -213,6 +213,7 @@ def _receive(session: Projected, at: Address, recorded: Recorded, changes: Chang
             *at, event.message_id, recorded.seq, event.delivery, event.prompt, recorded.time
         )
         session.pending[event.message_id] = recorded.seq
+        session.row.stirring = session.row.stirring or event.resume is not False
     else:
         row = changes.inputs.get(key) or changes.input_changes.get(key)
         if row is None:

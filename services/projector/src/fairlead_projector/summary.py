@@ -4,6 +4,9 @@
 input is promoted, a turn is asked for or dispatched, a person has answered, or the last local call
 of a message settles. It becomes false when a step ends without local calls, or the owner rests for
 any reason but a hand-over. Wrongly true costs a wake now and then; wrongly false strands a session.
+
+`stirring` says that somebody asked for work since the session last rested. Input that was only
+admitted, or left pending by a failure or an interrupt, waits in peace until somebody asks.
 """
 
 from typing import Final
@@ -36,6 +39,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import Message, ToolBlock
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
+from fairlead_session.fold_execution import STILL_STIRRING
 
 UNREADABLE: Final = "(unreadable)"
 
@@ -124,14 +128,16 @@ def _execute(session: Projected, event: SessionEvent) -> None:
             row.owed = bool(_local_calls(session.find(event.assistant_message_id)))
         case ToolSucceeded() | ToolFailed():
             calls = _local_calls(session.find(event.assistant_message_id))
-            row.owed = row.owed or (bool(calls) and all(map(_settled, calls)))
+            due = bool(calls) and all(map(_settled, calls))
+            row.owed, row.stirring = row.owed or due, row.stirring or due
         case ExecutionClaimed():
             row.owner = event.runner
         case ExecutionReleased():
             row.owner = None
-            row.owed = row.owed and event.reason == "handover"
+            row.owed = row.owed and event.reason in STILL_STIRRING
+            row.stirring = row.stirring and event.reason in STILL_STIRRING
         case _:
-            row.owed = True
+            row.owed = row.stirring = True
 
 
 def _change(row: SessionRow, event: SessionEvent, at: int) -> None:

@@ -1,6 +1,6 @@
 """Finds sessions that should be moving and are not, and wakes them.
 
-Wakes live in the server's memory and are hints; this is the net below them. A row that does not
+Wakes are hints that a crash may lose; this is the net below them. A row that does not
 change is judged by this process's own clock, and one that waits for a person is woken ever less.
 """
 

@@ -1,12 +1,15 @@
 """The drain: ask the core for the next move, make it, write it down, until the session rests."""
 
+import asyncio
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
 
 import httpx
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.folded import Folded
 from fairlead_runner import context
 from fairlead_runner.ledger import Ledger, Moved
@@ -54,27 +57,46 @@ class Drain:
         self._sample: ContextSample | None = None
         self.leaving = False
 
-    async def run(self, life: Life | None) -> bool:
+    async def run(self) -> bool:
         """Drain until nothing continues. False: a live runner owns the session. Raises Fenced."""
-        while True:
-            try:
-                if not self._claimed(life):
-                    return False
-                if await self._move():
-                    return True
-            except Moved:
-                continue
+        try:
+            while True:
+                with suppress(Moved):
+                    if not await self._claimed():
+                        return False
+                    if await self._move():
+                        return True
+        except asyncio.CancelledError:
+            await self._hand_over()
+            raise
 
-    def _claimed(self, life: Life | None) -> bool:
+    async def _claimed(self) -> bool:
         """Own the session, durably or as the first thing staged."""
         session = self._ledger.session
         if owns(session, self._tackle.runner, session.generation):
             return True
-        decision = claim(session, self._tackle.runner, life)
+        decision = claim(session, self._tackle.runner, await self._life(session))
         if isinstance(decision, Claim):
             self._ledger.stage(decision.event)
             return True
         return False
+
+    async def _life(self, session: Session) -> Life | None:
+        """What is known of another owner, asked anew each time: it may have come meanwhile."""
+        owner = session.owner
+        if owner is None or owner.runner == self._tackle.runner:
+            return None
+        timeout_s = self._tackle.settings.config.runner.ping_timeout_s
+        return await self._tackle.eventlog.liveness.ask(owner.runner, timeout_s=timeout_s)
+
+    async def _hand_over(self) -> None:
+        """Release what is ours before the process ends; what cannot be written is recovered."""
+        ledger = self._ledger
+        ledger.unstage()
+        if owns(ledger.session, self._tackle.runner, ledger.session.generation):
+            with suppress(Moved, LogError):
+                ledger.stage(release(ledger.session, "handover"))
+                await ledger.commit()
 
     async def _move(self) -> bool:
         """Make one move; True when the session is at rest."""

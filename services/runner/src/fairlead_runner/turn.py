@@ -17,6 +17,7 @@ from fairlead_schema.provider import ProviderFailure
 from fairlead_session import request
 from fairlead_session.calls import ProtocolViolation
 from fairlead_session.publication import Publication
+from fairlead_session.settlement import hand_over
 from fairlead_session.state import Attempt
 
 TurnEnd: TypeAlias = Literal["answered", "failed"]
@@ -94,9 +95,9 @@ async def perform(
         facts.put(publication.receive(ProviderFailure("malformed-stream", str(violation)))[0])
         end = "failed"
     except asyncio.CancelledError:
-        await ledger.insist(
-            (*await facts.settle(), *publication.interrupt()), runner, attempt.generation
-        )
+        # The grace time is over: keep what was said, and leave the turn to whoever comes next.
+        said = (*await facts.settle(), *publication.interrupt())
+        await ledger.insist((*said, hand_over(attempt)), runner, attempt.generation)
         raise
     facts.put(publication.complete())
     return Outcome(end, await facts.settle())

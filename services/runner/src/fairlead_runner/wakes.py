@@ -14,7 +14,6 @@ from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.drain import moving
-from fairlead_session.ownership import Life
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +104,7 @@ class Watch:
         drain = Drain(self._tackle, ledger)
         drain.leaving = self._leaving
         self._drains[at] = drain
-        if not await drain.run(await self._life(ledger)):
+        if not await self._drained(drain, job):
             await job.later(LATER_S)
             return "left"
         await self._rest(at, job, ledger)
@@ -128,12 +127,13 @@ class Watch:
             with suppress(LogError):
                 await self._tackle.folded.save(at, ledger.known)
 
-    async def _life(self, ledger: Ledger) -> Life | None:
-        owner = ledger.session.owner
-        if owner is None or owner.runner == self._tackle.runner:
-            return None
-        timeout_s = self._tackle.settings.config.runner.ping_timeout_s
-        return await self._tackle.eventlog.liveness.ask(owner.runner, timeout_s=timeout_s)
+    async def _drained(self, drain: Drain, job: Job) -> bool:
+        try:
+            return await drain.run()
+        except asyncio.CancelledError:
+            with suppress(LogError):
+                await job.later(0.0)
+            raise
 
     async def _give_up(self, at: Address, job: Job, reason: str) -> None:
         """A session that cannot be read stops with a visible reason; it never loops."""

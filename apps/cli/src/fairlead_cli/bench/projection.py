@@ -17,7 +17,7 @@ async def projected(dsn: str, eventlog: EventLog) -> tuple[float, float, int]:
     await _database(dsn)
     fresh = make_conninfo(dsn, dbname=DATABASE)
     began = time.perf_counter()
-    await rebuild(fresh, eventlog, progress=lambda _progress: None)
+    await rebuild(fresh, eventlog, progress=lambda _progress: None, reader=DATABASE)
     elapsed = time.perf_counter() - began
     async with await psycopg.AsyncConnection.connect(fresh) as connection:
         cursor = await connection.execute(

@@ -28,9 +28,7 @@ def run(args: argparse.Namespace) -> int:
     runs = []
     for relaxed in modes:
         remarks.print("relaxed:" if relaxed else "sync always:")
-        results = uvloop.run(
-            measured(relaxed=relaxed, scale=args.scale, progress=remarks.print)
-        )
+        results = uvloop.run(measured(relaxed=relaxed, scale=args.scale, progress=remarks.print))
         _show(results)
         runs.append(results.told())
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -30,11 +30,12 @@ CREATE TABLE projection.session (
     owner       text,
     pending     integer NOT NULL DEFAULT 0 CHECK (pending >= 0),
     owed        boolean NOT NULL DEFAULT false,
+    stirring    boolean NOT NULL DEFAULT false,
     broken      text,
     PRIMARY KEY (tenant, session_id)
 );
 CREATE INDEX session_by_created ON projection.session (tenant, created_at, session_id);
-CREATE INDEX session_moving ON projection.session (updated_at) WHERE pending > 0 OR owed OR owner IS NOT NULL;
+CREATE INDEX session_moving ON projection.session (updated_at) WHERE stirring OR owner IS NOT NULL;
 
 CREATE TABLE projection.session_input (
     tenant       text   NOT NULL,

@@ -2,15 +2,16 @@
 INSERT INTO projection.session (
        tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at, revert, owner,
-       pending, owed, broken)
+       pending, owed, stirring, broken)
 SELECT tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at,
-       revert, owner, pending, owed, broken
+       revert, owner, pending, owed, stirring, broken
   FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (
        tenant text, session_id text, seq bigint, position bigint, parent_id text,
        project_id text, title text, directory text, workspace_id text, subpath text, agent text,
        model jsonb, cost double precision, tokens jsonb, created_at bigint, updated_at bigint,
-       archived_at bigint, revert jsonb, owner text, pending integer, owed boolean, broken text)
+       archived_at bigint, revert jsonb, owner text, pending integer, owed boolean,
+       stirring boolean, broken text)
     ON CONFLICT (tenant, session_id) DO UPDATE
    SET seq = excluded.seq,
        position = excluded.position,
@@ -27,4 +28,5 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        owner = excluded.owner,
        pending = excluded.pending,
        owed = excluded.owed,
+       stirring = excluded.stirring,
        broken = excluded.broken;

@@ -1,0 +1,277 @@
+"""Whole lives of sessions: inputs at any moment, crashes at any moment, and what always holds."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_schema.context import ContextSample
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ExecutionClaimed,
+    ExecutionRecovered,
+    ExecutionReleased,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionEvent,
+    StepEnded,
+)
+from fairlead_schema.message import AssistantMessage
+from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_schema.provider import StepFinish, TextChunk, TextEnd, TextStart, Usage
+from fairlead_schema.record import Commit, Recorded, decode, encode
+from fairlead_session.admission import Admit, admit
+from fairlead_session.boundary import TurnIds, begin_epoch, cross, dispatch
+from fairlead_session.drain import (
+    InitialiseContext,
+    Limits,
+    Rest,
+    SettleInterrupted,
+    TakeTurn,
+    moving,
+    next_move,
+)
+from fairlead_session.epoch import Blocked
+from fairlead_session.fold import evolve
+from fairlead_session.ownership import Claim, claim, owns, release
+from fairlead_session.publication import Publication
+from fairlead_session.settlement import settle
+from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.state import Session
+from libs.session.tests.conftest import CREATED, DEEP, MODEL, PROPERTY, observed, recorded, sample
+
+STREAM = (
+    TextStart("t"),
+    TextChunk("t", "hello"),
+    TextEnd("t"),
+    StepFinish("stop", Usage(input=1, output=1)),
+)
+PATIENT = Limits(recoveries_max=1_000)
+
+moments = st.sampled_from(["go", "go", "go", "steer", "queue", "news", "crash"])
+plans = st.lists(moments, max_size=40)
+deep_plans = st.lists(moments, max_size=150)
+
+
+class Crash(Exception):
+    """The runner is gone; whatever it had not written never happened."""
+
+
+class Life:
+    """One session with everybody who writes to it, driven by a plan of moments."""
+
+    def __init__(self, plan: list[str], limits: Limits = PATIENT) -> None:
+        self.log: list[Recorded] = []
+        self.session = Session(id="ses_1")
+        self.drains = 0
+        self._plan: Iterator[str] = iter(plan)
+        self._size = self._left = len(plan)
+        self._limits = limits
+        self._inputs = 0
+        self._day = 0
+        self._write(CREATED)
+
+    def live(self) -> None:
+        """Drain again and again, until the plan is over and nobody has to move."""
+        while self._left or moving(self.session):
+            self.drains += 1
+            assert self.drains <= self._size + 1, "only a moment can keep a session from rest"
+            try:
+                self._moment()
+                self._drain()
+            except Crash:
+                continue
+
+    def _drain(self) -> None:
+        runner = f"run_{self.drains}"
+        decision = claim(self.session, runner, "gone")
+        assert isinstance(decision, Claim)
+        self._write(decision.event)
+        while True:
+            assert owns(self.session, runner, decision.event.generation)
+            self._moment()
+            before = self.session.seq
+            if self._rested():
+                return
+            assert self.session.seq > before, "every move that is no rest writes something"
+
+    def _rested(self) -> bool:
+        move = next_move(self.session, self._limits)
+        match move:
+            case SettleInterrupted(attempt=attempt):
+                self._write(*settle(self.session, attempt))
+            case InitialiseContext():
+                events = begin_epoch(self._seen())
+                assert not isinstance(events, Blocked)
+                self._write(*events)
+            case TakeTurn():
+                self._turn(move)
+            case Rest(reason=reason):
+                self._write(release(self.session, reason))
+                return True
+        return False
+
+    def _turn(self, move: TakeTurn) -> None:
+        ids = TurnIds(*(f"{kind}_{self.session.seq}" for kind in ("att", "msg_a", "msg_s")))
+        attempt = dispatch(ids, agent="build", model=MODEL, step=move.step)
+        self._write(*cross(self.session, move.inputs, self._seen(), attempt, ids))
+        publication = Publication(ids.assistant_message_id, "build", MODEL)
+        for event in STREAM:
+            self._moment()
+            self._write(*publication.receive(event)[0])
+        self._write(*publication.complete())
+
+    def _moment(self) -> None:
+        """Whatever happens in the world between two writes."""
+        self._left = max(0, self._left - 1)
+        match next(self._plan, "go"):
+            case "steer":
+                self._admit("steer")
+            case "queue":
+                self._admit("queue")
+            case "news":
+                self._day += 1
+            case "crash":
+                raise Crash
+
+    def _admit(self, delivery: Delivery) -> None:
+        self._inputs += 1
+        outcome = admit(self.session, f"msg_{self._inputs}", Prompt(text="hi"), delivery)
+        assert isinstance(outcome, Admit)
+        self._write(outcome.event)
+
+    def _seen(self) -> ContextSample:
+        return sample(observed("core/date", self._day))
+
+    def _write(self, *events: SessionEvent) -> None:
+        for one in recorded(*events, after=self.session.seq):
+            self.log.append(one)
+            self.session = evolve(self.session, one)
+
+
+def lived(plan: list[str], limits: Limits = PATIENT) -> Life:
+    life = Life(plan, limits)
+    life.live()
+    return life
+
+
+def replayed(log: list[Recorded], session: Session | None = None) -> Session:
+    session = session or Session(id="ses_1")
+    for one in log:
+        session = evolve(session, one)
+    return session
+
+
+def check_promotions(life: Life) -> None:
+    admitted = [one.event for one in life.log if isinstance(one.event, PromptAdmitted)]
+    promoted = [one.event.message_id for one in life.log if isinstance(one.event, PromptPromoted)]
+    assert Counter(promoted) == Counter(event.message_id for event in admitted)
+    assert life.session.inbox == ()
+    for kind in ("steer", "queue"):
+        ids = [event.message_id for event in admitted if event.delivery == kind]
+        assert [id_ for id_ in promoted if id_ in ids] == ids
+
+
+def check_attempts(life: Life) -> None:
+    dispatches = sum(isinstance(one.event, AttemptDispatched) for one in life.log)
+    answers = sum(isinstance(one.event, StepEnded) for one in life.log)
+    retries = sum(isinstance(one.event, ExecutionRecovered) for one in life.log)
+    assert dispatches == answers + retries
+    said = [line.message for line in life.session.transcript]
+    assert all(
+        message.time.completed is not None
+        for message in said
+        if isinstance(message, AssistantMessage)
+    )
+
+
+@PROPERTY
+@given(plans)
+def test_every_input_is_promoted_exactly_once_by_draining(plan: list[str]) -> None:
+    """B-06, B-11: whatever crashes, each input becomes history once, in order within its kind."""
+    check_promotions(lived(plan))
+
+
+@PROPERTY
+@given(plans)
+def test_no_queued_input_overtakes_a_steer(plan: list[str]) -> None:
+    """B-12, B-13: when a queued input is promoted, no steer was pending."""
+    session = Session(id="ses_1")
+    for one in lived(plan).log:
+        if isinstance(one.event, PromptPromoted):
+            promoted = session.admissions[one.event.message_id]
+            pending = {item.delivery for item in session.inbox}
+            assert promoted.delivery == "steer" or "steer" not in pending
+        session = evolve(session, one)
+
+
+@PROPERTY
+@given(plans)
+def test_every_attempt_is_answered_or_retried_once(plan: list[str]) -> None:
+    """P-01, I-08: no attempt has two outcomes, and no assistant message stays open."""
+    check_attempts(lived(plan))
+
+
+@PROPERTY
+@given(plans)
+def test_each_generation_has_one_owner(plan: list[str]) -> None:
+    """P-02: generations count up by one, and only the last owner releases."""
+    generation = 0
+    for one in lived(plan).log:
+        match one.event:
+            case ExecutionClaimed():
+                generation += 1
+                assert one.event.generation == generation
+            case ExecutionReleased():
+                assert one.event.generation == generation
+            case _:
+                pass
+
+
+@PROPERTY
+@given(plans)
+def test_a_session_left_alone_comes_to_rest(plan: list[str]) -> None:
+    """B-16: with the default budget too, every life ends at rest with nothing in motion."""
+    life = lived(plan, Limits())
+
+    assert isinstance(next_move(life.session), Rest)
+    assert not moving(life.session)
+
+
+@PROPERTY
+@given(plans, st.data())
+def test_a_snapshot_and_its_tail_equal_full_replay(plan: list[str], data: st.DataObject) -> None:
+    """D-08: from any point of a life, through bytes or not, the same session comes out."""
+    life = lived(plan)
+    cut = data.draw(st.integers(0, len(life.log)))
+
+    prefix = replayed(life.log[:cut])
+
+    assert replayed(life.log) == life.session
+    assert replayed(life.log[cut:], prefix) == life.session
+    assert replayed(life.log[cut:], thaw(freeze(prefix))) == life.session
+
+
+@PROPERTY
+@given(plans)
+def test_a_life_read_back_from_the_logs_bytes_is_the_same(plan: list[str]) -> None:
+    """D-08: replaying only durable events reproduces the session."""
+    life = lived(plan)
+
+    commits = [decode(encode(Commit("cmt_1", (one,)))) for one in life.log]
+
+    assert replayed([one for commit in commits for one in commit.events]) == life.session
+
+
+@pytest.mark.slow
+@DEEP
+@given(deep_plans)
+def test_long_lives_hold_too(plan: list[str]) -> None:
+    """B-06, B-11, P-01: the same at depth."""
+    life = lived(plan)
+
+    check_promotions(life)
+    check_attempts(life)
+    assert thaw(freeze(life.session)) == life.session
