@@ -1,10 +1,10 @@
 """Words for given, when and then: events by their shortest names, and sessions folded from them."""
 
-from typing import Any, Final
+from typing import Final
 
 from hypothesis import settings
 
-from fairlead_schema.catalog import ModelRef
+from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.context import (
     BaselinePart,
     ContextSample,
@@ -36,6 +36,7 @@ from fairlead_session.state import Session
 PROPERTY: Final = settings(deadline=None, max_examples=100)
 DEEP: Final = settings(deadline=None, max_examples=2000)
 
+NONE: Final = Tokens()
 MODEL: Final = ModelRef(provider_id="acme", id="fast")
 CREATED: Final = SessionCreated(
     title="A session", project_id="prj_1", location=LocationRef(directory="/work")
@@ -97,13 +98,16 @@ def dispatched(assistant: str = "msg_a", step: int = 1) -> AttemptDispatched:
     )
 
 
-def step_started(assistant: str = "msg_a", **more: Any) -> StepStarted:
-    return StepStarted(assistant_message_id=assistant, agent="build", **{"model": MODEL, **more})
+def step_started(assistant: str = "msg_a", *, snapshot: str | None = None) -> StepStarted:
+    return StepStarted(
+        assistant_message_id=assistant, agent="build", model=MODEL, snapshot=snapshot
+    )
 
 
-def step_ended(assistant: str = "msg_a", **more: Any) -> StepEnded:
-    fields: dict[str, Any] = {"finish": "stop", "cost": 0, "tokens": {}, **more}
-    return StepEnded(assistant_message_id=assistant, **fields)
+def step_ended(
+    assistant: str = "msg_a", *, cost: float = 0, tokens: Tokens = NONE, finish: str = "stop"
+) -> StepEnded:
+    return StepEnded(assistant_message_id=assistant, finish=finish, cost=cost, tokens=tokens)
 
 
 def observed(key: str, value: object, *, removed: str | None = None) -> Observed:

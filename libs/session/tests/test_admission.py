@@ -1,7 +1,5 @@
 """Admission: one prompt, once; an exact retry gets its receipt, a reused id a conflict."""
 
-from typing import Any
-
 import pytest
 from libs.session.tests.conftest import (
     CREATED,
@@ -150,7 +148,9 @@ def test_promoted_input_no_longer_fills_the_inbox() -> None:
     ],
     ids=["cancelled", "edited"],
 )
-def test_a_retry_of_what_was_cancelled_or_edited_is_a_conflict(event: Any) -> None:
+def test_a_retry_of_what_was_cancelled_or_edited_is_a_conflict(
+    event: InputCancelled | InputEdited,
+) -> None:
     """A-16: the stored input is not what the retry says any more."""
     session = given(CREATED, admitted("msg_1"), event)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given as over
 from hypothesis import strategies as st
+from libs.session.tests.conftest import CREATED, INITIALISED, PROPERTY, given, ms, recorded, then
 
 from fairlead_schema.events import (
     MANIFEST,
@@ -29,7 +30,6 @@ from fairlead_schema.record import Recorded, decode_event
 from fairlead_session.fold import evolve
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
-from libs.session.tests.conftest import CREATED, INITIALISED, PROPERTY, given, ms, recorded, then
 
 GOLDEN = Path(__file__).parents[2] / "schema" / "tests" / "golden"
 

@@ -1,11 +1,11 @@
 """The public face of a session."""
 
 import pytest
+from libs.session.tests.conftest import CREATED, MODEL, given, ms
 
 from fairlead_schema.events import ModelSwitched, SessionArchived, SessionMoved
 from fairlead_schema.location import LocationRef
 from fairlead_session.info import info
-from libs.session.tests.conftest import CREATED, MODEL, given, ms
 
 
 def test_a_session_shows_what_it_was_created_with() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from libs.session.tests.conftest import CREATED, DEEP, MODEL, PROPERTY, observed, recorded, sample
 
 from fairlead_schema.context import ContextSample
 from fairlead_schema.events import (
@@ -40,7 +41,6 @@ from fairlead_session.publication import Publication
 from fairlead_session.settlement import settle
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
-from libs.session.tests.conftest import CREATED, DEEP, MODEL, PROPERTY, observed, recorded, sample
 
 STREAM = (
     TextStart("t"),
@@ -135,6 +135,8 @@ class Life:
                 self._day += 1
             case "crash":
                 raise Crash
+            case _:
+                pass
 
     def _admit(self, delivery: Delivery) -> None:
         self._inputs += 1

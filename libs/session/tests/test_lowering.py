@@ -1,7 +1,5 @@
 """Lowering: session history becomes the turns that any provider protocol can send."""
 
-from typing import Any
-
 import pytest
 from libs.session.tests.conftest import MODEL
 
@@ -41,9 +39,17 @@ THOUGHT = ReasoningBlock(id="r", text="hm", provider_metadata=META)
 SILENT = ReasoningBlock(id="r", text="", provider_metadata=META)
 
 
-def assistant(*content: Content, **more: Any) -> AssistantMessage:
-    fields = {"id": "msg_a", "agent": "build", "model": MODEL, "time": Span(created=1), **more}
-    return AssistantMessage(content=content, **fields)
+def assistant(
+    *content: Content, model: ModelRef = MODEL, error: ErrorInfo | None = None
+) -> AssistantMessage:
+    return AssistantMessage(
+        id="msg_a",
+        agent="build",
+        model=model,
+        content=content,
+        error=error,
+        time=Span(created=1),
+    )
 
 
 def lowered(*messages: Message) -> tuple[Turn, ...]:

@@ -1,12 +1,17 @@
 """Lowering of tool calls: where calls and results go, and what a result reads like."""
 
-from typing import Any
-
 import pytest
 from libs.session.tests.conftest import MODEL
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.message import AssistantMessage, CallSpan, Span, TextBlock, ToolBlock
+from fairlead_schema.message import (
+    AssistantMessage,
+    CallSpan,
+    Content,
+    Span,
+    TextBlock,
+    ToolBlock,
+)
 from fairlead_schema.request import AssistantTurn, TextPart, ToolCallPart, ToolResultPart, ToolTurn
 from fairlead_schema.tool import (
     CallExecutor,
@@ -32,7 +37,10 @@ def block(state: ToolState, provider: CallExecutor | None = None, id_: str = "c"
     return ToolBlock(id=id_, name="read", state=state, provider=provider, time=CallSpan(created=1))
 
 
-def said(*content: Any, model: ModelRef = MODEL, error: ErrorInfo | None = None) -> Any:
+def said(
+    *content: Content, model: ModelRef = MODEL, error: ErrorInfo | None = None
+) -> tuple[AssistantTurn, tuple[ToolResultPart, ...]]:
+    """The assistant's turn, and the results that follow it as turns of their own."""
     message = AssistantMessage(
         id="msg_a",
         agent="build",
@@ -41,36 +49,41 @@ def said(*content: Any, model: ModelRef = MODEL, error: ErrorInfo | None = None)
         error=error,
         time=Span(created=1),
     )
-    return lower((message,), MODEL)
+    turn, *tools = lower((message,), MODEL)
+    assert isinstance(turn, AssistantTurn)
+    return turn, tuple(tool.result for tool in tools if isinstance(tool, ToolTurn))
+
+
+def metadata(part: object) -> object:
+    assert isinstance(part, ToolCallPart | ToolResultPart)
+    return part.metadata
 
 
 def result(state: ToolState, provider: CallExecutor | None = None) -> ToolResultPart:
-    _turn, tool = said(block(state, provider))
-    assert isinstance(tool, ToolTurn)
-    return tool.result
+    _turn, (only,) = said(block(state, provider))
+    return only
 
 
 def test_hosted_results_stay_inside_and_local_results_follow() -> None:
     """O-11: a hosted call and its result are one turn; local results are turns of their own."""
     done = CompletedCall(input={"a": 1}, content=(TEXT,))
 
-    turns = said(
+    turn, results = said(
         TextBlock(id="t", text="so"), block(done, HOSTED, "h"), block(done, None, "l"), block(done)
     )
 
-    assert [turn.role for turn in turns] == ["assistant", "tool", "tool"]
-    kinds = [type(part) for part in turns[0].content]
+    kinds = [type(part) for part in turn.content]
     assert kinds == [TextPart, ToolCallPart, ToolResultPart, ToolCallPart, ToolCallPart]
-    assert [turn.result.call_id for turn in turns[1:]] == ["l", "c"]
+    assert [result.call_id for result in results] == ["l", "c"]
 
 
 def test_a_hosted_result_prefers_what_the_provider_sent() -> None:
     """O-12: the raw value, and the metadata of the result."""
     done = CompletedCall(input={}, structured={"shown": 1}, result=[{"raw": 1}])
 
-    (turn,) = said(block(done, HOSTED))
+    turn, _ = said(block(done, HOSTED))
 
-    assert turn.content[0].metadata == {"call": 1}
+    assert metadata(turn.content[0]) == {"call": 1}
     assert turn.content[1] == ToolResultPart("c", "read", "json", [{"raw": 1}], {"result": 2})
 
 
@@ -78,9 +91,9 @@ def test_result_metadata_falls_back_to_the_calls() -> None:
     """O-12: a result without metadata of its own goes with its call's."""
     hosted = CallExecutor(executed=True, metadata={"call": 1})
 
-    (turn,) = said(block(CompletedCall(input={}, result="x"), hosted))
+    turn, _ = said(block(CompletedCall(input={}, result="x"), hosted))
 
-    assert turn.content[1].metadata == {"call": 1}
+    assert metadata(turn.content[1]) == {"call": 1}
 
 
 @pytest.mark.parametrize(("raw", "sent"), [('{"a": 1}', {"a": 1}), ('{"a": ', '{"a": '), ("", "")])
@@ -88,14 +101,16 @@ def test_pending_input_is_parsed_if_it_can_be(raw: str, sent: object) -> None:
     """O-13: half an input is sent as the words it is, and has no result."""
     assert said(block(PendingCall(input=raw))) == (
         AssistantTurn((ToolCallPart("c", "read", sent),)),
+        (),
     )
 
 
 def test_a_running_call_has_no_result_yet() -> None:
     """O-13: the call alone."""
-    (turn,) = said(block(RunningCall(input={"a": 1})))
+    turn, results = said(block(RunningCall(input={"a": 1})))
 
     assert turn.content == (ToolCallPart("c", "read", {"a": 1}),)
+    assert results == ()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +168,8 @@ def test_tool_metadata_goes_only_to_the_model_that_gave_it(
     """O-08, O-09, O-10: another model, or a failed turn, gets calls and results without it."""
     done = CompletedCall(input={}, result="x")
 
-    assert said(block(done, LOCAL))[0].content[0].metadata == {"call": 1}
-    turns = said(block(done, HOSTED), block(done, LOCAL, "l"), model=model, error=error)
-    parts = (*turns[0].content, turns[1].result)
-    assert [part.metadata for part in parts] == [None, None, None, None]
+    kept, _ = said(block(done, LOCAL))
+    turn, results = said(block(done, HOSTED), block(done, LOCAL, "l"), model=model, error=error)
+
+    assert metadata(kept.content[0]) == {"call": 1}
+    assert [metadata(part) for part in (*turn.content, *results)] == [None, None, None, None]

@@ -1,6 +1,6 @@
 """The life of a tool call inside its assistant message."""
 
-from typing import Any
+from typing import Final, TypedDict
 
 import pytest
 from libs.session.tests.conftest import CREATED, assistant_of, given, ms, step_started
@@ -27,26 +27,31 @@ from fairlead_schema.tool import (
     TextContent,
 )
 
+
+class _Mine(TypedDict):
+    assistant_message_id: str
+    call_id: str
+
+
 HALF = (TextContent(text="half"),)
 OUT = (TextContent(text="out"),)
 
 
-def of(kind: type[Any], **fields: Any) -> Any:
-    return kind(assistant_message_id="msg_a", call_id="c", **fields)
+MINE: Final[_Mine] = {"assistant_message_id": "msg_a", "call_id": "c"}
 
 
-STARTED = of(ToolInputStarted, name="read")
-ENDED = of(ToolInputEnded, text='{"a":1}')
-CALLED = of(ToolCalled, tool="read", input={"a": 1}, provider=Executor(metadata={"call": 1}))
-PROGRESSED = of(ToolProgressed, structured={"n": 1}, content=HALF)
-SUCCEEDED = of(
-    ToolSucceeded,
+STARTED = ToolInputStarted(**MINE, name="read")
+ENDED = ToolInputEnded(**MINE, text='{"a":1}')
+CALLED = ToolCalled(**MINE, tool="read", input={"a": 1}, provider=Executor(metadata={"call": 1}))
+PROGRESSED = ToolProgressed(**MINE, structured={"n": 1}, content=HALF)
+SUCCEEDED = ToolSucceeded(
+    **MINE,
     structured={"n": 2},
     content=OUT,
     output_paths=("/o",),
     provider=Executor(executed=False, metadata={"result": 2}),
 )
-FAILED = of(ToolFailed, error=ErrorInfo(message="no"), provider=Executor())
+FAILED = ToolFailed(**MINE, error=ErrorInfo(message="no"), provider=Executor())
 
 
 def call(*events: SessionEvent) -> ToolBlock:
@@ -63,7 +68,7 @@ def test_streamed_input_is_kept_as_raw_text_while_pending() -> None:
 
 def test_a_call_runs_with_its_parsed_input() -> None:
     """I-12: empty structure and content, and the time it ran; raw text comes too late."""
-    running = call(ENDED, CALLED, of(ToolInputEnded, text="late"))
+    running = call(ENDED, CALLED, ToolInputEnded(**MINE, text="late"))
 
     assert running.state == RunningCall(input={"a": 1})
     assert running.time == CallSpan(created=ms(3), ran=ms(5))
@@ -79,7 +84,7 @@ def test_progress_shows_what_there_is_so_far() -> None:
 
 def test_a_started_call_looks_the_same_to_readers() -> None:
     """I-12: that a worker took it is private bookkeeping."""
-    started = of(ToolStarted, worker="wkr_1", generation=1)
+    started = ToolStarted(**MINE, worker="wkr_1", generation=1)
 
     assert call(CALLED, started).state == call(CALLED).state
 

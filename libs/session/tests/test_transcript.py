@@ -187,7 +187,9 @@ def test_a_step_end_tells_what_the_step_took() -> None:
     session = given(
         CREATED,
         step_started(snapshot="s1"),
-        step_ended(cost=0.5, tokens=Tokens(input=1), snapshot="s2", files=("a.py",)),
+        step_ended(cost=0.5, tokens=Tokens(input=1)).model_copy(
+            update={"snapshot": "s2", "files": ("a.py",)}
+        ),
         step_started("msg_b"),
         step_ended("msg_b"),
     )

@@ -1,7 +1,5 @@
 """Usage: what a provider reports becomes token counts and their cost."""
 
-from typing import Any
-
 import pytest
 from libs.session.tests.conftest import CREATED, dispatched, given, ms, step_ended, step_started
 
@@ -20,7 +18,7 @@ def test_every_count_has_its_place() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, -1, float("nan"), float("inf"), float("-inf")])
-def test_what_was_not_reported_or_misreported_is_zero(odd: Any) -> None:
+def test_what_was_not_reported_or_misreported_is_zero(odd: int | None) -> None:
     """D-34: unknown, negative and non-finite counts become 0."""
     assert tokens(Usage(odd, odd, odd, odd, odd, odd)) == Tokens()
 
