@@ -35,6 +35,7 @@ CallId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=25
 DEFAULT_TENANT = "default"
 
 SEAL_LENGTH: Final = 4
+_PAIRS: Final = tuple(first + second for second in BASE62 for first in BASE62)
 
 
 def seal(unsealed: str) -> str:
@@ -43,7 +44,7 @@ def seal(unsealed: str) -> str:
     They tell a minted id from a caller's, so that only callers' ids need a register of their use.
     """
     value = zlib.crc32(unsealed.encode())
-    return "".join(BASE62[(value // 62**place) % 62] for place in range(SEAL_LENGTH))
+    return _PAIRS[value % 3844] + _PAIRS[value // 3844 % 3844]
 
 
 def minted(id_: str) -> bool:

@@ -19,6 +19,8 @@ from fairlead_schema.ids import (
 
 _LOW_48: Final = (1 << 48) - 1
 
+_LETTERS: Final = bytes(ord(BASE62[byte % 62]) for byte in range(256))
+
 _ticks = count()
 
 
@@ -32,7 +34,7 @@ def _sortable() -> int:
 
 
 def _mint(prefix: str, sortable: int) -> str:
-    noise = "".join(BASE62[byte % 62] for byte in secrets.token_bytes(10))
+    noise = secrets.token_bytes(10).translate(_LETTERS).decode()
     unsealed = f"{prefix}{sortable:012x}{noise}"
     return unsealed + seal(unsealed)
 

@@ -111,12 +111,12 @@ def _told(session: Session, recorded: Recorded) -> Session:
 
 
 def _with_message(session: Session, message: Message, seq: int) -> Session:
-    lines = session.transcript
-    for index in range(len(lines) - 1, -1, -1):
-        if lines[index].message.id == message.id:
-            revised = Line(lines[index].seq, message)
-            return replace(session, transcript=(*lines[:index], revised, *lines[index + 1 :]))
-    others = session.other_messages
+    lines, others = session.transcript, session.other_messages
+    if message.id in others:
+        for index in range(len(lines) - 1, -1, -1):
+            if lines[index].message.id == message.id:
+                revised = Line(lines[index].seq, message)
+                return replace(session, transcript=(*lines[:index], revised, *lines[index + 1 :]))
     if message.id not in session.admissions:
         others = others | {message.id}
     return replace(session, transcript=(*lines, Line(seq, message)), other_messages=others)

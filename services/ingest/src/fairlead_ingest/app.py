@@ -15,18 +15,18 @@ from fairlead_ingest.prompt import prompt
 from fairlead_ingest.settings import Settings
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt, CreateSession
-from fairlead_service import messages
 from fairlead_service.health import Health
+from fairlead_service.messages import Carrier
 from fairlead_service.process import application
 
 
 class Ingest:
-    """The verbs of ingest on one broker."""
+    """The verbs of ingest on one connection."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._desk: Desk | None = None
-        self.broker = messages.broker(settings.nats_url)
+        self.carrier = Carrier(settings.nats_url)
         self._serve("session.create", CreateSession, create)
         self._serve("session.prompt", AdmitPrompt, prompt)
 
@@ -45,7 +45,7 @@ class Ingest:
         ) as eventlog:
             health.depend("nats", eventlog.complaint)
             self._desk = Desk(eventlog, self._settings)
-            await self.broker.start()
+            await self.carrier.start()
             intake = asyncio.create_task(take_in(self._desk))
             try:
                 yield
@@ -53,7 +53,7 @@ class Ingest:
                 intake.cancel()
                 with suppress(asyncio.CancelledError):
                     await intake
-                await self.broker.stop()
+                await self.carrier.stop()
                 await self._desk.waker.settle()
 
     def _serve(self, verb: str, command: type[Command], perform: Verb[Command]) -> None:
@@ -61,8 +61,7 @@ class Ingest:
             tenant = subject.split(".")[2]
             return await answer(self.desk, tenant, body, command, perform)
 
-        messages.respond(
-            self.broker,
+        self.carrier.respond(
             subjects.api("*", verb),
             queue="ingest",
             title=verb,
@@ -75,5 +74,5 @@ def build(settings: Settings) -> Starlette:
     """The ASGI application of ingest. Nothing connects until it starts."""
     health = Health()
     ingest = Ingest(settings)
-    document = messages.asyncapi(ingest.broker, "Fairlead ingest")
+    document = ingest.carrier.asyncapi("Fairlead ingest")
     return application(lambda: ingest.work(health), health, [document])

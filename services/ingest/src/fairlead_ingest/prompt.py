@@ -74,7 +74,7 @@ def _checked(desk: Desk, command: AdmitPrompt) -> Prompt:
     resolved = resolve(command.prompt)
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
-    size = len(resolved.model_dump_json())
+    size = len(resolved.model_dump_json().encode())
     if size > desk.settings.prompt_bytes_max:
         raise TooLarge(f"A prompt of {size} bytes exceeds {desk.settings.prompt_bytes_max}")
     return resolved

@@ -25,22 +25,31 @@ class Waker:
     def __init__(self, eventlog: EventLog, folded: Folded[Session]) -> None:
         self._wakes = eventlog.wakes
         self._folded = folded
+        self._asked: set[Address] = set()
         self._running: dict[Address, asyncio.Task[None]] = {}
 
     def wake(self, at: Address) -> None:
         """Ask for the session to be drained."""
+        self._asked.add(at)
         if at not in self._running:
-            task = asyncio.create_task(self._insist(at))
-            self._running[at] = task
-            task.add_done_callback(lambda _task: self._running.pop(at, None))
+            self._running[at] = asyncio.create_task(self._serve(at))
 
     async def settle(self) -> None:
         """Wait for what is under way."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
+    async def _serve(self, at: Address) -> None:
+        """Wake until nobody asked since: a wake under way may be older than the last commit."""
+        try:
+            while at in self._asked:
+                await self._insist(at)
+        finally:
+            del self._running[at]
+
     async def _insist(self, at: Address) -> None:
         waited, delay = 0.0, RETRY_S
         while waited < GIVE_UP_S:
+            self._asked.discard(at)
             try:
                 if await self._wakes.wake(at):
                     return

@@ -28,6 +28,7 @@ class Watch:
     def __init__(self, tackle: Tackle) -> None:
         self._tackle = tackle
         self._jobs: dict[Address, Job] = {}
+        self._next: dict[Address, Job] = {}
         self._drains: dict[Address, Drain] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._leaving = False
@@ -40,18 +41,21 @@ class Watch:
                 async for job in self._tackle.eventlog.wakes.take(
                     lambda: runner.sessions_max - len(self._tasks)
                 ):
-                    task = asyncio.create_task(self._on_wake(job))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
+                    self._start(job)
             except LogError as error:
                 log.warning("cannot take wakes", extra={"reason": str(error)})
                 await asyncio.sleep(RETRY_S)
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.create_task(self._on_wake(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def beat(self) -> None:
         """Keep every held wake in progress, so that nobody else is given it."""
         while True:
             await asyncio.sleep(self._tackle.settings.config.runner.wake_heartbeat_s)
-            for job in tuple(self._jobs.values()):
+            for job in (*self._jobs.values(), *self._next.values()):
                 with suppress(LogError):
                     await job.keep()
 
@@ -70,30 +74,41 @@ class Watch:
 
     async def _on_wake(self, job: Job) -> None:
         at = subjects.address(job.subject)
-        if at in self._jobs:
-            return  # A redelivery of what this process already holds.
+        held = self._jobs.get(at)
+        if held is not None:
+            # A redelivery of what is held says nothing new; a newer wake came just as the drain
+            # gave up its own, and is served right after it.
+            if job.sequence != held.sequence:
+                self._next[at] = job
+            return
         self._jobs[at] = job
         DRAINING.set(len(self._jobs))
-        end = "defect"
         try:
-            end = await self._serve(at, job)
-        except Fenced:
-            end = "fenced"
-            log.warning("fenced", extra={"session_id": at.session_id})
-        except LogError as error:
-            end = "unavailable"
-            log.warning("drain stopped", extra=_why(at, error))
-        except RecordError as error:
-            end = "unreadable"
-            log.warning("session cannot be read", extra=_why(at, error))
-            await self._give_up(at, job, str(error))
-        except Exception:
-            log.exception("drain failed", extra={"session_id": at.session_id})
+            DRAINS.labels(await self._ended(at, job)).inc()
         finally:
-            DRAINS.labels(end).inc()
             self._jobs.pop(at, None)
             self._drains.pop(at, None)
             DRAINING.set(len(self._jobs))
+            if at in self._next:
+                self._start(self._next.pop(at))
+
+    async def _ended(self, at: Address, job: Job) -> str:
+        """Serve one wake; the answer says how it ended."""
+        try:
+            return await self._serve(at, job)
+        except Fenced:
+            log.warning("fenced", extra={"session_id": at.session_id})
+            return "fenced"
+        except LogError as error:
+            log.warning("drain stopped", extra=_why(at, error))
+            return "unavailable"
+        except RecordError as error:
+            log.warning("session cannot be read", extra=_why(at, error))
+            await self._give_up(at, job, str(error))
+            return "unreadable"
+        except Exception:
+            log.exception("drain failed", extra={"session_id": at.session_id})
+            return "defect"
 
     async def _serve(self, at: Address, job: Job) -> str:
         known = await self._tackle.folded.load(at)

@@ -11,8 +11,9 @@ from fairlead_eventlog.jetstream import connect
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
 from fairlead_schema.errors import InvalidRequest
-from fairlead_service import ids, messages
+from fairlead_service import ids
 from fairlead_service.health import Health
+from fairlead_service.messages import Carrier
 from fairlead_service.process import application
 from fairlead_tools.observe import observe
 from fairlead_tools.settings import Settings
@@ -24,9 +25,8 @@ class Tools:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._worker_id = ids.worker_id()
-        self.broker = messages.broker(settings.nats_url)
-        messages.respond(
-            self.broker,
+        self.carrier = Carrier(settings.nats_url)
+        self.carrier.respond(
             subjects.observe(settings.pool),
             queue="tools",
             title="observe",
@@ -40,11 +40,11 @@ class Tools:
         async with connect(self._settings.nats_url, name="fairlead-tools") as eventlog:
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.answer(self._worker_id)
-            await self.broker.start()
+            await self.carrier.start()
             try:
                 yield
             finally:
-                await self.broker.stop()
+                await self.carrier.stop()
 
 
 async def answer(body: bytes) -> bytes:
@@ -61,5 +61,5 @@ def build(settings: Settings) -> Starlette:
     """The ASGI application of the tools service. Nothing connects until it starts."""
     health = Health()
     tools = Tools(settings)
-    document = messages.asyncapi(tools.broker, "Fairlead tools")
+    document = tools.carrier.asyncapi("Fairlead tools")
     return application(lambda: tools.work(health), health, [document])

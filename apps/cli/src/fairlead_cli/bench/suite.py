@@ -1,7 +1,8 @@
 """The whole suite on one stack: figures, and ratios against the limits of the same run."""
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,9 @@ class Results:
 async def measured(*, relaxed: bool, scale: float, progress: Callable[[str], None]) -> Results:
     """Start a stack of its own, measure, stop it."""
     results = Results("relaxed" if relaxed else "sync always")
-    with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as place:
+    with _place() as place:
         progress("starting the stack")
-        async with running(Path(place), sim=True, relaxed=relaxed) as up:
+        async with running(place, sim=True, relaxed=relaxed) as up:
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=256)
             async with (
                 connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
@@ -76,6 +77,14 @@ async def measured(*, relaxed: bool, scale: float, progress: Callable[[str], Non
                 await _measure(results, up, eventlog, client, scale, progress)
     _compare(results)
     return results
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as made:
+        # Postgres runs as an unprivileged user where we are root: let it reach its data.
+        Path(made).chmod(0o755)
+        yield Path(made)
 
 
 async def _measure(

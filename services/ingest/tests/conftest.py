@@ -1,0 +1,112 @@
+"""Ingest over the in-memory twin: a desk, and short words for its verbs."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory import MemoryLog, memory
+from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes, MemoryWork
+from fairlead_eventlog.port import START, Head, Stored
+from fairlead_ingest.answers import answer
+from fairlead_ingest.create import create
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.prompt import prompt
+from fairlead_ingest.settings import Settings
+from fairlead_schema.api import AdmitPrompt, CreateSession
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import CommitId
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_service.config import Config
+
+AT = Address("default", "ses_1")
+CONFIG: dict[str, Any] = {
+    "default_model": "acme/fast",
+    "provider": {
+        "acme": {
+            "protocol": "openai-chat",
+            "base_url": "http://acme",
+            "model": {"fast": {}, "slow": {}},
+        }
+    },
+    "agent": {"build": {}, "plan": {}},
+    "ingest": {"pending_inputs_max": 3, "prompt_bytes_max": 2000},
+}
+WAIT_S = 5.0
+
+
+class BusyLog(MemoryLog):
+    """Lets everybody read before anybody writes, as several processes do."""
+
+    @override
+    async def append(
+        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+    ) -> Stored:
+        await asyncio.sleep(0)
+        return await super().append(at, commit_id, drafts, after=after)
+
+
+def settings(**ingest: int) -> Settings:
+    knobs = {**CONFIG, "ingest": {**CONFIG["ingest"], **ingest}}
+    return Settings(Config.model_validate(knobs))
+
+
+def create_command(**fields: object) -> CreateSession:
+    return CreateSession.model_validate(fields)
+
+
+def prompt_command(text: str = "hello", **fields: object) -> AdmitPrompt:
+    return AdmitPrompt.model_validate({"sessionID": "ses_1", "prompt": {"text": text}, **fields})
+
+
+async def created(desk: Desk, session_id: str = "ses_1") -> None:
+    await create(desk, "default", create_command(id=session_id))
+
+
+async def asked(desk: Desk, body: bytes, *, tenant: str = "default") -> bytes:
+    return await answer(desk, tenant, body, AdmitPrompt, prompt)
+
+
+async def events(eventlog: EventLog, at: Address = AT) -> list[SessionEvent]:
+    page = await eventlog.log.read(at, after=START)
+    return [one.event for stored in page.commits for one in stored.commit.events]
+
+
+async def written(eventlog: EventLog, *made: SessionEvent, at: Address = AT) -> None:
+    """Write as another service would."""
+    drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in made)
+    await eventlog.log.append(at, ids.commit_id(), drafts, after=await eventlog.log.head(at))
+
+
+def wakes(eventlog: EventLog) -> list[MemoryJob]:
+    assert isinstance(eventlog.wakes, MemoryWakes)
+    return eventlog.wakes.queue.jobs
+
+
+def jobs(eventlog: EventLog, stream: str) -> list[MemoryJob]:
+    assert isinstance(eventlog.work, MemoryWork)
+    return eventlog.work.queue(stream).jobs
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait, for a bounded time, until something holds."""
+    async with asyncio.timeout(WAIT_S):
+        while not true():  # noqa: ASYNC110 - the twin tells nobody when it moves
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def eventlog() -> EventLog:
+    log = BusyLog()
+    return replace(memory(), log=log, shards=log)
+
+
+@pytest.fixture
+def desk(eventlog: EventLog) -> Desk:
+    return Desk(eventlog, settings())

@@ -1,0 +1,142 @@
+"""Answers: whatever comes in, data or a typed error goes out."""
+
+import json
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.memory import MemoryLog
+from fairlead_eventlog.port import Head, Page
+from fairlead_ingest.answers import answer
+from fairlead_ingest.create import create
+from fairlead_ingest.desk import Desk
+from fairlead_schema.api import CreateSession
+from fairlead_schema.subjects import Address
+from services.ingest.tests.conftest import asked, created, events, settings
+
+PROMPT = {"sessionID": "ses_1", "prompt": {"text": "hi"}}
+
+
+def error(payload: bytes) -> dict[str, Any]:
+    body = json.loads(payload)
+    assert set(body) == {"error"}
+    found: dict[str, Any] = body["error"]
+    return found
+
+
+async def test_an_answer_holds_the_receipt(desk: Desk) -> None:
+    """A-27: camel case, and absent keys stay absent."""
+    await created(desk)
+
+    body = json.loads(await asked(desk, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
+
+    assert body["data"]["admittedSeq"] == 2
+    assert body["data"]["sessionID"] == "ses_1"
+    assert "promotedSeq" not in body["data"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"prompt": None}, None),
+        ({"prompt": "hi"}, "prompt"),
+        ({"prompt": {}}, "prompt.text"),
+        ({"prompt": {"text": 7}}, "prompt.text"),
+        ({"prompt": {"text": "hi", "files": [{"uri": 3}]}}, "prompt.files.0.uri"),
+        ({"delivery": "now"}, "delivery"),
+        ({"resume": "perhaps"}, "resume"),
+        ({"id": "ses_1"}, "id"),
+        ({"id": "msg_a.b"}, "id"),
+        ({"id": 7}, "id"),
+        ({"sessionID": "nope"}, "sessionID"),
+        ({"sessionID": "ses_*"}, "sessionID"),
+        ({"sessionID": "ses_1.>"}, "sessionID"),
+    ],
+)
+async def test_a_wrong_field_is_named(desk: Desk, changed: dict[str, Any], field: str) -> None:
+    """A-10: the refusal says which field does not fit, and nothing is written."""
+    await created(desk)
+
+    refused = error(await asked(desk, json.dumps({**PROMPT, **changed}).encode()))
+
+    assert refused["_tag"] == "InvalidRequestError"
+    assert (refused["kind"], refused.get("field")) == ("Body", field)
+    assert len(await events(desk.eventlog)) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"not json", b"[]", b"7", b"null", b"\xff\xfe", b'{"prompt":', b"[" * 5000]
+)
+async def test_what_is_no_command_is_refused(desk: Desk, body: bytes) -> None:
+    """A-10: malformed JSON gets a typed answer too."""
+    assert error(await asked(desk, body))["_tag"] == "InvalidRequestError"
+
+
+async def test_a_lone_surrogate_is_refused(desk: Desk) -> None:
+    """A-10: text that no log could hold is no text."""
+    body = b'{"sessionID":"ses_1","prompt":{"text":"\\ud800"}}'
+
+    assert error(await asked(desk, body))["_tag"] == "InvalidRequestError"
+
+
+async def test_unknown_extra_keys_are_ignored(desk: Desk) -> None:
+    """A-12: a newer client may say more than we know."""
+    await created(desk)
+
+    body = json.loads(await asked(desk, json.dumps({**PROMPT, "future": 1}).encode()))
+
+    assert "data" in body
+
+
+async def test_a_tenant_that_is_no_name_is_refused(desk: Desk) -> None:
+    """A-10: a tenant becomes a subject token."""
+    refused = error(await asked(desk, json.dumps(PROMPT).encode(), tenant="a b"))
+
+    assert (refused["_tag"], refused["kind"]) == ("InvalidRequestError", "Params")
+
+
+async def test_refusals_keep_their_tags(desk: Desk) -> None:
+    """A-10: not found names the session."""
+    refused = error(await asked(desk, json.dumps(PROMPT).encode()))
+
+    assert (refused["_tag"], refused["sessionID"]) == ("SessionNotFoundError", "ses_1")
+
+
+class AwayLog(MemoryLog):
+    """A log whose servers are away, or worse."""
+
+    failure: Exception = LogUnavailable("no servers")
+
+    @override
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+        raise self.failure
+
+
+async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> None:
+    """A-10: the caller may try again."""
+    object.__setattr__(eventlog, "log", AwayLog())
+    desk = Desk(eventlog, settings())
+
+    body = await answer(desk, "default", b'{"id":"ses_1"}', CreateSession, create)
+
+    refused = error(body)
+    assert (refused["_tag"], refused["service"]) == ("ServiceUnavailableError", "session.log")
+
+
+async def test_a_defect_of_ours_is_answered_with_a_reference(
+    eventlog: EventLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A-06: it propagates as unknown, and the reference finds it in the logs."""
+    log = AwayLog()
+    log.failure = RuntimeError("secret detail")
+    object.__setattr__(eventlog, "log", log)
+    desk = Desk(eventlog, settings())
+
+    refused = error(await answer(desk, "default", b'{"id":"ses_1"}', CreateSession, create))
+
+    assert refused["_tag"] == "UnknownError"
+    assert "secret" not in refused["message"]
+    assert refused["ref"] in [getattr(record, "ref", None) for record in caplog.records]

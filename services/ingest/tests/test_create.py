@@ -1,0 +1,148 @@
+"""`session.create`: once by id, and always the session as it is now."""
+
+import asyncio
+import re
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_ingest.create import create
+from fairlead_ingest.desk import Desk
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.errors import InvalidRequest, ProviderNotFound
+from fairlead_schema.events import AgentSwitched, ModelSwitched, SessionCreated
+from fairlead_schema.location import LocationRef
+from services.ingest.tests.conftest import (
+    AT,
+    create_command,
+    created,
+    events,
+    settings,
+    wakes,
+    written,
+)
+
+SLOW = ModelRef(provider_id="acme", id="slow")
+
+
+async def test_without_an_id_every_create_makes_a_session(desk: Desk) -> None:
+    """A-01: two calls give two sessions."""
+    first = await create(desk, "default", create_command())
+    second = await create(desk, "default", create_command())
+
+    assert first.id != second.id
+    assert first.id.startswith("ses_")
+
+
+async def test_a_known_id_gives_the_stored_session_and_writes_nothing(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """A-02, A-03: another location, agent or model is no conflict; the original comes back."""
+    first = await create(desk, "default", create_command(id="ses_1", agent="plan"))
+
+    again = await create(
+        desk,
+        "default",
+        create_command(
+            id="ses_1",
+            agent="nobody",
+            model={"providerID": "unknown", "id": "x"},
+            location={"directory": "/else"},
+        ),
+    )
+
+    assert again == first
+    assert [type(event) for event in await events(eventlog)] == [SessionCreated]
+
+
+async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None:
+    """A-04: whoever loses the race answers with what the winner wrote."""
+    desks = [Desk(eventlog, settings()) for _ in range(3)]
+    agents = ("build", "plan", "build")
+
+    made = await asyncio.gather(
+        *(
+            create(desk, "default", create_command(id="ses_1", agent=agent))
+            for desk, agent in zip(desks, agents, strict=True)
+        )
+    )
+
+    assert made[0] == made[1] == made[2]
+    assert len(await events(eventlog)) == 1
+
+
+async def test_a_repeated_create_shows_later_changes(desk: Desk, eventlog: EventLog) -> None:
+    """A-05: the session as it is now, not its first receipt."""
+    await created(desk)
+    await written(
+        eventlog,
+        AgentSwitched(message_id="msg_a", agent="plan"),
+        ModelSwitched(message_id="msg_m", model=SLOW),
+    )
+
+    shown = await create(desk, "default", create_command(id="ses_1"))
+
+    assert (shown.agent, shown.model) == ("plan", SLOW.model_copy(update={"variant": "default"}))
+
+
+async def test_everything_given_is_stored_as_given(desk: Desk) -> None:
+    """A-09: agent, model with its variant, workspace and parent."""
+    model = ModelRef(provider_id="acme", id="fast", variant="high")
+
+    made = await create(
+        desk,
+        "default",
+        create_command(
+            id="ses_1",
+            agent="plan",
+            model=model.wire(),
+            location={"directory": "/w", "workspaceID": "wrk_1"},
+            parentID="ses_0",
+        ),
+    )
+
+    assert (made.agent, made.model, made.parent_id) == ("plan", model, "ses_0")
+    assert made.location == LocationRef(directory="/w", workspace_id="wrk_1")
+
+
+async def test_a_new_session_starts_at_nothing(desk: Desk, eventlog: EventLog) -> None:
+    """A-07, A-08: a dated title, zero cost, sequence one, and nobody is woken."""
+    made = await create(desk, "default", create_command(id="ses_1"))
+
+    stamp = r"New session - \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+    assert re.fullmatch(stamp, made.title)
+    assert (made.cost, made.tokens.input) == (0, 0)
+    assert (await eventlog.log.head(AT)).seq == 1
+    assert wakes(eventlog) == []
+
+
+async def test_sessions_of_two_tenants_are_two_sessions(desk: Desk) -> None:
+    """A-02: an id means something only inside its tenant."""
+    ours = await create(desk, "ours", create_command(id="ses_1", agent="plan"))
+    theirs = await create(desk, "theirs", create_command(id="ses_1"))
+
+    assert (ours.agent, theirs.agent) == ("plan", None)
+
+
+async def test_an_unknown_agent_is_refused(desk: Desk, eventlog: EventLog) -> None:
+    """A-09: nothing is written that could never run."""
+    with pytest.raises(InvalidRequest) as refused:
+        await create(desk, "default", create_command(id="ses_1", agent="nobody"))
+
+    assert refused.value.body.field == "agent"
+    assert await events(eventlog) == []
+
+
+async def test_an_unknown_provider_or_model_is_refused(desk: Desk, eventlog: EventLog) -> None:
+    """A-09: each with its own refusal."""
+    nowhere = {"providerID": "nowhere", "id": "fast"}
+    unheard = {"providerID": "acme", "id": "unheard"}
+
+    with pytest.raises(ProviderNotFound) as provider:
+        await create(desk, "default", create_command(id="ses_1", model=nowhere))
+    with pytest.raises(InvalidRequest) as model:
+        await create(desk, "default", create_command(id="ses_1", model=unheard))
+
+    assert provider.value.body.provider_id == "nowhere"
+    assert model.value.body.field == "model"
+    assert await events(eventlog) == []

@@ -1,0 +1,158 @@
+"""Durable intake: publish and forget; the receipt waits on its subject."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory import MemoryDeadLetters
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.intake import take_in
+from fairlead_schema import subjects
+from fairlead_schema.events import PromptAdmitted
+from fairlead_schema.subjects import Address
+from services.ingest.tests.conftest import (
+    AT,
+    created,
+    events,
+    jobs,
+    settings,
+    until,
+    wakes,
+)
+
+
+@asynccontextmanager
+async def taking_in(desk: Desk) -> AsyncIterator[None]:
+    task = asyncio.create_task(take_in(desk))
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def taken(desk: Desk, *payloads: object, at: Address = AT) -> None:
+    """Publish, and wait until nothing is left to take in."""
+    for payload in payloads:
+        body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        await desk.eventlog.work.put(subjects.prompt(at), body)
+    async with taking_in(desk):
+        await until(lambda: not jobs(desk.eventlog, "PROMPTS"))
+
+
+async def admitted(eventlog: EventLog) -> list[PromptAdmitted]:
+    return [event for event in await events(eventlog) if isinstance(event, PromptAdmitted)]
+
+
+def receipts(eventlog: EventLog) -> list[tuple[str, dict[str, Any]]]:
+    return [(job.subject, json.loads(job.payload)) for job in jobs(eventlog, "RECEIPTS")]
+
+
+def buried(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
+    assert isinstance(eventlog.dead, MemoryDeadLetters)
+    return eventlog.dead.buried
+
+
+async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """A-11, A-23: admitted, woken, and the receipt lies on the message's own subject."""
+    await created(desk)
+
+    await taken(desk, {"id": "msg_1", "prompt": {"text": "hi"}})
+
+    ((subject, answer),) = receipts(eventlog)
+    assert subject == subjects.receipt(AT, "msg_1")
+    assert answer["data"]["admittedSeq"] == 2
+    assert [event.message_id for event in await admitted(eventlog)] == ["msg_1"]
+    await until(lambda: len(wakes(eventlog)) == 1)
+
+
+async def test_the_subject_says_which_session_is_meant(desk: Desk, eventlog: EventLog) -> None:
+    """A-11: a body that names another session does not get there."""
+    await created(desk)
+    await created(desk, "ses_2")
+
+    await taken(desk, {"sessionID": "ses_2", "prompt": {"text": "hi"}})
+
+    assert len(await admitted(eventlog)) == 1
+    assert len(await events(eventlog, Address("default", "ses_2"))) == 1
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"not json", b"[1]", b"\xff", {"prompt": {"text": 7}}, {"id": "x", "prompt": {"text": "a"}}],
+    ids=["no json", "no object", "no text", "wrong type", "wrong id"],
+)
+async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
+    desk: Desk, eventlog: EventLog, payload: object
+) -> None:
+    """A-10: with its reason, once, and what comes after it is admitted."""
+    await created(desk)
+
+    await taken(desk, payload, {"prompt": {"text": "after"}})
+
+    ((source, subject, _payload, reason),) = buried(eventlog)
+    assert (source, subject) == ("prompt", subjects.prompt(AT))
+    assert reason
+    assert [event.prompt.text for event in await admitted(eventlog)] == ["after"]
+
+
+async def test_a_refusal_is_a_receipt_too(desk: Desk, eventlog: EventLog) -> None:
+    """A-10, A-16: not found and conflict are answers, not poison."""
+    await taken(desk, {"id": "msg_1", "prompt": {"text": "hi"}})
+    await created(desk)
+    await taken(
+        desk,
+        {"id": "msg_1", "prompt": {"text": "hi"}},
+        {"id": "msg_1", "prompt": {"text": "other"}},
+    )
+
+    tags = [answer.get("error", {}).get("_tag") for _subject, answer in receipts(eventlog)]
+    assert sorted(tags, key=str) == ["ConflictError", None, "SessionNotFoundError"]
+    assert buried(eventlog) == []
+
+
+async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: EventLog) -> None:
+    """A-10: what can never be written does not come again for ever."""
+    desk = Desk(eventlog, settings(prompt_bytes_max=64 * 1024 * 1024))
+    await created(desk)
+    huge = [{"uri": "data:text/plain," + "x" * 9_000_000}]
+
+    await taken(desk, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
+
+    ((_subject, answer),) = receipts(eventlog)
+    assert answer["error"]["_tag"] == "TooLargeError"
+
+
+async def test_a_redelivery_is_an_exact_retry(desk: Desk, eventlog: EventLog) -> None:
+    """A-14: a lost acknowledgement admits nothing twice, with an id of its own or without."""
+    await created(desk)
+    for body in ({"id": "msg_1", "prompt": {"text": "hi"}}, {"prompt": {"text": "hi"}}):
+        await eventlog.work.put(subjects.prompt(AT), json.dumps(body).encode())
+    for job in tuple(jobs(eventlog, "PROMPTS")):
+        job.expire()
+
+    async with taking_in(desk):
+        await until(lambda: len(receipts(eventlog)) == 4)
+
+    assert len(await admitted(eventlog)) == 2
+    assert len({subject for subject, _answer in receipts(eventlog)}) == 2
+
+
+async def test_without_an_id_equal_prompts_are_distinct_admissions(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """A-13: each publication is its own input."""
+    await created(desk)
+
+    await taken(desk, *[{"prompt": {"text": "same"}}] * 3)
+
+    ids = [event.message_id for event in await admitted(eventlog)]
+    assert len(set(ids)) == 3

@@ -1,0 +1,187 @@
+"""Wakes: left after the append, insisted on while refused, never lost between two prompts."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from typing_extensions import override
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.memory_work import MemoryWakes
+from fairlead_ingest import waker
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.prompt import prompt
+from fairlead_schema.events import ExecutionClaimed, ExecutionReleased, InputCancelled
+from fairlead_schema.subjects import Address, wake
+from services.ingest.tests.conftest import (
+    AT,
+    WAIT_S,
+    created,
+    prompt_command,
+    settings,
+    until,
+    wakes,
+    written,
+)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waker, "RETRY_S", 0.001)
+    monkeypatch.setattr(waker, "RETRY_S_MAX", 0.001)
+
+
+async def settled(desk: Desk) -> None:
+    async with asyncio.timeout(WAIT_S):
+        await desk.waker.settle()
+
+
+class HeldWakes(MemoryWakes):
+    """A server whose answers can be held back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+        self.asked = 0
+
+    @override
+    async def wake(self, at: Address) -> bool:
+        self.asked += 1
+        left = await super().wake(at)
+        await self.answers.wait()
+        return left
+
+
+class DownWakes(MemoryWakes):
+    """A server that is away for a while."""
+
+    failures = 3
+
+    @override
+    async def wake(self, at: Address) -> bool:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise LogUnavailable("down")
+        return await super().wake(at)
+
+
+async def test_an_admission_is_followed_by_one_wake(desk: Desk, eventlog: EventLog) -> None:
+    """A-23: an advisory wake, addressed to the session."""
+    await created(desk)
+
+    await prompt(desk, "default", prompt_command())
+    await settled(desk)
+
+    assert [job.subject for job in wakes(eventlog)] == [wake(AT)]
+
+
+async def test_an_exact_retry_wakes_again(desk: Desk, eventlog: EventLog) -> None:
+    """A-21: the client's lever after a lost response."""
+    await created(desk)
+    await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
+
+    await prompt(desk, "default", prompt_command(id="msg_1"))
+    await settled(desk)
+
+    assert len(wakes(eventlog)) == 1
+
+
+async def test_resume_false_wakes_nobody(desk: Desk, eventlog: EventLog) -> None:
+    """A-22: admitted only, by a first request and by its retry."""
+    await created(desk)
+
+    for _ in range(2):
+        await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
+    await settled(desk)
+
+    assert wakes(eventlog) == []
+
+
+async def test_the_wake_comes_after_the_append(desk: Desk, eventlog: EventLog) -> None:
+    """A-26: whoever is woken finds the input in the log."""
+    await created(desk)
+    assert await desk.eventlog.log.head(AT)
+
+    await prompt(desk, "default", prompt_command())
+
+    assert (await eventlog.log.head(AT)).seq == 2
+    await settled(desk)
+    assert len(wakes(eventlog)) == 1
+
+
+async def test_a_refused_wake_is_tried_until_it_is_taken(desk: Desk, eventlog: EventLog) -> None:
+    """A-26, C-05: an older wake may already be served, so a new one follows when it is gone."""
+    await created(desk)
+    await eventlog.wakes.wake(AT)
+    (older,) = wakes(eventlog)
+
+    await prompt(desk, "default", prompt_command())
+    await until(lambda: older in wakes(eventlog))
+    await older.done()
+    await settled(desk)
+
+    (newer,) = wakes(eventlog)
+    assert newer is not older
+
+
+async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """A-26: when the work is done the older wake was enough."""
+    await created(desk)
+    await eventlog.wakes.wake(AT)
+    receipt = await prompt(desk, "default", prompt_command())
+
+    await written(
+        eventlog,
+        ExecutionClaimed(generation=1, runner="run_a"),
+        InputCancelled(message_id=receipt.id),
+        ExecutionReleased(generation=1, reason="idle"),
+    )
+    await settled(desk)
+
+    assert len(wakes(eventlog)) == 1
+
+
+async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:
+    """A-26: the wake that is being left may be served before the second prompt is written."""
+    held = HeldWakes()
+    desk = Desk(replace(eventlog, wakes=held), settings())
+    await created(desk)
+    await prompt(desk, "default", prompt_command())
+    await until(lambda: len(held.queue.jobs) == 1)
+    await held.queue.jobs[0].done()
+
+    await prompt(desk, "default", prompt_command())
+    held.answers.set()
+    await settled(desk)
+
+    assert len(held.queue.jobs) == 1
+
+
+async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
+    """C-05: any number of prompts while a wake is under way ask for one more, not for many."""
+    held = HeldWakes()
+    desk = Desk(replace(eventlog, wakes=held), settings(pending_inputs_max=50))
+    await created(desk)
+    for _ in range(20):
+        await prompt(desk, "default", prompt_command())
+    await held.queue.jobs[0].done()
+
+    held.answers.set()
+    await settled(desk)
+
+    assert held.asked == 2
+
+
+async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> None:
+    """A-26: the receipt does not wait for it, and the wake is not forgotten."""
+    down = DownWakes()
+    desk = Desk(replace(eventlog, wakes=down), settings())
+    await created(desk)
+
+    await prompt(desk, "default", prompt_command())
+    await settled(desk)
+
+    assert len(down.queue.jobs) == 1

@@ -1,0 +1,210 @@
+"""A runner over the in-memory twin, with a real model provider: a small application in process."""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from typing_extensions import override
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.folded import Folded
+from fairlead_eventlog.memory import MemoryLog, MemoryRequests, memory
+from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes
+from fairlead_eventlog.port import START, Head, Stored
+from fairlead_runner.app import FOLDING
+from fairlead_runner.drain import Tackle
+from fairlead_runner.settings import Settings
+from fairlead_runner.wakes import Watch
+from fairlead_schema import subjects
+from fairlead_schema.context import ContextSample, Observation, Observed
+from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionEvent
+from fairlead_schema.ids import CommitId
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_service.config import Config
+from fairlead_session.state import Session
+
+AT = Address("default", "ses_1")
+WAIT_S = 5.0
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+DATE = Observed(key="core/date", value=1, baseline="Day 1", update="Now day 1")
+
+Reply: TypeAlias = Callable[[], Awaitable[Response]]
+Before: TypeAlias = Callable[[tuple[Draft, ...]], Awaitable[None]]
+
+
+def admitted(id_: str, text: str = "hello", delivery: Delivery = "steer") -> PromptAdmitted:
+    return PromptAdmitted(message_id=id_, prompt=Prompt(text=text), delivery=delivery)
+
+
+def says(text: str) -> Response:
+    chunks: tuple[dict[str, Any], ...] = (
+        {"choices": [{"delta": {"content": text[:2]}}]},
+        {"choices": [{"delta": {"content": text[2:]}, "finish_reason": "stop"}]},
+        {"choices": [], "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000}},
+    )
+    frames = [json.dumps(chunk) for chunk in chunks]
+    return streamed(*frames, "[DONE]")
+
+
+def streamed(*frames: str) -> Response:
+    return Response("".join(f"data: {one}\n\n" for one in frames), media_type="text/event-stream")
+
+
+def refuses(status: int, message: str) -> Response:
+    return JSONResponse({"error": {"message": message}}, status_code=status)
+
+
+class Provider:
+    """Speaks openai-chat: the replies it was given, in order, then `ok` for ever."""
+
+    def __init__(self) -> None:
+        self.replies: deque[Response | Reply] = deque()
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+
+    async def complete(self, request: Request) -> Response:
+        self.requests.append(await request.json())
+        self.headers.append(dict(request.headers))
+        reply = self.replies.popleft() if self.replies else says("ok")
+        return reply if isinstance(reply, Response) else await reply()
+
+    def asked(self, turn: int = -1) -> list[tuple[str, str]]:
+        """The messages of a request, as role and text."""
+        return [(one["role"], one["content"]) for one in self.requests[turn]["messages"]]
+
+
+class WatchedLog(MemoryLog):
+    """A log where something may happen just before an append."""
+
+    before: Before | None = None
+
+    @override
+    async def append(
+        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+    ) -> Stored:
+        if self.before is not None:
+            before, self.before = self.before, None
+            await before(drafts)
+            self.before = self.before or before
+        return await super().append(at, commit_id, drafts, after=after)
+
+
+@dataclass
+class World:
+    """One session's surroundings: the log, the provider, the place, the configuration."""
+
+    eventlog: EventLog
+    log: WatchedLog
+    provider: Provider
+    client: httpx.AsyncClient
+    config: dict[str, Any]
+
+    def tackle(self, runner: str = "run_a") -> Tackle:
+        folded = Folded(self.log, self.eventlog.snapshots, FOLDING, capacity=10)
+        settings = Settings(Config.model_validate(self.config))
+        return Tackle(runner, self.eventlog, folded, self.client, settings)
+
+    async def write(self, *events: SessionEvent, at: Address = AT) -> None:
+        """Write as anybody else would."""
+        drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
+        head = await self.log.head(at)
+        await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
+
+    async def events(self, at: Address = AT) -> list[SessionEvent]:
+        page = await self.log.read(at, after=START)
+        return [one.event for stored in page.commits for one in stored.commit.events]
+
+    async def types(self, *, after: int = 0) -> list[str]:
+        return [event.type for event in await self.events()][after:]
+
+    async def session(self) -> Session:
+        return (await self.tackle().folded.load(AT)).state
+
+    async def texts(self) -> list[str]:
+        """What was said, by whomever, in order."""
+        return [getattr(line.message, "text", "") for line in (await self.session()).transcript]
+
+    def observe(self, *observations: Observation) -> None:
+        """What the tools service answers from now on."""
+        body = json.dumps({"data": ContextSample(observations=observations).wire()}).encode()
+
+        async def answered(_body: bytes) -> bytes:
+            return body
+
+        self.answer(answered)
+
+    def answer(self, answered: Callable[[bytes], Awaitable[bytes]] | None) -> None:
+        assert isinstance(self.eventlog.requests, MemoryRequests)
+        self.eventlog.requests.answerers.clear()
+        if answered is not None:
+            self.eventlog.requests.answerers[subjects.observe("default")] = answered
+
+    @property
+    def wakes(self) -> list[MemoryJob]:
+        assert isinstance(self.eventlog.wakes, MemoryWakes)
+        return self.eventlog.wakes.queue.jobs
+
+    async def wake(self, at: Address = AT) -> None:
+        await self.eventlog.wakes.wake(at)
+
+    async def drained(self, runner: str = "run_a") -> None:
+        """Wake the session, and let one runner work until no wake is left."""
+        await self.wake()
+        async with standing(Watch(self.tackle(runner))):
+            await until(lambda: not self.wakes)
+
+
+@asynccontextmanager
+async def standing(watch: Watch) -> AsyncIterator[None]:
+    task = asyncio.create_task(watch.stand())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        await watch.leave()
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait, for a bounded time, until something holds."""
+    async with asyncio.timeout(WAIT_S):
+        while not true():  # noqa: ASYNC110 - the twin tells nobody when it moves
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    provider, log = Provider(), WatchedLog()
+    app = Starlette(routes=[Route("/v1/chat/completions", provider.complete, methods=["POST"])])
+    config = {
+        "default_model": "acme/fast",
+        "provider": {
+            "acme": {
+                "protocol": "openai-chat",
+                "base_url": "http://acme/v1",
+                "model": {"fast": {"id": "fast-1", "cost": {"input": 1, "output": 2}}},
+            }
+        },
+        "agent": {"build": {"system": "Be careful."}},
+    }
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport) as client:
+        made = World(replace(memory(), log=log, shards=log), log, provider, client, config)
+        made.observe(DATE)
+        await made.write(CREATED)
+        yield made

@@ -1,0 +1,137 @@
+"""System context at the boundary: observed first, told once, kept while it is away."""
+
+import asyncio
+
+import pytest
+
+from fairlead_schema.context import Observed, Unavailable
+from fairlead_schema.events import ContextUpdated
+from services.runner.tests.conftest import DATE, World, admitted
+
+TOMORROW = Observed(key="core/date", value=2, baseline="Day 2", update="Now day 2")
+AWAY = Unavailable(key="core/date", reason="hung")
+
+
+async def told(world: World) -> list[str]:
+    return [event.text for event in await world.events() if isinstance(event, ContextUpdated)]
+
+
+async def nonsense(_body: bytes) -> bytes:
+    return b"not an answer"
+
+
+async def refused(_body: bytes) -> bytes:
+    return b'{"error":{"_tag":"InvalidRequestError","message":"no"}}'
+
+
+async def empty(_body: bytes) -> bytes:
+    return b"{}"
+
+
+async def hung(_body: bytes) -> bytes:
+    await asyncio.Event().wait()
+    raise AssertionError("never answered")
+
+
+@pytest.mark.parametrize("answer", [None, nonsense, refused, empty, hung])
+async def test_without_context_the_input_stays_pending(world: World, answer: object) -> None:
+    """B-20, F-27: nobody there, nonsense, a refusal or silence all rest the session."""
+    world.config["runner"] = {"observe_timeout_s": 0.01}
+    await world.write(admitted("msg_1"))
+    world.answer(answer)  # type: ignore[arg-type]
+
+    await world.drained()
+
+    session = await world.session()
+    assert (session.rested, len(session.inbox)) == ("context-unavailable", 1)
+    assert await world.types(after=2) == ["execution.claimed", "execution.released"]
+    assert world.provider.requests == []
+
+
+async def test_a_source_that_is_away_stops_the_first_turn(world: World) -> None:
+    """B-20: unavailable is not absent."""
+    await world.write(admitted("msg_1"))
+    world.observe(AWAY)
+
+    await world.drained()
+
+    assert (await world.session()).rested == "context-unavailable"
+
+
+async def test_once_the_context_is_back_the_input_is_answered(world: World) -> None:
+    """B-20: the prompt was retryable."""
+    await world.write(admitted("msg_1"))
+    world.observe(AWAY)
+    await world.drained()
+    world.observe(DATE)
+
+    await world.drained()
+
+    session = await world.session()
+    assert (session.rested, session.inbox) == ("idle", ())
+
+
+async def test_a_change_is_told_between_the_prompt_and_the_answer(world: World) -> None:
+    """F-28, F-29: the baseline stays as it was, the change is one system message."""
+    await world.write(admitted("msg_1", "one"))
+    await world.drained()
+    await world.write(admitted("msg_2", "two"))
+    world.observe(TOMORROW)
+
+    await world.drained()
+
+    asked = world.provider.asked()
+    assert asked[0] == ("system", "Be careful.\nDay 1")
+    assert asked[-1][0] == "user"
+    assert "two" in asked[-1][1]
+    assert "Now day 2" in asked[-1][1]
+    assert await told(world) == ["Now day 2"]
+    types = await world.types()
+    last = len(types) - 1 - types[::-1].index("prompt.promoted")
+    assert types[last : last + 4] == [
+        "prompt.promoted",
+        "context.updated",
+        "context.advanced",
+        "attempt.dispatched",
+    ]
+
+
+async def test_a_change_is_told_once(world: World) -> None:
+    """F-42: the next boundary has nothing to add."""
+    for turn, seen in enumerate((DATE, TOMORROW, TOMORROW)):
+        world.observe(seen)
+        await world.write(admitted(f"msg_{turn}"))
+        await world.drained()
+
+    assert await told(world) == ["Now day 2"]
+
+
+async def test_while_context_is_away_the_old_baseline_serves(world: World) -> None:
+    """F-37: an epoch outlives the absence of its sources."""
+    await world.write(admitted("msg_1"))
+    await world.drained()
+    world.answer(None)
+    await world.write(admitted("msg_2"))
+
+    await world.drained()
+
+    assert (await world.session()).rested == "idle"
+    assert world.provider.asked()[0] == ("system", "Be careful.\nDay 1")
+    assert await told(world) == []
+
+
+async def test_one_boundary_observes_once(world: World) -> None:
+    """F-15: initialising and crossing share one sample."""
+    observed = 0
+
+    async def counting(_body: bytes) -> bytes:
+        nonlocal observed
+        observed += 1
+        return b'{"data":{"observations":[]}}'
+
+    world.answer(counting)
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    assert observed == 1

@@ -1,0 +1,227 @@
+"""Going to rest: merged with the turn's end, refused by news, followed by a second look."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from starlette.responses import Response
+from typing_extensions import override
+
+from fairlead_eventlog.memory import MemoryDeadLetters, MemoryLog, MemorySnapshots
+from fairlead_eventlog.port import Head, Page
+from fairlead_runner.wakes import Watch
+from fairlead_schema import subjects
+from fairlead_schema.events import ExecutionReleased, PromptPromoted
+from fairlead_schema.record import Draft, UnknownEvent
+from fairlead_schema.subjects import Address
+from fairlead_session.snapshot import thaw
+from services.runner.tests.conftest import (
+    AT,
+    CREATED,
+    WatchedLog,
+    World,
+    admitted,
+    says,
+    standing,
+    until,
+)
+
+
+def releases(drafts: tuple[Draft, ...]) -> bool:
+    return any(isinstance(draft.event, ExecutionReleased) for draft in drafts)
+
+
+async def test_the_end_of_the_turn_and_the_rest_are_one_commit(world: World) -> None:
+    """B-16: nobody can find the session answered but still owned."""
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    page = await world.log.read(AT, after=Head(0, 0))
+    last = [one.event.type for one in page.commits[-1].commit.events]
+    assert last[-2:] == ["step.ended", "execution.released"]
+
+
+async def test_a_prompt_that_arrives_with_the_release_is_still_processed(world: World) -> None:
+    """B-09: the release fails, the answer is kept, the new input gets its turn."""
+    await world.write(admitted("msg_1", "one"))
+    arrived = False
+
+    async def late(drafts: tuple[Draft, ...]) -> None:
+        nonlocal arrived
+        if releases(drafts) and not arrived:
+            arrived = True
+            await world.write(admitted("msg_2", "two"))
+
+    world.log.before = late
+
+    await world.drained()
+
+    assert arrived
+    session = await world.session()
+    assert (session.inbox, session.rested, session.owner) == ((), "idle", None)
+    assert len(world.provider.requests) == 2
+    types = await world.types()
+    assert (types.count("step.ended"), types.count("execution.released")) == (2, 1)
+    assert types.count("execution.claimed") == 1
+
+
+async def test_a_prompt_that_arrives_with_a_failure_is_still_processed(world: World) -> None:
+    """B-24: the failed step is written although the session moved."""
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(Response("no", status_code=400))
+    arrived = False
+
+    async def late(drafts: tuple[Draft, ...]) -> None:
+        nonlocal arrived
+        if releases(drafts) and not arrived:
+            arrived = True
+            await world.write(admitted("msg_2"))
+
+    world.log.before = late
+
+    await world.drained()
+
+    types = await world.types()
+    assert (types.count("step.failed"), types.count("step.ended")) == (1, 1)
+    assert (await world.session()).inbox == ()
+
+
+@pytest.mark.parametrize("what", ["execution.claimed", "step.started", "text.ended"])
+async def test_a_prompt_that_arrives_at_any_commit_is_promoted_once(
+    world: World, what: str
+) -> None:
+    """B-06, B-07: decisions are made again, facts are written after the news."""
+    await world.write(admitted("msg_1"))
+    arrived = False
+
+    async def late(drafts: tuple[Draft, ...]) -> None:
+        nonlocal arrived
+        if not arrived and any(draft.event.type == what for draft in drafts):
+            arrived = True
+            await world.write(admitted("msg_2"))
+
+    world.log.before = late
+
+    await world.drained()
+
+    promoted = [
+        event.message_id for event in await world.events() if isinstance(event, PromptPromoted)
+    ]
+    assert arrived
+    assert promoted == ["msg_1", "msg_2"]
+    assert (await world.session()).rested == "idle"
+
+
+async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: World) -> None:
+    """A-26, C-06: its own wake was refused by the one being served."""
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    (job,) = world.wakes
+    done = job.done
+
+    async def done_then_news() -> None:
+        await world.write(admitted("msg_2"))
+        await done()
+
+    object.__setattr__(job, "done", done_then_news)
+    async with standing(Watch(world.tackle())):
+        await until(lambda: job not in world.wakes)
+        await until(lambda: not world.wakes)
+
+    assert (await world.session()).inbox == ()
+    assert len(world.provider.requests) == 2
+
+
+async def test_a_leaving_runner_finishes_its_turn_and_hands_over(world: World) -> None:
+    """P-02: a rolling deploy costs no turn; the rest waits for another runner."""
+    await world.write(admitted("msg_1", delivery="queue"), admitted("msg_2", delivery="queue"))
+    watch = Watch(world.tackle())
+    leaving: list[asyncio.Task[None]] = []
+
+    async def meanwhile() -> Response:
+        leaving.append(asyncio.create_task(watch.leave()))
+        await asyncio.sleep(0)
+        return says("done")
+
+    world.provider.replies.append(meanwhile)
+    await world.wake()
+    async with standing(watch):
+        await until(lambda: bool(leaving) and leaving[0].done())
+
+    session = await world.session()
+    assert (session.rested, len(session.inbox)) == ("handover", 1)
+    assert len(world.wakes) == 1
+    await world.drained("run_b")
+    assert (await world.session()).inbox == ()
+    assert (await world.types()).count("execution.recovered") == 0
+
+
+async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(world: World) -> None:
+    """P-01, P-02: it is owed again, and the next runner answers it."""
+    world.config["runner"] = {"grace_s": 0.01}
+    await world.write(admitted("msg_1"))
+    asked = asyncio.Event()
+
+    async def hang() -> Response:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError("never answered")
+
+    world.provider.replies.append(hang)
+    await world.wake()
+    async with standing(Watch(world.tackle())):
+        async with asyncio.timeout(5):
+            await asked.wait()
+
+    session = await world.session()
+    assert (session.rested, session.owed, session.attempt) == ("handover", True, None)
+    assert len(world.wakes) == 1
+    await world.drained("run_b")
+    assert await world.types(after=len(await world.types()) - 1) == ["execution.released"]
+    assert (await world.session()).rested == "idle"
+
+
+class BrokenLog(WatchedLog):
+    """A log where a newer release wrote to one session."""
+
+    @override
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+        if at.session_id == "ses_broken":
+            raise UnknownEvent("future.thing", 9)
+        return await super().read(at, after=after, limit=limit)
+
+
+async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: World) -> None:
+    """H-02, I-31: one session stops with a visible reason; the others go on."""
+    log = BrokenLog()
+    broken = Address("default", "ses_broken")
+    other = replace(world, log=log, eventlog=replace(world.eventlog, log=log))
+    await MemoryLog.append(
+        log, AT, "cmt_1", (Draft("evt_1", 1, CREATED), Draft("evt_2", 2, admitted("msg_1"))),
+        after=Head(0, 0),
+    )  # fmt: skip
+    await other.wake(broken)
+
+    await other.drained()
+
+    assert isinstance(other.eventlog.dead, MemoryDeadLetters)
+    ((source, subject, _payload, reason),) = other.eventlog.dead.buried
+    assert (source, subject) == ("session", subjects.log(broken))
+    assert "future.thing" in reason
+    assert (await other.session()).rested == "idle"
+
+
+async def test_a_long_session_leaves_a_snapshot_that_equals_its_replay(world: World) -> None:
+    """D-08: others load it without replaying it."""
+    world.config["runner"] = {"snapshot_events": 5}
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    assert isinstance(world.eventlog.snapshots, MemorySnapshots)
+    kept = world.eventlog.snapshots.kept[AT]
+    page = await world.log.read(AT, after=Head(0, 0))
+    world.eventlog.snapshots.kept.clear()
+    assert thaw(kept.state) == await world.session()
+    assert kept.head == page.commits[-1].head

@@ -1,0 +1,174 @@
+"""One provider turn: what it asks, what it makes durable, how it ends."""
+
+import pytest
+
+from fairlead_eventlog.memory import MemoryDeltas
+from fairlead_schema.delta import TextDelta
+from fairlead_schema.events import ExecutionReleased, StepEnded, StepFailed
+from fairlead_schema.message import AssistantMessage, TextBlock
+from services.runner.tests.conftest import World, admitted, refuses, says, streamed
+
+ORDER = [
+    "session.created",
+    "prompt.admitted",
+    "execution.claimed",
+    "context.initialised",
+    "prompt.promoted",
+    "attempt.dispatched",
+    "step.started",
+    "text.started",
+    "text.ended",
+    "step.ended",
+    "execution.released",
+]
+
+
+async def test_one_prompt_becomes_an_answer_in_the_exact_durable_order(world: World) -> None:
+    """D-01, D-02: one streamed request; public events in order, private ones between them."""
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(says("hey you"))
+
+    await world.drained()
+
+    assert await world.types() == ORDER
+    assert len(world.provider.requests) == 1
+    session = await world.session()
+    said = session.transcript[-1].message
+    assert isinstance(said, AssistantMessage)
+    assert said.content == (TextBlock(id="text-0", text="hey you"),)
+    assert (session.owner, session.rested) == (None, "idle")
+
+
+async def test_the_request_says_who_asks_and_what_the_model_is_told(world: World) -> None:
+    """D-38, F-46: agent system, baseline, history; the session's id in the headers."""
+    await world.write(admitted("msg_1", "what day?"))
+
+    await world.drained()
+
+    assert world.provider.asked() == [
+        ("system", "Be careful.\nDay 1"),
+        ("user", "what day?"),
+    ]
+    assert world.provider.requests[0]["model"] == "fast-1"
+    assert world.provider.headers[0]["x-session-id"] == "ses_1"
+
+
+async def test_fragments_are_live_and_not_in_the_log(world: World) -> None:
+    """D-07: deltas go out, the end holds the whole."""
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(says("hello"))
+
+    await world.drained()
+
+    assert isinstance(world.eventlog.deltas, MemoryDeltas)
+    deltas = [delta for _at, delta in world.eventlog.deltas.sent]
+    assert [one.delta for one in deltas if isinstance(one, TextDelta)] == ["he", "llo"]
+
+
+async def test_a_turn_costs_what_its_model_costs(world: World) -> None:
+    """D-34, D-35: tokens and cost come from usage and configuration."""
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    (ended,) = [event for event in await world.events() if isinstance(event, StepEnded)]
+    assert (ended.tokens.input, ended.tokens.output) == (1_000_000, 1_000_000)
+    assert ended.cost == pytest.approx(3.0)
+
+
+async def test_a_raised_failure_fails_the_step_and_rests_the_session(world: World) -> None:
+    """D-27, B-24: recorded with its message; what is pending stays pending."""
+    await world.write(admitted("msg_1"), admitted("msg_q", delivery="queue"))
+    world.provider.replies.append(refuses(400, "bad request"))
+
+    await world.drained()
+
+    assert (await world.types())[-4:] == [
+        "attempt.dispatched",
+        "step.started",
+        "step.failed",
+        "execution.released",
+    ]
+    failed, released = (await world.events())[-2:]
+    assert isinstance(failed, StepFailed)
+    assert "bad request" in failed.error.message
+    assert isinstance(released, ExecutionReleased)
+    assert released.reason == "failed"
+    assert [item.message_id for item in (await world.session()).inbox] == ["msg_q"]
+    assert len(world.provider.requests) == 1
+
+
+async def test_after_a_raised_failure_a_later_wake_takes_what_is_pending(world: World) -> None:
+    """B-23, B-24: the failed prompt is not retried, the pending one is answered."""
+    await world.write(admitted("msg_1", "one"), admitted("msg_q", "two", "queue"))
+    world.provider.replies.append(refuses(400, "no"))
+    await world.drained()
+
+    await world.drained()
+
+    assert world.provider.asked()[-1] == ("user", "two")
+    assert (await world.session()).inbox == ()
+    assert (await world.session()).rested == "idle"
+
+
+async def test_an_error_inside_the_stream_ends_the_turn_but_not_the_drain(world: World) -> None:
+    """B-24, D-25: the step fails and queued input is still processed."""
+    await world.write(admitted("msg_1"), admitted("msg_q", delivery="queue"))
+    partial = '{"choices": [{"delta": {"content": "par"}}]}'
+    world.provider.replies.append(streamed(partial, '{"error": {"message": "overloaded"}}'))
+
+    await world.drained()
+
+    types = await world.types()
+    assert types.count("step.failed") == types.count("step.ended") == 1
+    assert types.index("text.ended") < types.index("step.failed")
+    assert (await world.session()).inbox == ()
+    assert len(world.provider.requests) == 2
+
+
+async def test_a_stream_cut_off_keeps_what_was_said(world: World) -> None:
+    """D-10: the partial text is closed durably, then the step fails."""
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(streamed('{"choices": [{"delta": {"content": "par"}}]}'))
+
+    await world.drained()
+
+    assert (await world.types())[-4:] == [
+        "text.started",
+        "text.ended",
+        "step.failed",
+        "execution.released",
+    ]
+    said = (await world.session()).transcript[-1].message
+    assert isinstance(said, AssistantMessage)
+    assert said.content == (TextBlock(id="text-0", text="par"),)
+
+
+async def test_an_empty_answer_is_an_empty_assistant(world: World) -> None:
+    """D-05: a finish alone starts and ends the step."""
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(streamed("[DONE]"))
+
+    await world.drained()
+
+    assert (await world.types())[-3:] == ["step.started", "step.ended", "execution.released"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"default_model": None}, {"provider": {"acme": {"api_key_env": "FAIRLEAD_TEST_NO_KEY"}}}],
+    ids=["no model", "no key"],
+)
+async def test_without_a_voice_nothing_is_promoted(world: World, change: dict[str, object]) -> None:
+    """D-41, P-27: the session rests as failed and the input stays."""
+    await world.write(admitted("msg_1"))
+    provider = change.pop("provider", None)
+    world.config.update(change)
+    if isinstance(provider, dict):
+        world.config["provider"]["acme"].update(provider["acme"])
+
+    await world.drained()
+
+    session = await world.session()
+    assert (session.rested, len(session.inbox)) == ("failed", 1)
+    assert world.provider.requests == []
