@@ -97,9 +97,7 @@ class WatchedLog(MemoryLog):
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
     ) -> Stored:
         if self.before is not None:
-            before, self.before = self.before, None
-            await before(drafts)
-            self.before = self.before or before
+            await self.before(drafts)
         return await super().append(at, commit_id, drafts, after=after)
 
 

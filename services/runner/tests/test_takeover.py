@@ -1,7 +1,5 @@
 """Ownership between runners: the dead are recovered, the living left alone, the fenced silent."""
 
-import asyncio
-
 import pytest
 from starlette.responses import Response
 
@@ -140,7 +138,7 @@ async def test_a_runner_fenced_at_its_boundary_leaves_the_new_owner_alone(world:
     alive(world, "run_b")
 
     async def steal(_drafts: tuple[Draft, ...]) -> None:
-        world.log.before = lambda _later: asyncio.sleep(0)
+        world.log.before = None
         await world.write(ExecutionClaimed(generation=1, runner="run_b"))
 
     world.log.before = steal

@@ -13,6 +13,7 @@ from fairlead_schema.provider import FailureKind, ProviderFailure
 
 BODY_LENGTH_MAX = 16 * 1024
 MESSAGE_LENGTH_MAX = 2_000
+DEPTH_MAX = 64
 REDACTED = "[redacted]"
 
 _RETRYABLE: frozenset[FailureKind] = frozenset(
@@ -34,6 +35,9 @@ _POLICY = re.compile(
     re.IGNORECASE,
 )
 _QUOTA = re.compile(r"insufficient_quota|quota_exceeded|insufficient credits", re.IGNORECASE)
+# Gemini refuses a key with 400, and says how long to wait in the body instead of a header.
+_BAD_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired)", re.IGNORECASE)
+_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SECRET = re.compile(r"auth|key|token|secret|credential|signature", re.IGNORECASE)
 # An error inside a stream has no status: its own words are all there is.
 _BY_WORDS: tuple[tuple[str, FailureKind], ...] = (
@@ -53,6 +57,7 @@ class _Said:
     message: str
     code: str = ""
     status: int | None = None
+    delay_s: float | None = None
 
 
 def failed(kind: FailureKind, message: str) -> ProviderFailure:
@@ -65,11 +70,12 @@ def refused(status: int, headers: Mapping[str, str], body: str) -> ProviderFailu
     said = _said(_parsed(body))
     message = said.message or body.strip()[:MESSAGE_LENGTH_MAX] or f"HTTP status {status}"
     kind = _kind(status, said, f"{said.message}\n{body}" if said.message else body)
+    asked = retry_after_s(headers)
     return replace(
         failed(kind, message),
         retryable=_retryable(kind, status, headers, body),
         status=status,
-        retry_after_s=retry_after_s(headers),
+        retry_after_s=said.delay_s if asked is None else asked,
         body=redacted(body),
     )
 
@@ -81,7 +87,12 @@ def broken(error: object, text: str) -> ProviderFailure:
     failure = failed(kind, said.message or "The provider reported an error")
     retryable = failure.retryable and _QUOTA.search(text) is None
     return replace(
-        failure, in_stream=True, retryable=retryable, status=said.status, body=redacted(text)
+        failure,
+        in_stream=True,
+        retryable=retryable,
+        status=said.status,
+        retry_after_s=said.delay_s,
+        body=redacted(text),
     )
 
 
@@ -114,19 +125,22 @@ def _kind(status: int | None, said: _Said, text: str) -> FailureKind:
     """The status decides before any word: a 429 that mentions safety is still a 429."""
     if status in _OVERFLOWABLE and (said.code in overflow.CODES or overflow.said(text)):
         return "context-overflow"
+    if status in {None, 400} and _BAD_KEY.search(text) is not None:
+        return "auth"
     if status in {None, 400, 403, 422} and _POLICY.search(text) is not None:
         return "content-filter"
     if status is None:
-        words = f"{said.code} {text}"
-        return next(
-            (kind for said_by, kind in _BY_WORDS if re.search(said_by, words, re.IGNORECASE)),
-            "unknown",
-        )
+        return _by_words(said.code) or _by_words(text) or "unknown"
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:  # noqa: PLR2004 - the class of server errors
         return "server-error"
     return "invalid-request" if status >= 400 else "unknown"  # noqa: PLR2004 - client errors
+
+
+def _by_words(text: str) -> FailureKind | None:
+    said_by = (kind for words, kind in _BY_WORDS if re.search(words, text, re.IGNORECASE))
+    return next(said_by, None)
 
 
 def _retryable(kind: FailureKind, status: int, headers: Mapping[str, str], body: str) -> bool:
@@ -139,6 +153,8 @@ def _retryable(kind: FailureKind, status: int, headers: Mapping[str, str], body:
 
 
 def _said(parsed: object) -> _Said:
+    if isinstance(parsed, list) and parsed:
+        parsed = parsed[0]
     error = parsed.get("error", parsed) if isinstance(parsed, dict) else parsed
     if not isinstance(error, dict):
         return _Said(error if isinstance(error, str) else "")
@@ -147,7 +163,16 @@ def _said(parsed: object) -> _Said:
     metadata = error.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     spoken = [str(part) for part in (message, raw) if part]
-    return _Said(": ".join(spoken), str(code), _status(error.get("status_code"), code))
+    status = _status(error.get("status_code"), code)
+    return _Said(": ".join(spoken), str(code), status, _delay_s(error.get("details")))
+
+
+def _delay_s(details: object) -> float | None:
+    """The wait that an error's details ask for, such as `37s`."""
+    held = details if isinstance(details, list) else ()
+    asked = (str(one.get("retryDelay", "")) for one in held if isinstance(one, dict))
+    found = (_DELAY.fullmatch(delay) for delay in asked)
+    return next((float(match[1]) for match in found if match), None)
 
 
 def _status(*candidates: object) -> int | None:
@@ -179,15 +204,17 @@ def _parsed(body: str) -> Any:  # noqa: ANN401 - any JSON value
         return None
 
 
-def _blanked(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _blanked(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON value
+    if depth > DEPTH_MAX:
+        return REDACTED
     match value:
         case dict():
-            return {name: _blanked_field(name, held) for name, held in value.items()}
+            return {name: _blanked_field(name, held, depth + 1) for name, held in value.items()}
         case list():
-            return [_blanked(held) for held in value]
+            return [_blanked(held, depth + 1) for held in value]
         case _:
             return value
 
 
-def _blanked_field(name: str, held: Any) -> Any:  # noqa: ANN401 - any JSON value
-    return REDACTED if isinstance(held, str) and _SECRET.search(name) else _blanked(held)
+def _blanked_field(name: str, held: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
+    return REDACTED if isinstance(held, str) and _SECRET.search(name) else _blanked(held, depth)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from fairlead_llm import openai_chat
+from fairlead_llm import openai_chat, openai_responses
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider import ProviderEvent
 from fairlead_schema.request import ModelRequest
@@ -41,4 +41,6 @@ class Wire(Protocol[State]):
         ...
 
 
-WIRES: Mapping[str, Wire[Any]] = MappingProxyType({"openai-chat": openai_chat})
+WIRES: Mapping[str, Wire[Any]] = MappingProxyType(
+    {"openai-chat": openai_chat, "openai-responses": openai_responses}
+)

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Finish: TypeAlias = Literal["stop", "length", "tool-calls", "content-filter", "error", "unknown"]
+# `pause` means that the provider rests in the middle of its own work: ask again to go on.
+Finish: TypeAlias = Literal[
+    "stop", "length", "tool-calls", "content-filter", "pause", "error", "unknown"
+]
 FailureKind: TypeAlias = Literal[
     "rate-limit",
     "overloaded",

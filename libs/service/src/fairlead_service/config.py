@@ -183,14 +183,16 @@ def load(path: Path | None, env: Mapping[str, str]) -> Config:
     named = path or (Path(env["FAIRLEAD_CONFIG"]) if env.get("FAIRLEAD_CONFIG") else None)
     origin = str(named) if named else "environment"
     raw = _read(named) if named else {}
-    for path_to, value in _overrides(env).items():
-        _lay(raw, path_to, value)
+    overrides = _overrides(env)
+    for path_to, variable in overrides.items():
+        _lay(raw, path_to, env[variable])
     try:
         return Config.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(origin, key, first["msg"]) from error
+        path_to = tuple(str(part) for part in first["loc"])
+        origin = overrides.get(path_to, origin)
+        raise ConfigError(origin, ".".join(path_to), first["msg"]) from error
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -203,19 +205,20 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _overrides(env: Mapping[str, str]) -> dict[tuple[str, ...], str]:
+    """The keys that the environment sets, and the variable of each."""
     sections = {
         name for name, field in Config.model_fields.items() if isinstance(field.default, Section)
     }
     found: dict[tuple[str, ...], str] = {}
-    for variable, value in env.items():
+    for variable in env:
         name = variable.removeprefix(PREFIX).lower()
         section, _, key = name.partition("_")
         if not variable.startswith(PREFIX) or name == "config":
             continue
         if section in sections and key:
-            found[section, key] = value
+            found[section, key] = variable
         elif name in {"default_model", "default_agent"}:
-            found[(name,)] = value
+            found[(name,)] = variable
     return found
 
 
@@ -223,4 +226,6 @@ def _lay(raw: dict[str, Any], path: tuple[str, ...], value: str) -> None:
     *parents, last = path
     for parent in parents:
         raw = raw.setdefault(parent, {})
+        if not isinstance(raw, dict):
+            return  # The check of the whole says what is wrong with it.
     raw[last] = value

@@ -1,5 +1,6 @@
 """Structured logs: one JSON object per line on standard error, with the ids that matter."""
 
+import json
 import logging
 import sys
 from datetime import UTC, datetime
@@ -30,7 +31,11 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
-        return orjson.dumps(line, default=str).decode()
+        try:
+            return orjson.dumps(line, default=str).decode()
+        except TypeError:
+            # A lone surrogate or a key that is no text: slower, but no line is lost.
+            return json.dumps(line, default=str, skipkeys=True)
 
 
 def configure(service: str, level: str) -> None:

@@ -26,7 +26,10 @@ log = logging.getLogger(__name__)
 
 READER: Final = "feed"
 POLL_S: Final = 1.0
-TAKE_OVER_S: Final = 3.0
+TAKE_OVER_S: Final = 5.0
+# Nobody waits for the feed: what comes together goes out together.
+LINGER_S: Final = 0.1
+ADVANCE_S: Final = 1.0
 DELIVERIES_MAX: Final = 10_000
 
 
@@ -37,17 +40,21 @@ async def feed(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> N
     revision = await eventlog.feed.advance(shard, position, revision=revision)
     log.info("feeding", extra={"shard": shard, "position": position})
     deliveries = Deliveries(eventlog)
-    async with following(eventlog, shard, after=position, reader=READER) as batches:
+    fed, advanced_at = position, time.monotonic()
+    async with following(
+        eventlog, shard, after=position, reader=READER, linger_s=LINGER_S
+    ) as batches:
         async for entries in batches:
             well()
-            if not entries:
-                continue
             items = await publishable(entries, deliveries)
             if items:
                 await eventlog.feed.publish(items)
                 metrics.FED.inc(len(items))
-            last = entries[-1].position
-            revision = await eventlog.feed.advance(shard, last, revision=revision)
+            fed = entries[-1].position if entries else fed
+            # What a crash makes us publish again is known by its event ids.
+            if fed > position and time.monotonic() - advanced_at > ADVANCE_S:
+                revision = await eventlog.feed.advance(shard, fed, revision=revision)
+                position, advanced_at = fed, time.monotonic()
 
 
 async def stand_by(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> tuple[int, int]:

@@ -17,10 +17,13 @@ PATIENCE_MAX: Final = 32
 
 @asynccontextmanager
 async def following(
-    eventlog: EventLog, shard: int, *, after: int, reader: str
+    eventlog: EventLog, shard: int, *, after: int, reader: str, linger_s: float = 0.0
 ) -> AsyncIterator[AsyncIterator[Sequence[Entry]]]:
-    """A shard's batches, and an empty one whenever nothing came for a while."""
-    follower = _Follower(eventlog, shard, after, reader)
+    """A shard's batches, and an empty one whenever nothing came for a while.
+
+    Batches come at least `linger_s` apart: the first of a burst at once, the rest together.
+    """
+    follower = _Follower(eventlog, shard, after, reader, linger_s)
     batches = follower.batches()
     try:
         yield batches
@@ -32,10 +35,13 @@ async def following(
 class _Follower:
     """One reader of a shard. A restarted server forgets readers without telling them."""
 
-    def __init__(self, eventlog: EventLog, shard: int, after: int, reader: str) -> None:
+    def __init__(
+        self, eventlog: EventLog, shard: int, after: int, reader: str, linger_s: float
+    ) -> None:
         self._shards = eventlog.shards
         self._shard = shard
         self._reader = reader
+        self._linger_s = linger_s
         self._position = after
         self._source: AsyncIterator[Sequence[Entry]]
         self._coming: asyncio.Task[Sequence[Entry]]
@@ -50,7 +56,7 @@ class _Follower:
                 self._position = entries[-1].position
                 promised, quiet, patience = 0, 0, 1
                 # The next batch is on its way while its reader works on this one.
-                self._coming = asyncio.create_task(_next(self._source))
+                self._coming = asyncio.create_task(_next(self._source, self._linger_s))
                 yield entries
                 continue
             yield ()
@@ -70,8 +76,9 @@ class _Follower:
 
     def _open(self) -> None:
         self._source = self._shards.follow(self._shard, after=self._position, reader=self._reader)
-        self._coming = asyncio.create_task(_next(self._source))
+        self._coming = asyncio.create_task(_next(self._source, 0.0))
 
 
-async def _next(batches: AsyncIterator[Sequence[Entry]]) -> Sequence[Entry]:
+async def _next(batches: AsyncIterator[Sequence[Entry]], linger_s: float) -> Sequence[Entry]:
+    await asyncio.sleep(linger_s)
     return await anext(batches)

@@ -24,6 +24,8 @@ from fairlead_schema import subjects
 log = logging.getLogger(__name__)
 
 LOCK_RETRY_S: Final = 1.0
+# The first commit of a burst is shown at once, the rest in few transactions.
+LINGER_S: Final = 0.02
 WATCH_INTERVAL_S: Final = 5.0
 
 
@@ -63,7 +65,11 @@ async def _write(
     log.info("projecting", extra={"shard": writer.shard, "position": writer.position})
     after, size = writer.position, reading.batch_max
     async with following(
-        writer.eventlog, writer.shard, after=after, reader=reading.reader
+        writer.eventlog,
+        writer.shard,
+        after=after,
+        reader=reading.reader,
+        linger_s=LINGER_S,
     ) as batches:
         async for entries in batches:
             if not entries:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from fairlead_llm import arguments
 from fairlead_schema.provider import (
     ProviderEvent,
     ToolCall,
@@ -52,11 +53,8 @@ def extended(
 
 def finalised(call: Call) -> tuple[ProviderEvent, ...]:
     """The end of a call's input and the call itself; no text means no arguments."""
-    invalid = None if call.name else "The provider named no tool"
-    try:
-        value = orjson.loads(call.text) if call.text.strip() else {}
-    except orjson.JSONDecodeError as error:
-        value, invalid = call.text, invalid or f"The arguments are not JSON: {error}"
+    value, unusable = arguments.parsed(call.text)
+    invalid = unusable if call.name else "The provider named no tool"
     return ToolInputEnd(call.id), ToolCall(call.id, call.name, value, invalid=invalid)
 
 
@@ -69,8 +67,8 @@ def _find(calls: tuple[Call, ...], index: object, given: str | None) -> int | No
     return None
 
 
-def _text(arguments: object) -> str:
+def _text(given: object) -> str:
     """Some vendors send the arguments as a value instead of its text."""
-    if arguments is None or isinstance(arguments, str):
-        return arguments or ""
-    return orjson.dumps(arguments).decode()
+    if given is None or isinstance(given, str):
+        return given or ""
+    return orjson.dumps(given).decode()

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from fairlead_llm.openai_chat.messages import messages
+from fairlead_llm.tool_schema import rooted
 from fairlead_schema.request import (
     ForcedTool,
     ModelRequest,
@@ -53,26 +54,8 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": _object(tool.input_schema),
+            "parameters": rooted(tool.input_schema),
         },
-    }
-
-
-def _object(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with an object at its root: a union of objects becomes one that admits them all."""
-    variants = schema.get("anyOf") or schema.get("oneOf")
-    if not variants:
-        return {"type": "object", "properties": {}} | schema
-    properties: dict[str, Any] = {}
-    for variant in variants:
-        properties |= variant.get("properties", {})
-    required = set.intersection(*(set(variant.get("required", ())) for variant in variants))
-    kept = {name: held for name, held in schema.items() if name not in {"anyOf", "oneOf"}}
-    return kept | {
-        "type": "object",
-        "properties": kept.get("properties", {}) | properties,
-        "required": sorted(required.union(kept.get("required", ()))),
-        "additionalProperties": False,
     }
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from fairlead_llm.counts import count, inner, less
 from fairlead_schema.provider import Usage
 
 
@@ -11,7 +12,7 @@ def latest(known: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any
     raw = chunk.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None)
     if not isinstance(raw, dict):
         return known
-    if known is not None and not any(map(_count, (raw.get(name) for name in _TOTALS))):
+    if known is not None and not any(map(count, (raw.get(name) for name in _TOTALS))):
         return known
     return raw
 
@@ -20,18 +21,18 @@ def disjoint(raw: dict[str, Any] | None) -> Usage:
     """Fresh input, cache, visible output and reasoning, none counted twice (D-34)."""
     if raw is None:
         return Usage()
-    prompt, completion, total = (_count(raw.get(name)) for name in _TOTALS)
+    prompt, completion, total = (count(raw.get(name)) for name in _TOTALS)
     read = _first(
-        _inner(raw, "prompt_tokens_details", "cached_tokens"),
-        _count(raw.get("cached_tokens")),
-        _count(raw.get("prompt_cache_hit_tokens")),
+        inner(raw, "prompt_tokens_details", "cached_tokens"),
+        count(raw.get("cached_tokens")),
+        count(raw.get("prompt_cache_hit_tokens")),
     )
-    written = _inner(raw, "prompt_tokens_details", "cache_write_tokens")
-    thought = _inner(raw, "completion_tokens_details", "reasoning_tokens")
+    written = inner(raw, "prompt_tokens_details", "cache_write_tokens")
+    thought = inner(raw, "completion_tokens_details", "reasoning_tokens")
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion
     return Usage(
-        input=_minus(prompt, read, written),
+        input=less(prompt, read, written),
         cache_read=read,
         cache_write=written,
         output=_visible(prompt, completion, thought, total),
@@ -49,20 +50,7 @@ def _visible(
     """Output without reasoning. xAI's completion count excludes it already: its total shows."""
     if completion is not None and thought and total == (prompt or 0) + completion + thought:
         return completion
-    return _minus(completion, thought)
-
-
-def _minus(whole: int | None, *parts: int | None) -> int | None:
-    return None if whole is None else max(0, whole - sum(part or 0 for part in parts))
-
-
-def _inner(raw: dict[str, Any], group: str, name: str) -> int | None:
-    held = raw.get(group)
-    return _count(held.get(name)) if isinstance(held, dict) else None
-
-
-def _count(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and value >= 0 else None
+    return less(completion, thought)
 
 
 def _first(*values: int | None) -> int | None:

@@ -28,8 +28,6 @@ from fairlead_schema.request import (
 Item: TypeAlias = dict[str, Any]
 Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
-_THOUGHTS = frozenset({"reasoning", "item_reference"})
-
 
 def items(request: ModelRequest, *, stored: bool) -> list[Item]:
     """The system text, then every turn in order. Raises Unsendable."""
@@ -70,24 +68,29 @@ def _native(part: ToolCallPart) -> Item | None:
 
 
 def _assistant(turn: AssistantTurn, *, stored: bool) -> list[Item]:
-    sent: list[Item] = []
+    sent: list[tuple[Item, bool]] = []
     results = {part.call_id: part for part in turn.content if isinstance(part, ToolResultPart)}
     for _, group in groupby(enumerate(turn.content), lambda at: _item_key(*at)):
         first, *more = [part for _, part in group]
+        made: list[Item] = []
         match first:
             case TextPart(text=text):
-                sent.append({"role": "assistant", "content": [_said(text)]})
+                made = [{"role": "assistant", "content": [{"type": "output_text", "text": text}]}]
             case ReasoningPart():
-                sent += _reasoning([first, *_reasonings(more)], stored=stored)
+                made = _reasoning([first, *_reasonings(more)], stored=stored)
             case ToolCallPart(executed=True):
-                sent += _hosted(first, results.get(first.call_id), stored=stored)
+                made = _hosted(first, results.get(first.call_id), stored=stored)
             case ToolCallPart():
-                sent.append(_native(first) or _call(first))
+                made = [_native(first) or _call(first)]
             case ToolResultPart():
                 pass
             case _:
                 assert_never(first)
-    return _followed(sent)
+        sent += [(item, isinstance(first, ReasoningPart)) for item in made]
+    while sent and sent[-1][1]:
+        # Reasoning is refused without the item that it led to, and that one never came.
+        sent.pop()
+    return [item for item, _ in sent]
 
 
 def _item_key(at: int, part: Part) -> object:
@@ -135,14 +138,6 @@ def _reference(item_id: object) -> list[Item]:
     return [{"type": "item_reference", "id": item_id}] if item_id else []
 
 
-def _followed(sent: list[Item]) -> list[Item]:
-    """Without reasoning at the end: the item that it led to never came."""
-    while sent and sent[-1].get("type") == "reasoning":
-        sent = sent[:-1]
-    only_thoughts = all(item.get("type") in _THOUGHTS for item in sent)
-    return [] if only_thoughts else sent
-
-
 def _call(part: ToolCallPart) -> Item:
     return {
         "type": "function_call",
@@ -176,7 +171,3 @@ def _content(part: TextPart | MediaPart) -> Item:
             return {"type": "input_file", "filename": name, "file_data": media.uri}
         case _:
             raise Unsendable(f"The Responses API takes no media of type {media.mime}")
-
-
-def _said(text: str) -> Item:
-    return {"type": "output_text", "text": text}

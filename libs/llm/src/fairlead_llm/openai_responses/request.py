@@ -26,7 +26,7 @@ def body(request: ModelRequest) -> dict[str, Any]:
     Nothing is stored at the provider unless the options say so: the log holds the conversation.
     """
     stored = request.options.get("store") is True
-    sent = {"model": request.model, "input": items(request, stored=stored)}
+    sent: dict[str, Any] = {"model": request.model, "input": items(request, stored=stored)}
     sent |= _tools(request) | _generation(request)
     if request.cache_key is not None:
         sent["prompt_cache_key"] = request.cache_key
