@@ -133,9 +133,15 @@ async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: 
     assert len(world.provider.requests) == 2
 
 
-async def test_a_leaving_runner_finishes_its_turn_and_hands_over(world: World) -> None:
-    """P-02: a rolling deploy costs no turn; the rest waits for another runner."""
-    await world.write(admitted("msg_1", delivery="queue"), admitted("msg_2", delivery="queue"))
+@pytest.mark.parametrize("resume", [None, False], ids=["asked to run", "woken by a retry"])
+async def test_a_leaving_runner_finishes_its_turn_and_hands_over(
+    world: World,
+    resume: bool | None,  # noqa: FBT001
+) -> None:
+    """P-02, A-21: a rolling deploy costs no turn; the rest waits for another runner."""
+    for id_ in ("msg_1", "msg_2"):
+        queued = admitted(id_, delivery="queue")
+        await world.write(queued.model_copy(update={"resume": resume}))
     watch = Watch(world.tackle())
     leaving: list[asyncio.Task[None]] = []
 

@@ -90,7 +90,9 @@ RECEIPTS: Final = StreamSpec(
 EVENTS: Final = StreamSpec(
     name="EVENTS",
     subjects=(f"{ROOT}.event.*.*.>",),
-    description="The public feed: one message per public event.",
+    description="The public feed: one message per public event (docs/adr/0011).",
+    duplicate_window_s=600,
+    lazy=True,
 )
 MESSAGES: Final = StreamSpec(
     name="MESSAGES",

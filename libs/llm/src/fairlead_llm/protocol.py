@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from fairlead_llm import openai_chat, openai_responses
+from fairlead_llm import anthropic_messages, gemini, openai_chat, openai_responses
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider import ProviderEvent
 from fairlead_schema.request import ModelRequest
@@ -42,5 +42,10 @@ class Wire(Protocol[State]):
 
 
 WIRES: Mapping[str, Wire[Any]] = MappingProxyType(
-    {"openai-chat": openai_chat, "openai-responses": openai_responses}
+    {
+        "anthropic-messages": anthropic_messages,
+        "gemini": gemini,
+        "openai-chat": openai_chat,
+        "openai-responses": openai_responses,
+    }
 )

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from fairlead_schema.api import Durable, EventEnvelope
+from fairlead_schema.api import EventEnvelope
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import PermissionAsked, PromptPromoted, QuestionAsked
 from fairlead_schema.ids import SessionId
@@ -31,10 +31,11 @@ def public_type(type_: str, *, notice: bool = False) -> str:
     return PREFIX + _RENAMED.get(type_, type_)
 
 
-def envelope(
-    session_id: SessionId, recorded: Recorded, *, delivery: str = "steer"
-) -> EventEnvelope:
-    """One durable event for clients. A promotion shows its admission time, as they expect."""
+def told(session_id: SessionId, recorded: Recorded, *, delivery: str = "steer") -> dict[str, Any]:
+    """One durable event for clients, as JSON has it: the form for streams that carry many.
+
+    A promotion shows its admission time, as they expect.
+    """
     event = recorded.event
     data: dict[str, Any] = {
         "timestamp": recorded.time,
@@ -46,16 +47,23 @@ def envelope(
         data["delivery"] = delivery
     if isinstance(event, PermissionAsked | QuestionAsked):
         data |= data.pop("request")
-    return EventEnvelope(
-        id=recorded.id,
-        type=public_type(event.type, notice=event.visibility == "notice"),
-        data=data,
-        durable=Durable(
-            aggregate_id=session_id,
-            seq=recorded.seq,
-            version=_VERSIONS.get(event.type, event.version),
-        ),
-    )
+    return {
+        "id": recorded.id,
+        "type": public_type(event.type, notice=event.visibility == "notice"),
+        "data": data,
+        "durable": {
+            "aggregateID": session_id,
+            "seq": recorded.seq,
+            "version": _VERSIONS.get(event.type, event.version),
+        },
+    }
+
+
+def envelope(
+    session_id: SessionId, recorded: Recorded, *, delivery: str = "steer"
+) -> EventEnvelope:
+    """One durable event for clients, as a value."""
+    return EventEnvelope.model_validate(told(session_id, recorded, delivery=delivery))
 
 
 def live(session_id: SessionId, event_id: str, delta: Delta, *, at: int) -> EventEnvelope:

@@ -224,8 +224,9 @@ def _overrides(env: Mapping[str, str]) -> dict[tuple[str, ...], str]:
 
 def _lay(raw: dict[str, Any], path: tuple[str, ...], value: str) -> None:
     *parents, last = path
+    section: Any = raw
     for parent in parents:
-        raw = raw.setdefault(parent, {})
-        if not isinstance(raw, dict):
+        section = section.setdefault(parent, {})
+        if not isinstance(section, dict):
             return  # The check of the whole says what is wrong with it.
-    raw[last] = value
+    section[last] = value

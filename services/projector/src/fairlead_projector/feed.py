@@ -7,9 +7,11 @@ a stale publisher stops at its next advance; what it published twice carries the
 import asyncio
 import logging
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
+
+from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.port import START, Entry, FeedItem
@@ -30,6 +32,7 @@ TAKE_OVER_S: Final = 5.0
 # Nobody waits for the feed: what comes together goes out together.
 LINGER_S: Final = 0.1
 ADVANCE_S: Final = 1.0
+SAFE_AFTER_S: Final = 60.0
 DELIVERIES_MAX: Final = 10_000
 
 
@@ -40,7 +43,7 @@ async def feed(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> N
     revision = await eventlog.feed.advance(shard, position, revision=revision)
     log.info("feeding", extra={"shard": shard, "position": position})
     deliveries = Deliveries(eventlog)
-    fed, advanced_at = position, time.monotonic()
+    progress = Progress(position)
     async with following(
         eventlog, shard, after=position, reader=READER, linger_s=LINGER_S
     ) as batches:
@@ -50,11 +53,43 @@ async def feed(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> N
             if items:
                 await eventlog.feed.publish(items)
                 metrics.FED.inc(len(items))
-            fed = entries[-1].position if entries else fed
-            # What a crash makes us publish again is known by its event ids.
-            if fed > position and time.monotonic() - advanced_at > ADVANCE_S:
-                revision = await eventlog.feed.advance(shard, fed, revision=revision)
-                position, advanced_at = fed, time.monotonic()
+            if entries:
+                progress.note(entries[-1].position, now=time.monotonic())
+            if progress.due(now=time.monotonic()):
+                safe = progress.safe(now=time.monotonic())
+                revision = await eventlog.feed.advance(shard, safe, revision=revision)
+
+
+class Progress:
+    """How far the checkpoint may go: only over what the server's disk has had time to take.
+
+    The feed's stream is persisted lazily, so a crash may lose its newest messages. They are then
+    published again from the checkpoint; the stream's duplicate window is longer than the lag.
+    """
+
+    def __init__(self, position: int) -> None:
+        self._safe = position
+        self._fresh: deque[tuple[float, int]] = deque()
+        self._advanced_at = 0.0
+        self._told = True
+
+    def note(self, position: int, *, now: float) -> None:
+        """Everything up to here is published."""
+        self._fresh.append((now, position))
+        self._told = False
+
+    def due(self, *, now: float) -> bool:
+        """Whether to advance: while there is news, so that nobody takes us for dead."""
+        if (self._told and not self._fresh) or now - self._advanced_at < ADVANCE_S:
+            return False
+        self._advanced_at, self._told = now, True
+        return True
+
+    def safe(self, *, now: float) -> int:
+        """The last position that is old enough."""
+        while self._fresh and now - self._fresh[0][0] > SAFE_AFTER_S:
+            self._safe = self._fresh.popleft()[1]
+        return self._safe
 
 
 async def stand_by(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> tuple[int, int]:
@@ -65,7 +100,7 @@ async def stand_by(shard: int, eventlog: EventLog, *, well: Callable[[], None]) 
         await asyncio.sleep(POLL_S)
         well()
         seen, (position, revision) = revision, await eventlog.feed.checkpoint(shard)
-        if revision != seen or await eventlog.shards.end(shard) <= position:
+        if revision != seen:
             still_since = time.monotonic()
     return position, revision
 
@@ -82,8 +117,7 @@ async def publishable(entries: Sequence[Entry], deliveries: "Deliveries") -> lis
             delivery: Delivery = "steer"
             if isinstance(event, PromptPromoted):
                 delivery = await deliveries.take(entry.at, event.message_id)
-            envelope = dialect.envelope(entry.at.session_id, recorded, delivery=delivery)
-            payload = envelope.model_dump_json(by_alias=True, exclude_none=True).encode()
+            payload = to_json(dialect.told(entry.at.session_id, recorded, delivery=delivery))
             subject = subjects.event(entry.at, event.type)
             items.append(FeedItem(subject, recorded.id, payload))
     return items

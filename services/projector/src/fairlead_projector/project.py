@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 LOCK_RETRY_S: Final = 1.0
 # The first commit of a burst is shown at once, the rest in few transactions.
-LINGER_S: Final = 0.02
+LINGER_S: Final = 0.05
 WATCH_INTERVAL_S: Final = 5.0
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import httpx
 
@@ -19,6 +19,8 @@ from fairlead_session.calls import ProtocolViolation
 from fairlead_session.publication import Publication
 from fairlead_session.settlement import hand_over
 from fairlead_session.state import Attempt
+
+LINGER_S: Final = 0.002
 
 TurnEnd: TypeAlias = Literal["answered", "failed"]
 
@@ -60,6 +62,8 @@ class Facts:
         return rest
 
     async def _write(self) -> None:
+        # A quick answer is often whole by now: then one commit tells all of it.
+        await asyncio.sleep(LINGER_S)
         while self._waiting and not self._settling:
             events, self._waiting = tuple(self._waiting), []
             await self._ledger.insist(events, self._runner, self._generation)

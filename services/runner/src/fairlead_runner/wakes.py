@@ -132,7 +132,8 @@ class Watch:
         await ledger.reload()
         moved = ledger.known.head != before
         handed_over = ledger.durable.rested == "handover"
-        if (moved or handed_over) and moving(ledger.durable) and ledger.durable.owner is None:
+        work = handed_over or (moved and moving(ledger.durable))
+        if work and ledger.durable.owner is None:
             await self._tackle.eventlog.wakes.wake(at)
         await self._snapshot(at, ledger)
 

@@ -1,17 +1,19 @@
 """Admissions: over NATS and over HTTP."""
 
+from contextlib import AsyncExitStack
 from itertools import count
 from typing import Any
 
-import httpx
 import orjson
 
 from fairlead_cli.bench.measure import Timing, concurrent, sequential
+from fairlead_cli.bench.wire import Wire
 from fairlead_eventlog.connection import EventLog
 from fairlead_schema import subjects
 from fairlead_schema.ids import DEFAULT_TENANT
 
 SESSIONS = 64
+WAYS = 32
 TIMEOUT_S = 30.0
 
 
@@ -49,21 +51,21 @@ async def over_nats(eventlog: EventLog, *, total: int) -> tuple[Timing, Timing]:
 
     alone = await sequential(admit, count=total)
     mine[:] = await sessions(eventlog, SESSIONS)
-    return alone, await concurrent(admit, count=total * 4, ways=32)
+    return alone, await concurrent(admit, count=total * 4, ways=WAYS)
 
 
-async def over_http(
-    client: httpx.AsyncClient, eventlog: EventLog, *, total: int
-) -> tuple[Timing, Timing]:
+async def over_http(url: str, eventlog: EventLog, *, total: int) -> tuple[Timing, Timing]:
     """The same through the gateway."""
     mine = await sessions(eventlog, SESSIONS)
     turn = count()
+    async with AsyncExitStack() as stack:
+        free = [await stack.enter_async_context(Wire.open(url)) for _ in range(WAYS)]
 
-    async def admit(number: int) -> None:
-        session = mine[next(turn) % SESSIONS]
-        answer = await client.post(f"/api/session/{session}/prompt", json=_body(number))
-        answer.raise_for_status()
+        async def admit(number: int) -> None:
+            session, wire = mine[next(turn) % SESSIONS], free.pop()
+            await wire.post(f"/api/session/{session}/prompt", _body(number))
+            free.append(wire)
 
-    alone = await sequential(admit, count=total)
-    mine[:] = await sessions(eventlog, SESSIONS)
-    return alone, await concurrent(admit, count=total * 2, ways=32)
+        alone = await sequential(admit, count=total)
+        mine[:] = await sessions(eventlog, SESSIONS)
+        return alone, await concurrent(admit, count=total * 2, ways=WAYS)

@@ -4,10 +4,9 @@ import asyncio
 import time
 from statistics import median
 
-import httpx
-
 from fairlead_cli.bench.admissions import sessions
 from fairlead_cli.bench.lives import live
+from fairlead_cli.bench.wire import Wire
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.folded import Folded, Folding
 from fairlead_schema.ids import DEFAULT_TENANT
@@ -22,9 +21,7 @@ FOLDING = Folding(
 )
 
 
-async def replays(
-    client: httpx.AsyncClient, eventlog: EventLog, *, events: int
-) -> tuple[float, float]:
+async def replays(url: str, eventlog: EventLog, *, events: int) -> tuple[float, float]:
     """Milliseconds to fold a cold session of that many events, and to stream it whole."""
     (session,) = await sessions(eventlog, 1)
     at = Address(DEFAULT_TENANT, session)
@@ -36,18 +33,15 @@ async def replays(
         await cold.load(at)
         folds.append(time.perf_counter() - began)
         began = time.perf_counter()
-        await _streamed(client, session)
+        await _streamed(url, session)
         streams.append(time.perf_counter() - began)
     return median(folds) * 1000, median(streams) * 1000
 
 
-async def _streamed(client: httpx.AsyncClient, session: str) -> None:
+async def _streamed(url: str, session: str) -> None:
     tail = b""
-    async with (
-        asyncio.timeout(60),
-        client.stream("GET", f"/api/session/{session}/event", timeout=None) as answer,
-    ):
-        async for chunk in answer.aiter_raw():
-            tail = tail[-32:] + chunk
+    async with asyncio.timeout(60), Wire.open(url) as wire:
+        async for piece in wire.stream(f"/api/session/{session}/event"):
+            tail = tail[-32:] + piece
             if b": caught-up" in tail:
                 return

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
-
 from fairlead_cli.bench import admissions, projection, raw, replay
 from fairlead_cli.bench import turns as turning
 from fairlead_cli.bench.lives import live
@@ -66,15 +64,11 @@ async def measured(*, relaxed: bool, scale: float, progress: Callable[[str], Non
     results = Results("relaxed" if relaxed else "sync always")
     with _place() as place:
         progress("starting the stack")
-        async with running(place, sim=True, relaxed=relaxed) as up:
-            limits = httpx.Limits(max_connections=None, max_keepalive_connections=256)
-            async with (
-                connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
-                httpx.AsyncClient(
-                    base_url=up.http, limits=limits, timeout=60.0, trust_env=False
-                ) as client,
-            ):
-                await _measure(results, up, eventlog, client, scale, progress)
+        async with (
+            running(place, sim=True, relaxed=relaxed) as up,
+            connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
+        ):
+            await _measure(results, up, eventlog, scale, progress)
     _compare(results)
     return results
 
@@ -91,7 +85,6 @@ async def _measure(
     results: Results,
     up: Running,
     eventlog: EventLog,
-    client: httpx.AsyncClient,
     scale: float,
     progress: Callable[[str], None],
 ) -> None:
@@ -108,17 +101,19 @@ async def _measure(
     (
         timings["admission over HTTP"],
         timings["admission over HTTP, 32 at once"],
-    ) = await admissions.over_http(client, eventlog, total=total)
+    ) = await admissions.over_http(up.http, eventlog, total=total)
     progress("turns")
     each = max(10, int(100 * scale))
-    timings["prompt to first provider byte"] = await turning.first_byte(client, eventlog, each=each)
+    timings["prompt to first provider byte"] = await turning.first_byte(
+        up.http, eventlog, each=each
+    )
     for at_once in (1, 8, 64):
         number = max(5, each * 2 // at_once) if at_once > 1 else each
         timings[f"turn, {at_once} at once"] = await turning.turns(
-            client, eventlog, at_once=at_once, each=number
+            up.http, eventlog, at_once=at_once, each=number
         )
     progress("long sessions")
-    await _lengths(results, eventlog, client, each)
+    await _lengths(results, eventlog, up.http, each)
     progress("projection")
     projected, copied, rows = await projection.projected(up.postgres, eventlog)
     results.figures |= {
@@ -129,11 +124,9 @@ async def _measure(
     results.figures |= _memory(up)
 
 
-async def _lengths(
-    results: Results, eventlog: EventLog, client: httpx.AsyncClient, each: int
-) -> None:
+async def _lengths(results: Results, eventlog: EventLog, url: str, each: int) -> None:
     for events in (1_000, 10_000):
-        folded, streamed = await replay.replays(client, eventlog, events=events)
+        folded, streamed = await replay.replays(url, eventlog, events=events)
         results.figures[f"fold {events:,} events, ms"] = folded
         results.figures[f"stream {events:,} events over SSE, ms"] = streamed
     for events, compacted in ((10, False), (5_000, True), (5_000, False)):
@@ -142,7 +135,7 @@ async def _lengths(
         await live(eventlog, at, events=events, compacted=compacted)
         name = f"turn in a session of {events:,} events"
         name += ", compacted" if compacted else ""
-        results.timings[name] = await turning.in_session(client, session, each=each)
+        results.timings[name] = await turning.in_session(url, session, each=each)
 
 
 def _memory(up: Running) -> dict[str, float]:

@@ -1,17 +1,17 @@
 """Chat Completions as a server speaks it: checks like the real thing, frames, whole answers."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import orjson
 
+from fairlead_cli.sim.heard import Line, heard, text_of
 from fairlead_cli.sim.play import Reel
-from fairlead_cli.sim.script import Ask, Call, Refusal, Script, pieces
+from fairlead_cli.sim.script import Ask, Call, Refusal, Script, pieces, tallied
 
+PREFIX = "chatcmpl-"
 _CREATED = 1_700_000_000
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
-_UPDATE = re.compile(r"<system-update>\n.*?\n</system-update>\n?", re.DOTALL)
 _DONE = b"data: [DONE]\n\n"
 
 
@@ -30,18 +30,12 @@ def complaint(body: object) -> str | None:
 
 
 def ask(body: dict[str, Any]) -> Ask:
-    messages = body["messages"]
-    at, said = _last_user(messages)
-    after = messages[at + 1 :]
-    tools = [message for message in after if message["role"] == "tool"]
-    return Ask(
+    options = body.get("stream_options") or {}
+    return heard(
+        [_line(message) for message in body["messages"]],
         model=body["model"],
-        said=said,
-        rounds=sum(1 for message in after if message.get("tool_calls")),
-        tool_said=_text(tools[-1]) if tools else "",
         stream=body.get("stream") is True,
-        include_usage=(body.get("stream_options") or {}).get("include_usage") is True,
-        prompt_length=sum(len(_text(message)) for message in messages),
+        include_usage=options.get("include_usage") is True,
     )
 
 
@@ -63,7 +57,7 @@ def reel(script: Script, ask: Ask, answer_id: str) -> Reel:
         for part in _fragments(at, call, answer_id)
     ]
     reason = b'{},"finish_reason":' + orjson.dumps(_finish(script))
-    usage = b',"choices":[],"usage":' + orjson.dumps(_usage(script, ask, len(said))) + b"}\n\n"
+    usage = b',"choices":[],"usage":' + orjson.dumps(_usage(script, ask)) + b"}\n\n"
     return Reel(
         head=(delta({"role": "assistant", "content": ""}),),
         chunks=(*thoughts, *spoken, *asked),
@@ -84,9 +78,8 @@ def whole(script: Script, ask: Ask, answer_id: str) -> bytes:
     if script.calls:
         message["tool_calls"] = [_call(at, call, answer_id) for at, call in enumerate(script.calls)]
     choice = {"index": 0, "message": message, "finish_reason": _finish(script)}
-    said = len(pieces(script.answer, script.chunks))
     answer = _lead(ask, answer_id, "chat.completion")
-    return orjson.dumps(answer | {"choices": [choice], "usage": _usage(script, ask, said)})
+    return orjson.dumps(answer | {"choices": [choice], "usage": _usage(script, ask)})
 
 
 def error(refusal: Refusal) -> bytes:
@@ -112,22 +105,9 @@ def _unanswered(messages: Sequence[dict[str, Any]]) -> str | None:
     return f"tool_call_ids without a response: {', '.join(sorted(waiting))}" if waiting else None
 
 
-def _last_user(messages: Sequence[dict[str, Any]]) -> tuple[int, str]:
-    """Where the user last spoke. System updates and tools' media come as user messages too."""
-    for at in range(len(messages) - 1, -1, -1):
-        if messages[at]["role"] == "user":
-            said = _UPDATE.sub("", _text(messages[at])).strip()
-            if said:
-                return at, said
-    return -1, ""
-
-
-def _text(message: dict[str, Any]) -> str:
-    content = message.get("content")
-    if isinstance(content, list):
-        parts = (part.get("text") for part in content if isinstance(part, dict))
-        return "\n".join(text for text in parts if isinstance(text, str))
-    return content if isinstance(content, str) else ""
+def _line(message: dict[str, Any]) -> Line:
+    role = "system" if message["role"] == "developer" else message["role"]
+    return Line(role, text_of(message.get("content")), len(message.get("tool_calls") or ()))
 
 
 def _lead(ask: Ask, answer_id: str, kind: str) -> dict[str, Any]:
@@ -150,15 +130,12 @@ def _fragments(at: int, call: Call, answer_id: str) -> list[dict[str, Any]]:
     return [opened, *({"index": at, "function": {"arguments": part}} for part in parts)]
 
 
-def _usage(script: Script, ask: Ask, chunks: int) -> dict[str, Any]:
-    tokens = script.tokens
-    thought = len(pieces(script.reasoning, None))
-    prompt = tokens.input if tokens.input is not None else max(1, ask.prompt_length // 4)
-    completion = tokens.output if tokens.output is not None else chunks + thought
+def _usage(script: Script, ask: Ask) -> dict[str, Any]:
+    tally = tallied(script, ask)
     return {
-        "prompt_tokens": prompt,
-        "completion_tokens": completion,
-        "total_tokens": prompt + completion,
-        "prompt_tokens_details": {"cached_tokens": tokens.cached},
-        "completion_tokens_details": {"reasoning_tokens": min(thought, completion)},
+        "prompt_tokens": tally.prompt,
+        "completion_tokens": tally.output,
+        "total_tokens": tally.prompt + tally.output,
+        "prompt_tokens_details": {"cached_tokens": tally.cached},
+        "completion_tokens_details": {"reasoning_tokens": tally.thought},
     }

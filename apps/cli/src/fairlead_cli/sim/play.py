@@ -1,6 +1,6 @@
 """A script as the bytes of one answer: what is sent, at what pace, and how it ends."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -32,6 +32,9 @@ class Play:
 
 class Dialect(Protocol):
     """A wire protocol as its server speaks it. A module of pure functions is one."""
+
+    PREFIX: str
+    """How the ids of its answers begin."""
 
     def complaint(self, body: object) -> str | None:
         """Why the real provider would answer 400, if it would."""
@@ -77,6 +80,13 @@ def refused(error: Callable[[Refusal], bytes], refusal: Refusal, *, wait_s: floa
     after = refusal.retry_after_s
     advice = () if after is None else ((b"retry-after", f"{after:g}".encode()),)
     return Play(refusal.status, JSON + advice, (error(refusal),), first_byte_delay_s=wait_s)
+
+
+def block(opening: bytes, parts: Sequence[bytes], closing: bytes) -> list[bytes]:
+    """Chunks of one block: its opening goes with the first of them, its closing with the last."""
+    first, *rest = parts or (b"",)
+    *before, last = (opening + first, *rest)
+    return [*before, last + closing]
 
 
 def _faulted(

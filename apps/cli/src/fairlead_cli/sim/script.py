@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+import orjson
 
 Ending: TypeAlias = Literal["cut", "drop", "stall", "malformed", "fail"]
 ENDINGS: tuple[Ending, ...] = ("cut", "drop", "stall", "malformed", "fail")
@@ -15,6 +17,15 @@ class Call:
 
     name: str
     arguments: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Hosted:
+    """A tool that the provider runs itself: a search of the web, or a run of code."""
+
+    kind: Literal["search", "run"]
+    asked: str
+    found: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +61,17 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One turn. `times` limits refusal and fault to the first attempts of the same request."""
+    """One turn: reasoning, hosted tools, the answer, calls.
+
+    `times` limits refusal and fault to the first attempts of the same request.
+    """
 
     answer: str = ""
     reasoning: str = ""
     chunks: int | None = None
     chunk_delay_ms: float = 0
     first_byte_delay_ms: float = 0
+    hosted: tuple[Hosted, ...] = ()
     calls: tuple[Call, ...] = ()
     finish: str | None = None
     tokens: Tokens = Tokens()
@@ -81,6 +96,26 @@ class Ask:
     prompt_length: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Token counts of one turn: `prompt` includes `cached`, `output` includes `thought`."""
+
+    prompt: int
+    cached: int
+    output: int
+    thought: int
+
+
+def tallied(script: Script, ask: Ask) -> Tally:
+    """What the turn costs: as scripted, else counted from the texts."""
+    tokens = script.tokens
+    thought = len(pieces(script.reasoning, None))
+    prompt = tokens.input if tokens.input is not None else max(1, ask.prompt_length // 4)
+    made = len(pieces(script.answer, script.chunks)) + thought
+    output = tokens.output if tokens.output is not None else made
+    return Tally(prompt, min(tokens.cached, prompt), output, min(thought, output))
+
+
 def steady(script: Script, attempt: int) -> Script:
     """The script of a later attempt: its refusal and fault are over once they came often enough."""
     if script.times is None or attempt <= script.times:
@@ -100,3 +135,12 @@ def pieces(text: str, chunks: int | None) -> tuple[str, ...]:
 def filler(chunks: int) -> str:
     """A text that falls into exactly that many words."""
     return " ".join(f"word{n}" for n in range(chunks))
+
+
+def arguments_of(call: Call) -> dict[str, Any] | None:
+    """The call's arguments as an object, or None when they are none."""
+    try:
+        value = orjson.loads(call.arguments or "{}")
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,6 @@
+"""The `anthropic-messages` protocol: the Messages API, as Anthropic and its gateways speak it."""
+
+from fairlead_llm.anthropic_messages.request import body, headers, path
+from fairlead_llm.anthropic_messages.stream import finish, start, step
+
+__all__ = ["body", "finish", "headers", "path", "start", "step"]

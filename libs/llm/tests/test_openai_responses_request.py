@@ -1,0 +1,291 @@
+"""The canonical request becomes a Responses body."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from fairlead_llm import openai_responses
+from fairlead_llm.errors import Unsendable
+from fairlead_schema.request import (
+    AssistantTurn,
+    ForcedTool,
+    Generation,
+    MediaPart,
+    ModelRequest,
+    ReasoningPart,
+    SystemTurn,
+    TextPart,
+    ToolCallPart,
+    ToolDefinition,
+    ToolResultPart,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+
+PNG = MediaPart("data:image/png;base64,aGk=", "image/png")
+IMAGE = {"type": "input_image", "image_url": PNG.uri}
+THOUGHT = ReasoningPart("hm", {"item_id": "rs_1", "encrypted_content": "x"})
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+SEARCHED = (
+    ToolCallPart("ws_1", "web_search", {}, executed=True, metadata={"item_id": "ws_1"}),
+    ToolResultPart("ws_1", "web_search", "json", SEARCH, {"item_id": "ws_1"}),
+)
+
+
+def user(*content: TextPart | MediaPart | str) -> UserTurn:
+    return UserTurn(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+
+
+def result(kind: str = "text", value: object = "ok", call_id: str = "a") -> ToolTurn:
+    return ToolTurn(ToolResultPart(call_id, "look", kind, value))  # type: ignore[arg-type]
+
+
+def body(*turns: Turn, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - request fields
+    return openai_responses.body(ModelRequest(**({"model": "m", "turns": turns} | fields)))
+
+
+def sent(*turns: Turn, **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - request fields
+    items: list[dict[str, Any]] = body(*turns, **fields)["input"]
+    return items
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": [{"type": "output_text", "text": text}]}
+
+
+def test_every_request_streams_and_stores_nothing() -> None:
+    assert body(user("hi")) == {
+        "model": "m",
+        "input": [{"role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
+        "store": False,
+        "stream": True,
+    }
+
+
+@pytest.mark.parametrize("model", ["gpt-5.5", "o3", "openai/gpt-5-mini"])
+def test_reasoning_models_are_asked_for_encrypted_reasoning(model: str) -> None:
+    assert body(model=model)["include"] == ["reasoning.encrypted_content"]
+    assert body(options={"reasoning": {"effort": "max"}})["include"]
+    assert "include" not in body(model="gpt-4.1")
+    assert "include" not in body(model=model, options={"store": True})
+
+
+def test_system_parts_are_joined_by_newline_o_26() -> None:
+    assert sent(user("hi"), system=("one", "two"))[0] == {"role": "system", "content": "one\ntwo"}
+
+
+def test_a_system_update_has_its_own_role_at_its_position() -> None:
+    items = sent(user("a"), AssistantTurn((TextPart("b"),)), SystemTurn("x < y"), user("c"))
+
+    assert [item["role"] for item in items] == ["user", "assistant", "system", "user"]
+    assert items[2]["content"] == "x < y"
+
+
+def test_a_tool_loop_is_calls_and_outputs() -> None:
+    calls = (ToolCallPart("a", "look", {"n": 1}), ToolCallPart("b", "look", {}))
+
+    items = sent(AssistantTurn((TextPart("so"), *calls)), result(), result(call_id="b"))
+
+    assert items == [
+        said("so"),
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": '{"n":1}'},
+        {"type": "function_call", "call_id": "b", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "ok"},
+        {"type": "function_call_output", "call_id": "b", "output": "ok"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "output"),
+    [
+        ("text", "ok", "ok"),
+        ("json", {"a": 1}, '{"a":1}'),
+        ("error", {"error": "no"}, '{"error":"no"}'),
+        ("content", (TextPart("a"), TextPart("b")), "a\nb"),
+        ("content", (TextPart("a"), PNG), [{"type": "input_text", "text": "a"}, IMAGE]),
+        ("content", [{"type": "file", "uri": PNG.uri, "mime": PNG.mime}], [IMAGE]),
+    ],
+)
+def test_a_result_is_text_unless_it_has_media(kind: str, value: object, output: object) -> None:
+    assert sent(result(kind, value))[0]["output"] == output
+
+
+def test_reasoning_goes_back_with_its_encrypted_content_o_24() -> None:
+    summaries = (ReasoningPart("one", {"item_id": "rs_1"}), THOUGHT)
+
+    items = sent(AssistantTurn((*summaries, TextPart("yes"))))
+
+    assert items == [
+        {
+            "type": "reasoning",
+            "summary": [
+                {"type": "summary_text", "text": "one"},
+                {"type": "summary_text", "text": "hm"},
+            ],
+            "encrypted_content": "x",
+        },
+        said("yes"),
+    ]
+
+
+def test_a_raw_chain_of_thought_goes_back_as_content() -> None:
+    raw = ReasoningPart("hm", {"item_id": "rs_1", "encrypted_content": "x", "raw": True})
+
+    item = sent(AssistantTurn((raw, TextPart("yes"))))[0]
+
+    assert (item["summary"], item["content"]) == ([], [{"type": "reasoning_text", "text": "hm"}])
+
+
+def test_reasoning_of_two_items_stays_apart() -> None:
+    other = ReasoningPart("", {"item_id": "rs_2", "encrypted_content": "y"})
+
+    items = sent(AssistantTurn((THOUGHT, other, TextPart("yes"))))
+
+    assert [item.get("encrypted_content") for item in items] == ["x", "y", None]
+
+
+@pytest.mark.parametrize("metadata", [None, {"item_id": "rs_1"}])
+def test_reasoning_without_encrypted_content_is_left_out_o_24(
+    metadata: dict[str, Any] | None,
+) -> None:
+    assert sent(AssistantTurn((ReasoningPart("hm", metadata), TextPart("yes")))) == [said("yes")]
+
+
+def test_reasoning_whose_next_item_never_came_is_left_out() -> None:
+    assert sent(AssistantTurn((THOUGHT,)), user("go on"))[0]["role"] == "user"
+    assert sent(AssistantTurn((TextPart("a"), THOUGHT))) == [said("a")]
+
+
+def test_with_stored_state_reasoning_and_hosted_items_are_references_o_24() -> None:
+    turn = AssistantTurn((THOUGHT, *SEARCHED, TextPart("yes")))
+
+    assert sent(turn, options={"store": True}) == [
+        {"type": "item_reference", "id": "rs_1"},
+        {"type": "item_reference", "id": "ws_1"},
+        said("yes"),
+    ]
+
+
+def test_a_hosted_item_goes_back_as_it_came() -> None:
+    assert sent(AssistantTurn((THOUGHT, *SEARCHED, TextPart("yes"))))[1] == SEARCH
+
+
+def test_another_providers_hosted_tool_goes_back_as_an_ordinary_call() -> None:
+    call = ToolCallPart("s_1", "web_search", {"q": "x"}, executed=True)
+    found = ToolResultPart("s_1", "web_search", "json", {"found": 1})
+
+    items = sent(AssistantTurn((call, found, TextPart("yes"))))
+
+    assert [item.get("type") for item in items] == ["function_call", "function_call_output", None]
+    assert items[1]["output"] == '{"found":1}'
+
+
+def test_a_hosted_call_without_a_result_is_left_out() -> None:
+    assert sent(AssistantTurn((SEARCHED[0], TextPart("yes")))) == [said("yes")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [
+        ("custom_tool_call", "ok"),
+        ("local_shell_call", "ok"),
+        (
+            "shell_call",
+            [{"stdout": "ok", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+        ),
+    ],
+)
+def test_a_call_that_is_no_function_goes_back_as_it_came(kind: str, output: object) -> None:
+    item = {"type": kind, "id": "i", "call_id": "a", "name": "sh", "input": "ls"}
+    call = ToolCallPart("a", "sh", {"value": "ls"}, metadata={"item_id": "i", "item": item})
+
+    assert sent(AssistantTurn((call,)), result()) == [
+        item,
+        {"type": f"{kind}_output", "call_id": "a", "output": output},
+    ]
+
+
+def test_tools_are_flat_and_not_strict() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    tools = (ToolDefinition("look", "Look.", schema),)
+
+    assert body(tools=tools)["tools"] == [
+        {
+            "type": "function",
+            "name": "look",
+            "description": "Look.",
+            "parameters": schema,
+            "strict": False,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("choice", "wire"),
+    [
+        ("auto", None),
+        ("none", "none"),
+        ("required", "required"),
+        (ForcedTool("look"), {"type": "function", "name": "look"}),
+    ],
+)
+def test_the_tool_choice_is_told(choice: Any, wire: object) -> None:  # noqa: ANN401
+    tools = (ToolDefinition("look", "Look.", {}),)
+
+    assert body(tools=tools, tool_choice=choice).get("tool_choice") == wire
+
+
+def test_generation_controls_are_told_where_the_model_takes_them() -> None:
+    controls = Generation(max_tokens=9, temperature=0.0, top_p=0.5)
+
+    plain, reasoning = (body(model=one, generation=controls) for one in ("gpt-4.1", "gpt-5"))
+
+    assert (plain["max_output_tokens"], plain["temperature"], plain["top_p"]) == (9, 0.0, 0.5)
+    assert not {"temperature", "top_p"} & reasoning.keys()
+
+
+def test_stop_sequences_cannot_be_sent() -> None:
+    with pytest.raises(Unsendable):
+        body(generation=Generation(stop=("x",)))
+
+
+def test_the_cache_key_is_sent_and_options_win_but_not_over_streaming() -> None:
+    told = body(cache_key="ses_1", options={"prompt_cache_key": "k", "stream": False})
+
+    assert body(cache_key="ses_1")["prompt_cache_key"] == "ses_1"
+    assert (told["prompt_cache_key"], told["stream"]) == ("k", True)
+
+
+def test_media_of_every_taken_kind() -> None:
+    pdf = MediaPart("data:application/pdf;base64,aGk=", "application/pdf", "a.pdf")
+    note = MediaPart(f"data:text/plain;base64,{base64.b64encode(b'note').decode()}", "text/plain")
+
+    content = sent(user("see", PNG, pdf, note))[0]["content"]
+
+    assert content == [
+        {"type": "input_text", "text": "see"},
+        IMAGE,
+        {"type": "input_file", "filename": "a.pdf", "file_data": pdf.uri},
+        {"type": "input_text", "text": "note"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "media",
+    [
+        MediaPart("data:video/mp4;base64,aGk=", "video/mp4"),
+        MediaPart("file:///a.png", "image/png"),
+        MediaPart("data:image/png;base64,aGk=", "image/jpeg"),
+    ],
+)
+def test_media_that_cannot_be_sent_is_refused(media: MediaPart) -> None:
+    with pytest.raises(Unsendable):
+        sent(user(media))
+
+
+def test_the_path_and_the_key() -> None:
+    assert openai_responses.path(ModelRequest("m")) == "/v1/responses"
+    assert openai_responses.headers("k") == {"authorization": "Bearer k"}
+    assert openai_responses.headers(None) == {}

@@ -1,0 +1,185 @@
+"""Configuration: one frozen whole, and every mistake with its origin, its key and its reason."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_service.config import Config, ConfigError, load
+
+WHOLE = """
+default_model = "acme/fast"
+
+[provider.acme]
+protocol = "openai-chat"
+base_url = "http://127.0.0.1:9000"
+
+[provider.acme.model.fast]
+output = 8_192
+cost = { input = 3.0, output = 15.0 }
+
+[agent.build]
+system = "Be careful."
+permissions = [ { action = "*", resource = "*", effect = "allow" } ]
+
+[runner]
+sessions_max = 8
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "fairlead.toml"
+    path.write_text(text)
+    return path
+
+
+def mistake(tmp_path: Path, text: str, **env: str) -> ConfigError:
+    with pytest.raises(ConfigError) as caught:
+        load(written(tmp_path, text), env)
+    return caught.value
+
+
+def test_nothing_at_all_is_a_configuration() -> None:
+    config = load(None, {})
+
+    assert config == Config()
+    assert (config.default_agent, config.model_ref()) == ("build", None)
+
+
+def test_a_file_is_read_as_it_is_written(tmp_path: Path) -> None:
+    config = load(written(tmp_path, WHOLE), {})
+
+    assert config.model_ref() == ModelRef(provider_id="acme", id="fast")
+    model = config.model(ModelRef(provider_id="acme", id="fast"))
+    assert model is not None
+    assert (model.output, model.cost.output) == (8192, 15.0)
+    assert config.agent["build"].permissions[0].effect == "allow"
+    assert config.runner.sessions_max == 8
+
+
+def test_the_environment_names_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, WHOLE)
+
+    assert load(None, {"FAIRLEAD_CONFIG": str(path)}) == load(path, {})
+    assert load(None, {"FAIRLEAD_CONFIG": ""}) == Config()
+
+
+def test_variables_override_the_file(tmp_path: Path) -> None:
+    env = {
+        "FAIRLEAD_RUNNER_SESSIONS_MAX": "9",
+        "FAIRLEAD_NATS_URL": "nats://elsewhere:1",
+        "FAIRLEAD_LOG_LEVEL": "DEBUG",
+        "FAIRLEAD_DEFAULT_AGENT": "build",
+        "FAIRLEAD_GATEWAY_FRESH_TIMEOUT_S": "0.5",
+        "PATH": "/bin",
+        "FAIRLEAD_UNRELATED": "x",
+    }
+
+    config = load(written(tmp_path, WHOLE), env)
+
+    assert (config.runner.sessions_max, config.nats.url) == (9, "nats://elsewhere:1")
+    assert (config.log.level, config.gateway.fresh_timeout_s) == ("DEBUG", 0.5)
+
+
+def test_a_model_may_have_slashes_in_its_name(tmp_path: Path) -> None:
+    text = WHOLE.replace('"acme/fast"', '"acme/org/fast"').replace("model.fast", 'model."org/fast"')
+
+    assert load(written(tmp_path, text), {}).model_ref() == ModelRef(
+        provider_id="acme", id="org/fast"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "reason"),
+    [
+        ("[runner]\nturns = 1", "runner.turns", "not permitted"),
+        ("wat = 1", "wat", "not permitted"),
+        ("[runner]\nsessions_max = 0", "runner.sessions_max", "greater than 0"),
+        ('[runner]\nsessions_max = "many"', "runner.sessions_max", "integer"),
+        ("[health]\nport = 70000", "health.port", "65535"),
+        ('[log]\nlevel = "LOUD"', "log.level", "DEBUG"),
+        ("nats = 3", "nats", "dictionary"),
+        ('[provider.acme]\nprotocol = "telepathy"\nbase_url = "http://x"', "provider.acme.protocol",
+         "openai-chat"),
+        ('[provider.acme]\nprotocol = "openai-chat"', "provider.acme.base_url", "required"),
+        ('[provider.acme]\nprotocol = "openai-chat"\nbase_url = "ftp://x"',
+         "provider.acme.base_url", "pattern"),
+        ('default_model = "fast"', "default_model", "pattern"),
+        ('default_model = "acme/fast"', "", "no [provider] section"),
+        ('default_agent = "plan"', "", "no [agent] section"),
+        ("[agent.plan]", "", "default_agent 'build'"),
+        ("[runner]\nwake_heartbeat_s = 1.5", "runner", "half of wake_deadline_s"),
+        ('[tools]\npool = "a.b"', "tools.pool", "pattern"),
+    ],
+)  # fmt: skip
+def test_a_mistake_says_its_file_its_key_and_its_reason(
+    tmp_path: Path, text: str, key: str, reason: str
+) -> None:
+    error = mistake(tmp_path, text)
+
+    assert error.origin == str(tmp_path / "fairlead.toml")
+    assert error.key == key
+    assert reason in error.reason
+    assert str(error).startswith(f"{error.origin}: ")
+
+
+@pytest.mark.parametrize("text", ["= 3", "[runner", 'a = "', "a = 1\na = 2"])
+def test_what_is_no_toml_is_told_with_its_place(tmp_path: Path, text: str) -> None:
+    error = mistake(tmp_path, text)
+
+    assert (error.key, "not valid TOML" in error.reason) == ("", True)
+
+
+def test_bytes_that_are_no_text_are_no_toml(tmp_path: Path) -> None:
+    path = tmp_path / "fairlead.toml"
+    path.write_bytes(b"\xff\xfe")
+
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(path, {})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.toml", tmp_path):
+        with pytest.raises(ConfigError) as caught:
+            load(None, {"FAIRLEAD_CONFIG": str(path)})
+
+        assert caught.value.origin == str(path)
+        assert caught.value.reason
+
+
+def test_a_mistake_of_the_environment_names_the_variable(tmp_path: Path) -> None:
+    """The file is innocent: whoever reads the message must look at the environment."""
+    with_file = mistake(tmp_path, WHOLE, FAIRLEAD_RUNNER_SESSIONS_MAX="many")
+    with pytest.raises(ConfigError) as alone:
+        load(None, {"FAIRLEAD_HEALTH_PORT": "x"})
+
+    assert (with_file.origin, with_file.key) == (
+        "FAIRLEAD_RUNNER_SESSIONS_MAX",
+        "runner.sessions_max",
+    )
+    assert alone.value.origin == "FAIRLEAD_HEALTH_PORT"
+
+
+def test_an_unknown_variable_of_a_known_section_is_a_mistake() -> None:
+    with pytest.raises(ConfigError, match=r"FAIRLEAD_RUNNER_SESSION_MAX: runner\.session_max"):
+        load(None, {"FAIRLEAD_RUNNER_SESSION_MAX": "3"})
+
+
+def test_a_variable_over_a_key_that_is_no_section_is_a_mistake_not_a_crash(tmp_path: Path) -> None:
+    error = mistake(tmp_path, "nats = 3", FAIRLEAD_NATS_URL="nats://x")
+
+    assert (error.origin, error.key) == (str(tmp_path / "fairlead.toml"), "nats")
+
+
+def test_relations_between_knobs_hold_whoever_sets_them(tmp_path: Path) -> None:
+    config = load(None, {"FAIRLEAD_RUNNER_WAKE_DEADLINE_S": "10"})
+
+    assert config.runner.wake_deadline_s == 10
+    error = mistake(tmp_path, WHOLE, FAIRLEAD_RUNNER_WAKE_DEADLINE_S="1")
+    assert "wake_heartbeat_s" in error.reason
+
+
+def test_a_configuration_never_changes() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(Config().nats, "url", "nats://x")  # noqa: B010 - mypy knows it is frozen
