@@ -27,8 +27,7 @@ def answer(*blocks: tuple[dict[str, Any], list[dict[str, Any]]], reason: str = "
     events: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
     for index, (start, deltas) in enumerate(blocks):
         events.append({"type": "content_block_start", "index": index, "content_block": start})
-        for delta in deltas:
-            events.append({"type": "content_block_delta", "index": index, "delta": delta})
+        events += [{"type": "content_block_delta", "index": index, "delta": one} for one in deltas]
         events.append({"type": "content_block_stop", "index": index})
     events.append({"type": "message_delta", "delta": {"stop_reason": reason}})
     events.append({"type": "message_stop"})

@@ -1,8 +1,10 @@
 """The canonical request becomes a Responses body."""
 
 import base64
+from itertools import pairwise
 from typing import Any
 
+import orjson
 import pytest
 
 from fairlead_llm import openai_responses
@@ -81,6 +83,37 @@ def test_a_system_update_has_its_own_role_at_its_position() -> None:
 
     assert [item["role"] for item in items] == ["user", "assistant", "system", "user"]
     assert items[2]["content"] == "x < y"
+
+
+def test_a_system_update_is_wrapped_where_the_role_is_not_known_o_18_o_19() -> None:
+    wrapped = {"native_system": False}
+    update = {"type": "input_text", "text": "<system-update>\nx &lt; y\n</system-update>"}
+
+    joined = sent(user("a"), SystemTurn("x < y"), options=wrapped)
+    alone = sent(AssistantTurn((TextPart("a"),)), SystemTurn("x < y"), options=wrapped)
+
+    assert joined == [{"role": "user", "content": [{"type": "input_text", "text": "a"}, update]}]
+    assert alone[1] == {"role": "user", "content": [update]}
+
+
+def test_a_later_request_begins_with_the_whole_of_an_earlier_one() -> None:
+    turns = (user("a"), AssistantTurn((THOUGHT, TextPart("b"))), SystemTurn("c"), user("d"))
+    tools = (ToolDefinition("look", "Look.", {}),)
+
+    written = [
+        orjson.dumps(body(*turns[:n], tools=tools, cache_key="ses_1", system=("s",)))
+        for n in range(1, len(turns) + 1)
+    ]
+
+    assert all(b.startswith(a.removesuffix(b"]}")) for a, b in pairwise(written))
+
+
+def test_hosted_tools_of_the_options_join_the_requests_own() -> None:
+    search = {"type": "web_search"}
+
+    told = body(tools=(ToolDefinition("look", "Look.", {}),), options={"tools": [search]})
+
+    assert [tool["type"] for tool in told["tools"]] == ["function", "web_search"]
 
 
 def test_a_tool_loop_is_calls_and_outputs() -> None:

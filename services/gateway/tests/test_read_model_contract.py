@@ -1,11 +1,7 @@
-"""One suite judges both read models: the twin always, Postgres where a server is given.
-
-`FAIRLEAD_TEST_POSTGRES_DSN` names an empty database; the projector's migrations are applied to it.
-"""
+"""One suite judges both read models: the twin and a real Postgres."""
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +16,6 @@ from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 
-DSN = os.environ.get("FAIRLEAD_TEST_POSTGRES_DSN", "")
 MIGRATIONS = Path(__file__).parents[2] / "projector/src/fairlead_projector/sql/migrations"
 TOKENS = {"input": 1, "output": 2, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 MESSAGES: dict[int, dict[str, Any]] = {
@@ -74,8 +69,6 @@ def _twin() -> MemoryReadModel:
 
 async def _fill(dsn: str) -> None:
     async with await psycopg.AsyncConnection.connect(dsn) as connection:
-        await connection.execute("DROP SCHEMA IF EXISTS read CASCADE")
-        await connection.execute("DROP SCHEMA IF EXISTS projection CASCADE")
         for migration in sorted(MIGRATIONS.glob("*.sql")):
             await connection.execute(migration.read_bytes())
         for session_id, session in SESSIONS.items():
@@ -114,10 +107,9 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ReadModel]:
     if request.param == "memory":
         yield _twin()
         return
-    if not DSN:
-        pytest.skip("FAIRLEAD_TEST_POSTGRES_DSN is not set")
-    await _fill(DSN)
-    read = PostgresReadModel(DSN, connections_max=2, timeout_s=5)
+    dsn: str = request.getfixturevalue("dsn")
+    await _fill(dsn)
+    read = PostgresReadModel(dsn, connections_max=2, timeout_s=5)
     async with read.opened():
         while read.complaint() is not None:  # noqa: ASYNC110 - a real server comes when it comes
             await asyncio.sleep(0.01)

@@ -74,6 +74,35 @@ async def test_an_unreadable_commit_is_left_out(given: "Given") -> None:
     assert [item.event_id for item in items] == ["evt_1_1"]
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that takes everything at once."""
+    monkeypatch.setattr(feed_module, "SAFE_AFTER_S", -1.0)
+    monkeypatch.setattr(feed_module, "ADVANCE_S", -1.0)
+
+
+def test_the_checkpoint_passes_only_what_the_disk_had_time_to_take() -> None:
+    progress = feed_module.Progress(3)
+    progress.note(5, now=100.0)
+    progress.note(9, now=130.0)
+
+    assert progress.safe(now=159.0) == 3
+    assert progress.safe(now=161.0) == 5
+    assert progress.safe(now=191.0) == 9
+
+
+def test_a_publisher_shows_that_it_lives_until_its_checkpoint_is_at_the_end() -> None:
+    progress = feed_module.Progress(0)
+    progress.note(5, now=100.0)
+
+    assert progress.due(now=101.0)
+    assert not progress.due(now=101.5)
+    assert progress.due(now=103.0)
+    progress.safe(now=200.0)
+    assert not progress.due(now=201.0)
+
+
+@pytest.mark.usefixtures("hasty")
 async def test_the_feed_follows_the_log_and_remembers_its_place(given: "Given") -> None:
     given.commit(AT, CREATED, CLAIMED)
     async with publishing(given):
@@ -85,6 +114,7 @@ async def test_the_feed_follows_the_log_and_remembers_its_place(given: "Given") 
     assert published(given) == ["evt_1_1", "evt_2_1"]
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_second_publisher_waits_while_the_first_moves_and_takes_over_when_it_is_gone(
     given: "Given", monkeypatch: pytest.MonkeyPatch
 ) -> None:

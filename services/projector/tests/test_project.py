@@ -24,9 +24,10 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address, shard
+from fairlead_testing.postgres import Server
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection, Server
+    from services.projector.tests.conftest import Given, Projection
 
 pytestmark = pytest.mark.integration
 
@@ -123,7 +124,7 @@ async def test_what_the_tables_refuse_breaks_only_its_session(
 
 
 async def test_an_outage_of_postgres_loses_nothing_and_is_told(
-    given: "Given", projection: "Projection", postgres: "Server"
+    given: "Given", projection: "Projection", postgres: Server
 ) -> None:
     given.commit(AT, CREATED)
     complaints = Complaints()

@@ -301,7 +301,8 @@ async def test_calls_are_counted_by_session_until_reset(sim: Sim) -> None:
 
     assert (told["total"], told["sessions"]) == (3, {"ses_1": 2})
     assert told["last"][1]["body"]["messages"][0]["content"] == "two"
-    assert await sim.calls() == {"total": 0, "sessions": {}, "last": []}
+    assert told["protocols"] == {"openai-chat": 3}
+    assert await sim.calls() == {"total": 0, "sessions": {}, "protocols": {}, "last": []}
 
 
 @pytest.mark.parametrize("sim", [Settings(keep=1)], indirect=True)

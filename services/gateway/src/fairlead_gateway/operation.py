@@ -79,6 +79,8 @@ class Operation(Generic[Query, Body]):
     answer: type[BaseModel] | None
     errors: tuple[type[Refused], ...] = ()
     media: Media = "application/json"
+    commands: bool = False
+    """It goes to ingest, which knows whether the session exists: no need to look first."""
 
     @property
     def in_session(self) -> bool:

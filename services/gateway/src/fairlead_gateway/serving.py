@@ -16,8 +16,7 @@ from fairlead_gateway.observed import Observed, name_route
 from fairlead_gateway.operation import AnyOperation, Call, Found
 from fairlead_gateway.readmodel import ReadsUnavailable
 from fairlead_gateway.runtime import Runtime
-from fairlead_schema.errors import SessionNotFound, Unavailable, WireError
-from fairlead_schema.ids import TenantId
+from fairlead_schema.errors import Refused, SessionNotFound, Unavailable, WireError
 from fairlead_schema.subjects import Address
 
 CLIENT_CLOSED = 499
@@ -42,10 +41,19 @@ def dress(app: Starlette) -> Starlette:
 async def perform(runtime: Runtime, operation: AnyOperation, request: Request) -> Response:
     """The checks of an operation in their contractual order, then the operation itself."""
     tenant = tenant_of(request)
-    found = await _find(runtime, tenant, request) if operation.in_session else None
-    query = query_of(request, operation.query)
     bytes_max = runtime.settings.body_bytes_max
-    body = await body_of(request, operation.body, bytes_max=bytes_max)
+    found = None
+    if operation.in_session:
+        named = Found(Address(tenant, session_id_of(request)), None)
+        found = named if operation.commands else await _find(runtime, named.at)
+    try:
+        query = query_of(request, operation.query)
+        body = await body_of(request, operation.body, bytes_max=bytes_max)
+    except Refused:
+        # A session that does not exist is said before anything about the request.
+        if found is not None and operation.commands:
+            await _find(runtime, found.at)
+        raise
     return await operation.respond(Call(request, runtime, tenant, query, body, found))
 
 
@@ -67,9 +75,8 @@ def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> 
     return route
 
 
-async def _find(runtime: Runtime, tenant: TenantId, request: Request) -> Found:
+async def _find(runtime: Runtime, at: Address) -> Found:
     """The session a path names: from the log, or from the read models when the log is away."""
-    at = Address(tenant, session_id_of(request))
     try:
         head = await runtime.medium().log.head(at)
     except (Unavailable, LogError) as away:

@@ -100,7 +100,8 @@ async def stand_by(shard: int, eventlog: EventLog, *, well: Callable[[], None]) 
         await asyncio.sleep(POLL_S)
         well()
         seen, (position, revision) = revision, await eventlog.feed.checkpoint(shard)
-        if revision != seen:
+        # A living publisher moves the revision until its checkpoint has reached the end.
+        if revision != seen or await eventlog.shards.end(shard) <= position:
             still_since = time.monotonic()
     return position, revision
 

@@ -18,19 +18,27 @@ class _Asked:
 class Calls:
     """Every request since the last reset."""
 
-    def __init__(self, keep: int) -> None:
+    def __init__(self, keep: int, seed: int = 0) -> None:
+        self._seed = seed
         self._last: deque[_Asked] = deque(maxlen=keep)
         self._total = 0
         self._sessions: Counter[str] = Counter()
+        self._protocols: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
 
-    def note(self, session: str | None, path: str, body: bytes) -> tuple[str, int]:
-        """Count a request; give back its digest and how often the very same one came."""
+    def note(self, protocol: str, session: str | None, path: str, body: bytes) -> tuple[str, int]:
+        """Count a request; give back its digest and how often the very same one came.
+
+        The digest is all the chance there is: the same seed and request give the same answer.
+        """
         self._total += 1
+        self._protocols[protocol] += 1
         if session is not None:
             self._sessions[session] += 1
         self._last.append(_Asked(session, path, body))
-        digest = blake2b(f"{session} {path} ".encode() + body, digest_size=12).hexdigest()
+        digest = blake2b(
+            f"{self._seed} {session} {path} ".encode() + body, digest_size=12
+        ).hexdigest()
         self._attempts[digest] += 1
         return digest, self._attempts[digest]
 
@@ -39,12 +47,18 @@ class Calls:
         self._last.clear()
         self._total = 0
         self._sessions.clear()
+        self._protocols.clear()
         self._attempts.clear()
 
     def told(self) -> dict[str, Any]:
         """The counts, and the last requests, oldest first."""
         last = [{"session": a.session, "path": a.path, "body": _json(a.body)} for a in self._last]
-        return {"total": self._total, "sessions": dict(self._sessions), "last": last}
+        return {
+            "total": self._total,
+            "sessions": dict(self._sessions),
+            "protocols": dict(self._protocols),
+            "last": last,
+        }
 
 
 def _json(body: bytes) -> object:

@@ -106,7 +106,7 @@ def _unanswered(messages: Sequence[dict[str, Any]]) -> str | None:
 
 
 def _line(message: dict[str, Any]) -> Line:
-    role = "system" if message["role"] == "developer" else message["role"]
+    role: Any = "system" if message["role"] == "developer" else message["role"]
     return Line(role, text_of(message.get("content")), len(message.get("tool_calls") or ()))
 
 

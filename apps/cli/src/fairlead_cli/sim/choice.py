@@ -1,21 +1,34 @@
-"""Which script answers a request: the prompt's directive, else the model's name, else an echo."""
+"""Which script answers: the prompt's directive, else a scenario, else the model's name, else an echo."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 from fairlead_cli.sim import directive
-from fairlead_cli.sim.script import ENDINGS, Ask, Call, Fault, Refusal, Script, Tokens, filler
+from fairlead_cli.sim.scenario import Scenario
+from fairlead_cli.sim.script import (
+    ENDINGS,
+    Ask,
+    Call,
+    Fault,
+    Hosted,
+    Refusal,
+    Script,
+    Tokens,
+    filler,
+)
 
 _NUMBERED = re.compile(r"chunks-(\d+)(?:-delay-(\d+))?")
+_FLAKY = re.compile(r"flaky-(\d+)")
 _REFUSING = re.compile(r"error-([45]\d\d)")
 _TOO_LONG = (
     "This model's maximum context length is 8192 tokens. However, your messages resulted in "
     "9000 tokens. Please reduce the length of the messages."
 )
 _TOO_MANY_REQUESTS = 429
+_HOSTED: Mapping[str, Literal["search", "run"]] = {"search": "search", "run": "run"}
 # Models named for how their echo differs from the plain one.
 _MANNERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
@@ -29,11 +42,13 @@ _MANNERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
-def choose(ask: Ask) -> Script:
-    """The directive in the user's text, else the model's name, else an echo. Raises BadDirective."""
+def choose(ask: Ask, scenarios: Sequence[Scenario] = (), draw: int = 0) -> Script:
+    """The turn to play. `draw` is the request's own luck, 0 to 99. Raises BadDirective."""
     turns = directive.turns(ask.said)
     if turns is None:
-        return _named(ask.model, ask)
+        turns = next((one.turns for one in scenarios if one.fits(ask)), None)
+    if turns is None:
+        return _named(ask.model, ask, draw)
     if ask.rounds >= len(turns):
         return echo(ask)
     return _directed(turns[ask.rounds], ask)
@@ -45,13 +60,18 @@ def echo(ask: Ask) -> Script:
     return Script(answer=directive.without(heard).strip())
 
 
-def _named(model: str, ask: Ask) -> Script:
+def _named(model: str, ask: Ask, draw: int) -> Script:
     """A model named for what it does; any other name echoes."""
     name = model.rpartition("/")[2]
     if found := _NUMBERED.fullmatch(name):
         return Script(answer=filler(int(found[1])), chunk_delay_ms=float(found[2] or 0))
     if found := _REFUSING.fullmatch(name):
         return Script(refusal=_refusal(int(found[1]), {}))
+    if found := _FLAKY.fullmatch(name):
+        unlucky = draw < int(found[1])
+        return Script(refusal=_refusal(503, {})) if unlucky else echo(ask)
+    if name == "hosted" and ask.rounds == 0:
+        return replace(echo(ask), hosted=(Hosted("search", ask.said, "A page"),))
     if name == "tool" and ask.rounds == 0:
         return Script(calls=(Call("echo", '{"text":"hello"}'),))
     return replace(echo(ask), **_MANNERS.get(name, {}))
@@ -65,6 +85,7 @@ def _directed(given: directive.Turn, ask: Ask) -> Script:
         chunks=given.whole("chunks") if given.has("answer") else None,
         chunk_delay_ms=given.number("delay_ms") or 0,
         first_byte_delay_ms=given.number("first_byte_ms") or 0,
+        hosted=tuple(Hosted(_HOSTED[kind], asked, found) for kind, asked, found in given.hosted),
         calls=tuple(Call(name, arguments) for name, arguments in given.calls),
         finish=given.text("finish"),
         tokens=_tokens(given),

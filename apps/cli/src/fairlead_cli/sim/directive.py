@@ -1,7 +1,8 @@
 """Directives inside a prompt: `[[sim: chunks=20 delay_ms=5 answer="hello"]]`.
 
 Fields are `name=value`, quoted as in a shell. `;` separates the turns of a tool loop, and `tool=NAME`
-with an optional `args=JSON` after it asks for a call, as often as it is written.
+with an optional `args=JSON` after it asks for a call, as often as it is written. `search=QUERY` and
+`run=CODE`, each with an optional `found=TEXT` after it, are tools that the provider runs itself.
 """
 
 import re
@@ -30,6 +31,7 @@ class Turn:
 
     fields: dict[str, str] = field(default_factory=dict)
     calls: tuple[tuple[str, str], ...] = ()
+    hosted: tuple[tuple[str, str, str], ...] = ()
 
     def has(self, name: str) -> bool:
         return name in self.fields
@@ -49,7 +51,12 @@ def turns(text: str) -> tuple[Turn, ...] | None:
     found = _DIRECTIVE.findall(text)
     if not found:
         return None
-    lexer = shlex.shlex(found[-1], posix=True, punctuation_chars=";")
+    return read(found[-1])
+
+
+def read(script: str) -> tuple[Turn, ...]:
+    """The turns of a directive without its brackets. Raises BadDirective."""
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=";")
     lexer.whitespace_split, lexer.commenters = True, ""
     try:
         words = list(lexer)
@@ -72,17 +79,22 @@ def without(text: str) -> str:
 def _turn(words: list[str]) -> Turn:
     fields: dict[str, str] = {}
     calls: list[tuple[str, str]] = []
+    hosted: list[tuple[str, str, str]] = []
     for word in words:
         name, _, value = word.partition("=")
         if name == "tool":
             calls.append((value, "{}"))
         elif name == "args" and calls:
             calls[-1] = (calls[-1][0], value)
+        elif name in {"search", "run"}:
+            hosted.append((name, value, ""))
+        elif name == "found" and hosted:
+            hosted[-1] = (*hosted[-1][:2], value)
         elif name in FIELDS:
             fields[name] = _checked(name, value)
         else:
             raise BadDirective(f"Unknown directive field: {word}")
-    return Turn(fields, tuple(calls))
+    return Turn(fields, tuple(calls), tuple(hosted))
 
 
 def _checked(name: str, value: str) -> str:

@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, TypeAlias, assert_never
 
-from fairlead_llm.content import json_text, result_media, result_parts, result_text
+from fairlead_llm.content import (
+    json_text,
+    result_media,
+    result_parts,
+    result_text,
+    system_update,
+)
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.media import inline
 from fairlead_schema.request import (
@@ -29,7 +35,7 @@ Item: TypeAlias = dict[str, Any]
 Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
 
-def items(request: ModelRequest, *, stored: bool) -> list[Item]:
+def items(request: ModelRequest, *, stored: bool, native_system: bool) -> list[Item]:
     """The system text, then every turn in order. Raises Unsendable."""
     sent: list[Item] = []
     if request.system:
@@ -39,8 +45,10 @@ def items(request: ModelRequest, *, stored: bool) -> list[Item]:
         match turn:
             case UserTurn():
                 sent.append({"role": "user", "content": [_content(part) for part in turn.content]})
-            case SystemTurn():
+            case SystemTurn() if native_system:
                 sent.append({"role": "system", "content": turn.text})
+            case SystemTurn():
+                _add_update(sent, system_update(turn.text))
             case AssistantTurn():
                 sent += _assistant(turn, stored=stored)
             case ToolTurn():
@@ -49,6 +57,15 @@ def items(request: ModelRequest, *, stored: bool) -> list[Item]:
             case _:
                 assert_never(turn)
     return sent
+
+
+def _add_update(sent: list[Item], text: str) -> None:
+    """Join a directly preceding user message, else open a new one (O-18, O-19)."""
+    part = _content(TextPart(text))
+    if not sent or sent[-1].get("role") != "user":
+        sent.append({"role": "user", "content": [part]})
+        return
+    sent[-1] = {"role": "user", "content": [*sent[-1]["content"], part]}
 
 
 def _kinds(turns: Sequence[Turn]) -> dict[str, str]:

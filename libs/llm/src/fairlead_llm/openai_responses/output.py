@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import orjson
-
+from fairlead_llm.arguments import parsed
 from fairlead_schema.provider import (
     ProviderEvent,
     ReasoningChunk,
@@ -153,11 +152,8 @@ def _remembered(opened: Open, item: Wire | None) -> dict[str, Any] | None:
 def _function_end(opened: Open, item: Wire | None) -> Events:
     given = (item or {}).get("arguments")
     text = given if isinstance(given, str) and given else opened.text
-    invalid = None if opened.name else "The provider named no tool"
-    try:
-        value = orjson.loads(text) if text.strip() else {}
-    except orjson.JSONDecodeError as error:
-        value, invalid = text, invalid or f"The arguments are not JSON: {error}"
+    value, fault = parsed(text)
+    invalid = fault if opened.name else "The provider named no tool"
     unseen: Events = (ToolInputChunk(opened.id, text),) if text and not opened.text else ()
     metadata = None if opened.item_id is None else {"item_id": opened.item_id}
     call = ToolCall(opened.id, opened.name, value, metadata=metadata, invalid=invalid)
@@ -184,10 +180,7 @@ def _input(item: Wire) -> object:
     """What was asked of a tool, under whichever name its kind of item has for it."""
     arguments = item.get("arguments")
     if isinstance(arguments, str):
-        try:
-            return orjson.loads(arguments)
-        except orjson.JSONDecodeError:
-            return arguments
+        return parsed(arguments)[0]
     for name in ("action", "operation", "arguments"):
         if isinstance(item.get(name), dict):
             return item[name]

@@ -1,15 +1,21 @@
-"""From the canonical request to a Responses body."""
+"""From the canonical request to a Responses body.
+
+Options are sent as they are, except our own: `native_system` (false: chronological system messages
+are wrapped as user text) and `sampling` (whether the model takes temperature and top_p). Tools in
+the options are hosted ones and join the request's own.
+"""
 
 import re
 from typing import Any
 
-from fairlead_llm import openai_chat
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.openai_responses.items import items
-from fairlead_schema.request import ForcedTool, ModelRequest, ToolChoice
+from fairlead_llm.tool_schema import rooted
+from fairlead_schema.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
 
 # These models reason: they give encrypted reasoning, and refuse sampling controls.
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
+_OURS = frozenset({"native_system", "sampling", "tools"})
 
 
 def path(_request: ModelRequest) -> str:
@@ -25,15 +31,18 @@ def body(request: ModelRequest) -> dict[str, Any]:
 
     Nothing is stored at the provider unless the options say so: the log holds the conversation.
     """
-    stored = request.options.get("store") is True
-    sent: dict[str, Any] = {"model": request.model, "input": items(request, stored=stored)}
-    sent |= _tools(request) | _generation(request)
+    options = {name: value for name, value in request.options.items() if name not in _OURS}
+    stored = options.get("store") is True
+    native_system = request.options.get("native_system") is not False
+    sent = {"model": request.model} | _tools(request) | _generation(request)
     if request.cache_key is not None:
         sent["prompt_cache_key"] = request.cache_key
     sent["store"] = stored
     if not stored and _reasons(request):
         sent["include"] = ["reasoning.encrypted_content"]
-    return sent | request.options | {"stream": True}
+    # What grows comes last, so that the whole of an earlier request is a prefix of a later one.
+    given = items(request, stored=stored, native_system=native_system)
+    return sent | options | {"stream": True, "input": given}
 
 
 def _reasons(request: ModelRequest) -> bool:
@@ -41,16 +50,22 @@ def _reasons(request: ModelRequest) -> bool:
 
 
 def _tools(request: ModelRequest) -> dict[str, Any]:
-    """Chat's function tools, one level flatter. Unsaid strictness would be taken for strict."""
-    if not request.tools:
+    tools = [*(_tool(tool) for tool in request.tools), *(request.options.get("tools") or ())]
+    if not tools:
         return {}
-    functions = openai_chat.body(ModelRequest(request.model, tools=request.tools))["tools"]
-    sent: dict[str, Any] = {
-        "tools": [{"type": "function", **one["function"], "strict": False} for one in functions]
+    chosen = request.tool_choice != "auto"
+    return {"tools": tools} | ({"tool_choice": _choice(request.tool_choice)} if chosen else {})
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
+    """A function; strictness left unsaid would be taken for strict."""
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": rooted(tool.input_schema),
+        "strict": False,
     }
-    if request.tool_choice != "auto":
-        sent["tool_choice"] = _choice(request.tool_choice)
-    return sent
 
 
 def _choice(choice: ToolChoice) -> object:
@@ -63,7 +78,7 @@ def _generation(request: ModelRequest) -> dict[str, Any]:
     controls = request.generation
     if controls.stop:
         raise Unsendable("The Responses API takes no stop sequences")
-    samples = _REASONING_MODEL.search(request.model) is None
+    samples = request.options.get("sampling", _REASONING_MODEL.search(request.model) is None)
     named = {
         "max_output_tokens": controls.max_tokens,
         "temperature": controls.temperature if samples else None,

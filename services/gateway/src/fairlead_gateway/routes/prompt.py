@@ -39,5 +39,6 @@ ADMIT = Operation(
     query=Nothing,
     body=PromptBody,
     answer=ReceiptAnswer,
+    commands=True,
     errors=(SessionNotFound, Conflict, TooLarge, TooMany, Unavailable),
 )

@@ -55,7 +55,7 @@ def _order(body: Message) -> str | None:
         return (
             "messages.0: use the top-level 'system' parameter"
             if messages[0]["role"] == "system"
-            else "messages: first message must use the \"user\" role"
+            else 'messages: first message must use the "user" role'
         )
     for at, (before, after) in enumerate(pairwise(messages), start=1):
         if after["role"] == "system" and (before["role"] == "system" or not _readable(before)):

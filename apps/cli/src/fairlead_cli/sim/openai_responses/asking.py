@@ -48,11 +48,10 @@ def _items(body: dict[str, Any]) -> list[Item]:
 def _line(item: Item) -> Line:
     kind = item.get("type", "message")
     if kind == "message":
-        role = "system" if item["role"] == "developer" else item["role"]
+        role: Any = "system" if item["role"] == "developer" else item["role"]
         return Line(role, text_of(item.get("content")))
     if kind.endswith("_output"):
-        output = item.get("output")
-        return Line("tool", text_of(output))
+        return Line("tool", text_of(item.get("output")))
     return Line("assistant", calls=int(kind == "function_call"))
 
 

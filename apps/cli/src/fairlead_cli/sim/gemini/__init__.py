@@ -1,0 +1,9 @@
+"""Gemini's generateContent as a server speaks it.
+
+Its model and its verb are in the path: the application adds them to the body as `model`, `stream`.
+"""
+
+from fairlead_cli.sim.gemini.answer import PREFIX, error, reel, whole
+from fairlead_cli.sim.gemini.asking import ask, complaint
+
+__all__ = ["PREFIX", "ask", "complaint", "error", "reel", "whole"]

@@ -1,0 +1,3 @@
+"""Fixtures that every package's tests may ask for."""
+
+pytest_plugins = ["fairlead_testing.postgres"]
