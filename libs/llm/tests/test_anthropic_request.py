@@ -9,14 +9,11 @@ from fairlead_llm import anthropic_messages
 from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import (
     AssistantTurn,
-    ForcedTool,
-    Generation,
     MediaPart,
     ModelRequest,
     ReasoningPart,
     TextPart,
     ToolCallPart,
-    ToolChoice,
     ToolDefinition,
     ToolResultPart,
     ToolTurn,
@@ -201,83 +198,3 @@ def test_hosted_results_of_another_provider_go_back_as_ordinary_ones_o_25() -> N
     kinds = [(block["type"], block.get("id")) for block in messages[0]["content"]]
     assert kinds == [("text", None), ("tool_use", "a"), ("tool_use", "b")]
     assert [block["tool_use_id"] for block in messages[1]["content"]] == ["a", "b"]
-
-
-def test_a_union_at_the_root_of_a_schema_becomes_one_object() -> None:
-    union = {
-        "anyOf": [
-            {"type": "object", "properties": {"a": {}}, "required": ["a"]},
-            {"type": "object", "properties": {"b": {}}, "required": ["a"]},
-        ]
-    }
-
-    schema = body(tools=(ToolDefinition("t", "", union),))["tools"][0]["input_schema"]
-
-    assert schema["type"] == "object"
-    assert "anyOf" not in schema
-    assert schema["required"] == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("choice", "expected"),
-    [
-        ("auto", None),
-        ("required", {"type": "any"}),
-        (ForcedTool("look"), {"type": "tool", "name": "look"}),
-    ],
-)
-def test_each_tool_choice_has_its_form(choice: ToolChoice, expected: object) -> None:
-    assert body(tools=(LOOK,), tool_choice=choice).get("tool_choice") == expected
-
-
-def test_the_choice_of_no_tool_removes_them_o_28() -> None:
-    asked = body(tools=(LOOK,), tool_choice="none")
-
-    assert "tools" not in asked
-    assert "tool_choice" not in asked
-
-
-def test_hosted_tools_of_the_options_follow_the_requests_own() -> None:
-    search = {"type": "web_search_20260318", "name": "web_search"}
-
-    tools = body(tools=(LOOK,), options=UNCACHED | {"tools": [search]})["tools"]
-
-    assert tools[0]["name"] == "look"
-    assert tools[1] == search
-
-
-def test_generation_controls_are_named_as_the_wire_names_them() -> None:
-    asked = body(generation=Generation(max_tokens=9, temperature=0, top_p=0.5, stop=("x",)))
-
-    assert (asked["max_tokens"], asked["temperature"]) == (9, 0)
-    assert (asked["top_p"], asked["stop_sequences"]) == (0.5, ["x"])
-
-
-def test_thinking_pays_its_budget_on_top_and_drops_sampling() -> None:
-    thinking = {"type": "enabled", "budget_tokens": 2000}
-
-    asked = body(options=UNCACHED | {"thinking": thinking}, generation=Generation(temperature=0.5))
-
-    assert (asked["thinking"], asked["max_tokens"]) == (thinking, 6096)
-    assert "temperature" not in asked
-
-
-def test_adaptive_thinking_and_effort_pass_through_the_options() -> None:
-    options = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}, "top_k": 3}
-
-    asked = body(options=UNCACHED | options)
-
-    assert {name: asked[name] for name in options} == options
-    assert "cache" not in asked
-
-
-def test_a_model_that_refuses_sampling_gets_none() -> None:
-    asked = body(options=UNCACHED | {"sampling": False}, generation=Generation(temperature=1))
-
-    assert "temperature" not in asked
-    assert "sampling" not in asked
-
-
-def test_a_forced_tool_with_a_thinking_budget_is_refused_before_sending() -> None:
-    with pytest.raises(Unsendable):
-        body(tools=(LOOK,), tool_choice="required", options={"thinking": {"type": "enabled"}})

@@ -40,8 +40,8 @@ def frames(block: Block, index: int) -> list[Block]:
         if isinstance(block.get(name), str):
             start[name] = ""
             deltas.append({"type": kind, name: block[name]})
-    for cited in start.pop("citations", None) or ():
-        deltas.append({"type": "citations_delta", "citation": cited})
+    cited = start.pop("citations", None) or ()
+    deltas += [{"type": "citations_delta", "citation": one} for one in cited]
     if block["type"].endswith("tool_use"):
         start["input"] = {}
         json = orjson.dumps(block["input"]).decode()
@@ -76,6 +76,8 @@ def heard(blocks: list[Block]) -> AssistantTurn:
                     parts.append(_called(event))
                 case ToolResult():
                     parts.append(_settled(event))
+                case _:
+                    pass
     return AssistantTurn(tuple(parts))
 
 
@@ -154,7 +156,7 @@ def test_a_paused_call_goes_back_without_the_result_that_it_never_had() -> None:
     assert [message["content"] for message in messages] == [[SEARCH], [RESULT_OF_BEFORE]]
 
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(str.strip)
+TEXTS = st.text(min_size=1).filter(str.strip)
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=4))

@@ -217,15 +217,6 @@ def test_an_answer_with_local_calls_wants_their_results_whatever_its_reason() ->
     assert finish_of(opening(), call(0), closing("end_turn")).finish == "tool-calls"
 
 
-def test_a_refusal_says_why() -> None:
-    details = {"type": "refusal", "category": "cyber", "explanation": "no"}
-
-    end = finish_of(opening(), closing("refusal", stop_details=details))
-
-    assert end.metadata is not None
-    assert end.metadata["stop_details"] == details
-
-
 def test_a_context_window_that_leaves_no_room_for_an_answer_is_an_overflow_g_37() -> None:
     last = play(opening(), closing("model_context_window_exceeded"))[-1]
 
@@ -235,8 +226,9 @@ def test_a_context_window_that_leaves_no_room_for_an_answer_is_an_overflow_g_37(
 
 def test_usage_is_disjoint_and_the_later_report_wins_field_by_field_d_34() -> None:
     first = opening(input_tokens=2037, cache_read_input_tokens=7, output_tokens=1)
-    later = {"input_tokens": 15665, "cache_read_input_tokens": None, "output_tokens": 50}
-    later |= {"cache_creation_input_tokens": 3, "output_tokens_details": {"thinking_tokens": 20}}
+    later: dict[str, object] = {"input_tokens": 15665, "cache_read_input_tokens": None}
+    later |= {"cache_creation_input_tokens": 3, "output_tokens": 50}
+    later |= {"output_tokens_details": {"thinking_tokens": 20}}
 
     usage = finish_of(first, text(0, "hi"), closing(usage=later)).usage
 
@@ -251,10 +243,13 @@ def test_a_zero_after_a_count_says_nothing_and_the_unknown_stays_unknown() -> No
     assert usage == Usage(9, output=4, total=13)
 
 
-def test_several_message_deltas_finish_once() -> None:
+def test_several_message_deltas_finish_once_and_a_refusal_says_why() -> None:
     first = frame({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 2}})
+    details = {"type": "refusal", "category": "cyber"}
 
-    events = play(opening(), text(0, "hi"), first, closing(usage={"output_tokens": 5}))
+    events = play(opening(), first, closing("refusal", {"output_tokens": 5}, stop_details=details))
 
-    assert sum(isinstance(event, StepFinish) for event in events) == 1
-    assert finish_of(opening(), first, closing(usage={"output_tokens": 5})).usage.output == 5
+    assert len(events) == 1
+    assert isinstance(events[0], StepFinish)
+    assert events[0].usage.output == 5
+    assert (events[0].metadata or {})["stop_details"] == details

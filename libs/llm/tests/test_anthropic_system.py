@@ -1,5 +1,6 @@
 """Chronological system messages and cache breakpoints on the Messages API."""
 
+from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -174,6 +175,6 @@ def test_each_request_of_a_loop_begins_with_the_one_before_it_up_to_its_last_mes
     loop = (USER, CALLED, result("a"), result("b"), SAID, USER)
     requests = [body(*loop[:end], tools=TOOLS, system=("s",)) for end in (1, 4, 6)]
 
-    for earlier, later in zip(requests, requests[1:], strict=False):
+    for earlier, later in pairwise(requests):
         short = orjson.dumps(earlier | {"messages": earlier["messages"][:-1]})
         assert orjson.dumps(later).startswith(short.removesuffix(b"]}"))

@@ -41,6 +41,7 @@ DURABLE = {
     "session.next.revert.committed": 1,
 }
 NOTICES = {
+    "budget.set",
     "session.created",
     "session.archived",
     "input.cancelled",
@@ -60,6 +61,7 @@ PRIVATE = {
     "execution.claimed",
     "execution.released",
     "attempt.dispatched",
+    "attempt.finished",
     "tool.started",
     "context.initialised",
     "context.replaced",

@@ -231,6 +231,7 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
     assert not silent & TRANSCRIBED
     assert {kind.type for kind in MANIFEST if kind not in silent | TRANSCRIBED} == {
         "attempt.dispatched",
+        "attempt.finished",
         "compaction.started",
         "input.cancelled",
         "input.edited",

@@ -75,9 +75,19 @@ def observe(pool: str) -> str:
     return f"{ROOT}.observe.{pool}"
 
 
+def tooling(pool: str) -> str:
+    """Where the tools service that owns a location answers which tools may be called."""
+    return f"{ROOT}.tooling.{pool}"
+
+
 def ping(instance: str) -> str:
     """Where a runner or tool worker says that it lives."""
     return f"{ROOT}.ping.{instance}"
+
+
+def timer(at: Address) -> str:
+    """Where a session's one timer is set; setting it again replaces it."""
+    return f"{ROOT}.timer.{at.tenant}.{partition(at.session_id)}.{at.session_id}"
 
 
 def dead(source: str) -> str:

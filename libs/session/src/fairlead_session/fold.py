@@ -6,6 +6,8 @@ from typing import assert_never
 from fairlead_schema.events import (
     AgentSwitched,
     AttemptDispatched,
+    AttemptFinished,
+    BudgetSet,
     CompactionEnded,
     CompactionRequested,
     CompactionStarted,
@@ -56,7 +58,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import Message, SystemMessage
 from fairlead_schema.record import Recorded
-from fairlead_session import fold_asks, fold_execution, fold_inbox, fold_profile
+from fairlead_session import fold_asks, fold_calls, fold_execution, fold_inbox, fold_profile
 from fairlead_session.state import Line, Session
 from fairlead_session.transcript import revise
 
@@ -68,14 +70,15 @@ def evolve(session: Session, recorded: Recorded) -> Session:
     seq, at, event = recorded.seq, recorded.time, recorded.event
     match event:
         case (
-            SessionCreated() | SessionArchived() | SessionMoved() | AgentSwitched()
+            SessionCreated() | BudgetSet() | SessionArchived() | SessionMoved() | AgentSwitched()
             | ModelSwitched() | RevertStaged() | RevertCleared() | RevertCommitted()
         ):  # fmt: skip
             return fold_profile.evolve(told, event, at)
         case PromptAdmitted() | PromptPromoted() | InputCancelled() | InputEdited():
             return fold_inbox.evolve(told, event, seq, at)
         case (
-            ExecutionClaimed() | ExecutionReleased() | AttemptDispatched() | InterruptRequested()
+            ExecutionClaimed() | ExecutionReleased() | AttemptDispatched() | AttemptFinished()
+            | InterruptRequested()
             | ResumeRequested() | ExecutionRecovered() | StepStarted() | StepEnded() | StepFailed()
         ):  # fmt: skip
             return fold_execution.evolve(told, event, at)
@@ -84,6 +87,8 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             | CompactionRequested() | CompactionEnded()
         ):  # fmt: skip
             return fold_execution.evolve_context(told, event, seq)
+        case ToolCalled() | ToolStarted() | ToolSucceeded() | ToolFailed():
+            return fold_calls.evolve(told, event, seq)
         case (
             PermissionAsked() | PermissionReplied() | QuestionAsked() | QuestionReplied()
             | QuestionRejected() | TodoUpdated()
@@ -91,8 +96,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             return fold_asks.evolve(told, event)
         case (
             TextStarted() | TextEnded() | ReasoningStarted() | ReasoningEnded() | TurnRetried()
-            | ToolInputStarted() | ToolInputEnded() | ToolCalled() | ToolStarted()
-            | ToolProgressed() | ToolSucceeded() | ToolFailed() | ContextUpdated()
+            | ToolInputStarted() | ToolInputEnded() | ToolProgressed() | ContextUpdated()
             | SyntheticAdded() | ShellStarted() | ShellEnded() | CompactionStarted()
         ):  # fmt: skip
             return told

@@ -5,6 +5,7 @@ from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
     AttemptDispatched,
+    AttemptFinished,
     CompactionEnded,
     CompactionRequested,
     ContextInitialised,
@@ -20,12 +21,13 @@ from fairlead_schema.events import (
     StepStarted,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
-from fairlead_session.state import Attempt, Epoch, Owner, Session
+from fairlead_session.state import Attempt, Epoch, Finished, Owner, Session
 
 ExecutionEvent: TypeAlias = (
     ExecutionClaimed
     | ExecutionReleased
     | AttemptDispatched
+    | AttemptFinished
     | InterruptRequested
     | ResumeRequested
     | ExecutionRecovered
@@ -56,6 +58,10 @@ def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
             return replace(session, owner=None, interrupted=False, rested=reason, stirring=stirring)
         case AttemptDispatched():
             return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
+        case AttemptFinished(finish=finish, cost=cost, tokens=tokens):
+            assert session.attempt is not None, "an attempt is dispatched before it finishes"
+            finished = replace(session.attempt, finished=Finished(finish, cost, tokens))
+            return replace(session, attempt=finished)
         case InterruptRequested():
             return replace(session, interrupted=session.owner is not None)
         case ResumeRequested():

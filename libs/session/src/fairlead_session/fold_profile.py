@@ -5,6 +5,7 @@ from typing import TypeAlias, assert_never
 
 from fairlead_schema.events import (
     AgentSwitched,
+    BudgetSet,
     ModelSwitched,
     RevertCleared,
     RevertCommitted,
@@ -14,10 +15,11 @@ from fairlead_schema.events import (
     SessionMoved,
 )
 from fairlead_schema.ids import MessageId
-from fairlead_session.state import Profile, Session
+from fairlead_session.state import Budget, Profile, Session
 
 ProfileEvent: TypeAlias = (
     SessionCreated
+    | BudgetSet
     | SessionArchived
     | SessionMoved
     | AgentSwitched
@@ -35,6 +37,9 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
     assert session.profile is not None, "a session is created before anything else happens to it"
     profile = replace(session.profile, updated=at)
     match event:
+        case BudgetSet(cost=cost, tokens=tokens):
+            # A raised limit is a reason to go on.
+            return replace(session, profile=profile, budget=Budget(cost, tokens), stirring=True)
         case SessionArchived():
             return replace(session, profile=replace(profile, archived=at))
         case SessionMoved(location=location, subdirectory=subpath):

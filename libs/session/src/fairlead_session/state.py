@@ -2,18 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.events.execution import RestReason
-from fairlead_schema.ids import AttemptId, MessageId, PermissionId, QuestionId, RunnerId, SessionId
+from fairlead_schema.ids import (
+    AttemptId,
+    CallId,
+    MessageId,
+    PermissionId,
+    QuestionId,
+    RunnerId,
+    SessionId,
+    WorkerId,
+)
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.revert import RevertState
+from fairlead_schema.tool import RetryClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +66,15 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class Finished:
+    """How a provider's stream ended whose local calls are not all settled."""
+
+    finish: str
+    cost: float
+    tokens: Tokens
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A dispatched provider request whose outcome is not in the log yet."""
 
@@ -66,6 +85,30 @@ class Attempt:
     step: int
     generation: int
     started: bool = False
+    finished: Finished | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A local call that is not settled."""
+
+    assistant_message_id: MessageId
+    call_id: CallId
+    tool: str
+    input: Mapping[str, Any]
+    agent: str
+    retry: RetryClass
+    revision: str | None
+    called_seq: int
+    worker: WorkerId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How much the session may use in all."""
+
+    cost: float | None = None
+    tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +157,8 @@ class Session:
     generation: int = 0
     owner: Owner | None = None
     attempt: Attempt | None = None
+    calls: tuple[Call, ...] = ()
+    budget: Budget = field(default_factory=Budget)
     owed: bool = False
     stirring: bool = False
     step: int = 0

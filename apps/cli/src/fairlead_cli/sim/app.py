@@ -123,7 +123,7 @@ class _Answers:
         return key is None or any(hmac.compare_digest(key.encode(), one.encode()) for one in given)
 
     def _refused(self, status: int, message: str, code: str | None = None) -> Play:
-        return refused(self._dialect.error, Refusal(status, message, code))
+        return refused(self._dialect, Refusal(status, message, code))
 
 
 def _addressed(body: object, at: Mapping[str, Any]) -> object:

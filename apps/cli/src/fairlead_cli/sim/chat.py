@@ -10,6 +10,7 @@ from fairlead_cli.sim.play import Reel
 from fairlead_cli.sim.script import Ask, Call, Refusal, Script, pieces, tallied
 
 PREFIX = "chatcmpl-"
+ADVISES = True
 _CREATED = 1_700_000_000
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _DONE = b"data: [DONE]\n\n"

@@ -1,6 +1,6 @@
 """A script as the bytes of one answer: what is sent, at what pace, and how it ends."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -35,6 +35,8 @@ class Dialect(Protocol):
 
     PREFIX: str
     """How the ids of its answers begin."""
+    ADVISES: bool
+    """Whether a refusal says in a header when to come back."""
 
     def complaint(self, body: object) -> str | None:
         """Why the real provider would answer 400, if it would."""
@@ -68,18 +70,19 @@ def played(dialect: Dialect, script: Script, ask: Ask, answer_id: str) -> Play:
     """The answer that the script asks for."""
     wait_s = script.first_byte_delay_ms / 1000
     if script.refusal is not None:
-        return refused(dialect.error, script.refusal, wait_s=wait_s)
+        return refused(dialect, script.refusal, wait_s=wait_s)
     if not ask.stream:
         return Play(200, JSON, (dialect.whole(script, ask, answer_id),), first_byte_delay_s=wait_s)
     frames, ending = _faulted(dialect.reel(script, ask, answer_id), script.fault)
     return Play(200, _SSE, frames, ending, wait_s, script.chunk_delay_ms / 1000)
 
 
-def refused(error: Callable[[Refusal], bytes], refusal: Refusal, *, wait_s: float = 0) -> Play:
+def refused(dialect: Dialect, refusal: Refusal, *, wait_s: float = 0) -> Play:
     """An HTTP error with its advice on when to come back."""
-    after = refusal.retry_after_s
+    after = refusal.retry_after_s if dialect.ADVISES else None
     advice = () if after is None else ((b"retry-after", f"{after:g}".encode()),)
-    return Play(refusal.status, JSON + advice, (error(refusal),), first_byte_delay_s=wait_s)
+    body = dialect.error(refusal)
+    return Play(refusal.status, JSON + advice, (body,), first_byte_delay_s=wait_s)
 
 
 def block(opening: bytes, parts: Sequence[bytes], closing: bytes) -> list[bytes]:

@@ -25,6 +25,7 @@ from fairlead_schema.events.context import (
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.events.execution import (
     AttemptDispatched,
+    AttemptFinished,
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
@@ -42,6 +43,7 @@ from fairlead_schema.events.input import (
 )
 from fairlead_schema.events.session import (
     AgentSwitched,
+    BudgetSet,
     ModelSwitched,
     RevertCleared,
     RevertCommitted,
@@ -73,6 +75,7 @@ from fairlead_schema.events.turn import (
 SessionEvent: TypeAlias = (
     SessionCreated
     | SessionArchived
+    | BudgetSet
     | AgentSwitched
     | ModelSwitched
     | SessionMoved
@@ -89,6 +92,7 @@ SessionEvent: TypeAlias = (
     | ExecutionClaimed
     | ExecutionReleased
     | AttemptDispatched
+    | AttemptFinished
     | InterruptRequested
     | ResumeRequested
     | ExecutionRecovered
@@ -130,6 +134,8 @@ __all__ = [
     "MANIFEST",
     "AgentSwitched",
     "AttemptDispatched",
+    "AttemptFinished",
+    "BudgetSet",
     "CompactionEnded",
     "CompactionRequested",
     "CompactionStarted",

@@ -2,14 +2,26 @@
 
 from typing import ClassVar, Literal, TypeAlias
 
-from fairlead_schema.catalog import ModelRef
+from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, RunnerId
 
 Recovery: TypeAlias = Literal["retried", "closed", "settled", "held"]
 RestReason: TypeAlias = Literal[
-    "idle", "parked", "interrupted", "failed", "context-unavailable", "held", "handover"
+    "idle",
+    "parked",
+    "interrupted",
+    "failed",
+    "context-unavailable",
+    "held",
+    "handover",
+    "retry-later",
+    "turn-limit",
+    "repeated-calls",
+    "over-budget",
+    "declined",
 ]
+"""Why a session rests; all but `idle` leave something undone, and say what."""
 
 
 class ExecutionClaimed(Event):
@@ -28,6 +40,10 @@ class ExecutionReleased(Event):
     visibility: ClassVar[Visibility] = "private"
     generation: int
     reason: RestReason
+    detail: str | None = None
+    """One sentence for people, where the reason alone does not say enough."""
+    wake_at: int | None = None
+    """When a timer wakes the session again, if one was set."""
 
 
 class AttemptDispatched(Event):
@@ -41,6 +57,18 @@ class AttemptDispatched(Event):
     model: ModelRef
     step: int
     request_hash: str | None = None
+
+
+class AttemptFinished(Event):
+    """The provider's stream is complete and local calls are not: what the step will end with."""
+
+    type: ClassVar[str] = "attempt.finished"
+    visibility: ClassVar[Visibility] = "private"
+    attempt_id: AttemptId
+    assistant_message_id: MessageId
+    finish: str
+    cost: float
+    tokens: Tokens
 
 
 class InterruptRequested(Event):

@@ -26,6 +26,15 @@ class SessionArchived(Event):
     visibility: ClassVar[Visibility] = "notice"
 
 
+class BudgetSet(Event):
+    """How much the session may use in all; an absent limit is no limit."""
+
+    type: ClassVar[str] = "budget.set"
+    visibility: ClassVar[Visibility] = "notice"
+    cost: float | None = None
+    tokens: int | None = None
+
+
 class AgentSwitched(Event):
     type: ClassVar[str] = "agent.switched"
     message_id: MessageId

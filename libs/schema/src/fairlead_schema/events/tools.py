@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import CallId, MessageId, WorkerId
-from fairlead_schema.tool import ErrorInfo, Executor, Json, ToolContent
+from fairlead_schema.tool import ErrorInfo, Executor, Json, RetryClass, ToolContent
 
 
 class ToolInputStarted(Event):
@@ -28,6 +28,10 @@ class ToolCalled(Event):
     tool: str
     input: dict[str, Any]
     provider: Executor
+    agent: str | None = None
+    """Whose permissions decide: the agent of the turn that called."""
+    retry: RetryClass | None = None
+    revision: str | None = None
 
 
 class ToolStarted(Event):

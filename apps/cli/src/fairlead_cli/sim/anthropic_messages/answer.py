@@ -19,6 +19,7 @@ from fairlead_cli.sim.script import (
 from fairlead_cli.sim.seal import closed, seal
 
 PREFIX = "msg_"
+ADVISES = True
 _FINISHES = {
     "stop": "end_turn",
     "length": "max_tokens",

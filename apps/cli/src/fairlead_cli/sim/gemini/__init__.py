@@ -3,7 +3,7 @@
 Its model and its verb are in the path: the application adds them to the body as `model`, `stream`.
 """
 
-from fairlead_cli.sim.gemini.answer import PREFIX, error, reel, whole
+from fairlead_cli.sim.gemini.answer import ADVISES, PREFIX, error, reel, whole
 from fairlead_cli.sim.gemini.asking import ask, complaint
 
-__all__ = ["PREFIX", "ask", "complaint", "error", "reel", "whole"]
+__all__ = ["ADVISES", "PREFIX", "ask", "complaint", "error", "reel", "whole"]

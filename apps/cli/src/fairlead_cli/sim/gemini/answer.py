@@ -20,6 +20,7 @@ from fairlead_cli.sim.seal import closed
 Part: TypeAlias = dict[str, Any]
 
 PREFIX = ""
+ADVISES = False
 _FINISHES = {
     "stop": "STOP",
     "length": "MAX_TOKENS",

@@ -15,6 +15,7 @@ Item: TypeAlias = dict[str, Any]
 Framed: TypeAlias = Callable[..., bytes]
 
 PREFIX = "resp_"
+ADVISES = True
 _CREATED = 1_700_000_000
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _TOO_LONG = (

@@ -1,0 +1,295 @@
+"""Every protocol that we speak, against the simulated provider: the same script, the same turn."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead_cli.sim.app import Settings
+from fairlead_cli.sim.scenario import parsed
+from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.http import stream
+from fairlead_llm.protocol import WIRES
+from fairlead_schema.provider import (
+    ProviderEvent,
+    ProviderFailure,
+    ReasoningChunk,
+    ReasoningEnd,
+    StepFinish,
+    TextChunk,
+    ToolCall,
+    ToolResult,
+)
+from fairlead_schema.request import (
+    AssistantTurn,
+    ModelRequest,
+    ReasoningPart,
+    SystemTurn,
+    TextPart,
+    ToolCallPart,
+    ToolDefinition,
+    ToolResultPart,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.parametrize("protocol", sorted(WIRES))]
+
+READ = ToolDefinition("read", "Read a file.", {"type": "object", "properties": {"path": {}}})
+# Where reasoning comes back signed, and is refused when it was altered.
+SIGNED = {"anthropic-messages", "openai-responses"}
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(trust_env=False) as one:
+        yield one
+
+
+class Asker:
+    """One protocol's conversation with the simulated provider."""
+
+    def __init__(self, client: httpx.AsyncClient, url: str, protocol: str) -> None:
+        self._client = client
+        self._endpoint = Endpoint(protocol, url)
+
+    async def play(self, *turns: Turn, model: str = "m", idle_s: float = 5) -> list[ProviderEvent]:
+        headers = {"X-Session-Id": "ses_1"}
+        request = ModelRequest(model, ("be brief",), turns, (READ,), headers=headers)
+        endpoint = replace(self._endpoint, idle_s=idle_s)
+        return [event async for event in stream(self._client, endpoint, request)]
+
+    async def ask(self, text: str, model: str = "m", idle_s: float = 5) -> list[ProviderEvent]:
+        return await self.play(user(text), model=model, idle_s=idle_s)
+
+    async def failure(self, text: str, model: str = "m", idle_s: float = 5) -> ProviderFailure:
+        last = (await self.ask(text, model, idle_s))[-1]
+        assert isinstance(last, ProviderFailure)
+        return last
+
+
+@pytest.fixture
+def asker(client: httpx.AsyncClient, sim_url: str, protocol: str) -> Asker:
+    return Asker(client, sim_url, protocol)
+
+
+def user(text: str) -> UserTurn:
+    return UserTurn((TextPart(text),))
+
+
+def text_of(events: list[ProviderEvent]) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextChunk))
+
+
+def calls_of(events: list[ProviderEvent]) -> list[ToolCall]:
+    return [event for event in events if isinstance(event, ToolCall) and not event.executed]
+
+
+def remembered(events: list[ProviderEvent]) -> AssistantTurn:
+    """The turn as a session keeps it, in the order in which its parts came."""
+    parts: list[TextPart | ReasoningPart | ToolCallPart | ToolResultPart] = []
+    thought = ""
+    for event in events:
+        match event:
+            case ReasoningChunk(text=text):
+                thought += text
+            case ReasoningEnd(metadata=metadata):
+                parts.append(ReasoningPart(thought, metadata))
+                thought = ""
+            case ToolCall():
+                made = (event.id, event.name, event.input, event.executed, event.metadata)
+                parts.append(ToolCallPart(*made))
+            case ToolResult():
+                parts.append(ToolResultPart(event.id, "", "json", event.value, event.metadata))
+            case _:
+                pass
+    text = text_of(events)
+    calls = [part for part in parts if isinstance(part, ToolCallPart) and not part.executed]
+    before = [part for part in parts if part not in calls]
+    return AssistantTurn((*before, *((TextPart(text),) if text else ()), *calls))
+
+
+def forged(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The value with its signatures altered."""
+    match value:
+        case dict():
+            return {name: _altered(name, held) for name, held in value.items()}
+        case _:
+            return value
+
+
+def _altered(name: str, held: Any) -> Any:  # noqa: ANN401 - any JSON value
+    return "AAAA" if name in {"signature", "encrypted_content"} else forged(held)
+
+
+async def test_text_and_usage(asker: Asker, protocol: str) -> None:
+    events = await asker.ask(
+        "[[sim: answer='a b c' input_tokens=9 output_tokens=5 cached_tokens=4]]"
+    )
+
+    end = events[-1]
+    assert isinstance(end, StepFinish)
+    assert (text_of(events), end.finish) == ("a b c", "stop")
+    usage = end.usage
+    assert (usage.input, usage.cache_read, usage.output) == (5, 4, 5), protocol
+
+
+async def test_a_tool_loop_with_reasoning_runs_to_its_end(asker: Asker, protocol: str) -> None:
+    prompt = user(
+        """[[sim: reasoning='Let me see.' tool=read args='{"path":"a"}' tool=read args='{}'
+        ; reasoning='So.' answer=done ]]"""
+    )
+
+    first = await asker.play(prompt)
+    calls = calls_of(first)
+    results = (ToolTurn(ToolResultPart(one.id, one.name, "text", "ok")) for one in calls)
+    loop: tuple[Turn, ...] = (prompt, remembered(first), *results, SystemTurn("It is Monday."))
+    second = await asker.play(*loop)
+    third = await asker.play(*loop, remembered(second), user("hello"))
+
+    assert [one.input for one in calls] == [{"path": "a"}, {}]
+    assert len({one.id for one in calls}) == 2
+    assert getattr(first[-1], "finish", None) == "tool-calls"
+    assert (text_of(second), text_of(third)) == ("done", "You said: hello"), protocol
+
+
+async def test_reasoning_that_was_altered_is_refused(asker: Asker, protocol: str) -> None:
+    if protocol not in SIGNED:
+        pytest.skip(f"{protocol} does not sign the text of reasoning")
+    first = remembered(await asker.ask("[[sim: reasoning=hm answer=yes]]"))
+    thought = first.content[0]
+    assert isinstance(thought, ReasoningPart)
+    assert thought.metadata is not None
+    altered = AssistantTurn(
+        (replace(thought, metadata=forged(thought.metadata)), *first.content[1:])
+    )
+
+    honest = await asker.play(user("a"), first, user("b"))
+    lying = await asker.play(user("a"), altered, user("b"))
+
+    assert text_of(honest) == "You said: b"
+    assert getattr(lying[-1], "kind", None) == "invalid-request"
+
+
+@pytest.mark.parametrize("directive", ["search=cats found=page", "run='1+1' found=2"])
+async def test_hosted_tools_come_back_with_the_history(
+    asker: Asker, protocol: str, directive: str
+) -> None:
+    first = await asker.ask(f"[[sim: {directive} answer=so]]")
+    second = await asker.play(user("a"), remembered(first), user("b"))
+
+    hosted = [event for event in first if isinstance(event, ToolCall) and event.executed]
+    results = [event.id for event in first if isinstance(event, ToolResult)]
+    assert [one.id for one in hosted] == results
+    assert hosted or protocol in {"openai-chat", "gemini"}
+    assert (text_of(first), text_of(second)) == ("so", "You said: b")
+
+
+async def test_a_long_stream_arrives_whole(asker: Asker, protocol: str) -> None:
+    events = await asker.ask("[[sim: chunks=2000]]")
+
+    assert sum(isinstance(event, TextChunk) for event in events) == 2000, protocol
+
+
+@pytest.mark.parametrize(("model", "finish"), [("length", "length"), ("filter", "content-filter")])
+async def test_other_ends_are_told(asker: Asker, protocol: str, model: str, finish: str) -> None:
+    assert getattr((await asker.ask("x", model))[-1], "finish", None) == finish, protocol
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "retryable"),
+    [
+        ("error-400", "invalid-request", False),
+        ("error-401", "auth", False),
+        ("error-429", "rate-limit", True),
+        ("error-500", "server-error", True),
+        ("error-503", "overloaded", True),
+        ("error-529", "overloaded", True),
+        ("overflow", "context-overflow", False),
+    ],
+)
+async def test_a_refusal_is_one_failure(
+    asker: Asker, protocol: str, model: str, kind: str, *, retryable: bool
+) -> None:
+    (failure,) = await asker.ask("x", model)
+
+    assert isinstance(failure, ProviderFailure)
+    assert (failure.kind, failure.retryable) == (kind, retryable), protocol
+
+
+async def test_a_rate_limit_says_how_long_to_wait(asker: Asker, protocol: str) -> None:
+    failure = await asker.failure("[[sim: status=429 retry_after=7]]")
+
+    assert failure.retry_after_s == 7.0, protocol
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("cut", "stream-truncated"),
+        ("drop", "network"),
+        ("stall", "timeout"),
+        ("malformed", "malformed-stream"),
+        ("fail", "server-error"),
+    ],
+)
+async def test_a_fault_keeps_what_came_before_it(
+    asker: Asker, protocol: str, fault: str, kind: str
+) -> None:
+    events = await asker.ask(f"[[sim: {fault}=2 answer='a b c d']]", idle_s=0.3)
+
+    last = events[-1]
+    assert isinstance(last, ProviderFailure)
+    assert (last.kind, last.retryable, text_of(events)) == (kind, False, "a b"), protocol
+
+
+async def test_a_fault_can_be_over_at_the_next_attempt(asker: Asker, protocol: str) -> None:
+    prompt = "[[sim: status=503 times=1 answer=better]]"
+
+    first, second = await asker.failure(prompt), await asker.ask(prompt)
+
+    assert (first.kind, text_of(second)) == ("overloaded", "better"), protocol
+
+
+async def test_calls_are_counted_by_protocol(
+    asker: Asker, client: httpx.AsyncClient, sim_url: str, protocol: str
+) -> None:
+    await asker.ask("one")
+    await asker.ask("two")
+
+    told = (await client.get(f"{sim_url}/sim/calls")).json()
+
+    assert (told["protocols"], told["sessions"]) == ({protocol: 2}, {"ses_1": 2})
+
+
+SCENARIOS = parsed(
+    """
+    [[scenario]]
+    name = "weather"
+    match = "weather in"
+    script = "tool=read args='{}' ; answer=sunny"
+
+    [[scenario]]
+    name = "grumpy"
+    model = "grumpy"
+    script = "status=529"
+    """
+)
+
+
+@pytest.mark.parametrize("sim_url", [Settings(scenarios=SCENARIOS)], indirect=True)
+async def test_scenarios_are_chosen_by_text_and_by_model(asker: Asker, protocol: str) -> None:
+    weather = await asker.ask("What is the weather in Oslo?")
+    grumpy = await asker.failure("hi", "grumpy")
+    plain = await asker.ask("hi")
+    directed = await asker.ask("[[sim: answer=mine]]", "grumpy")
+
+    assert [one.name for one in calls_of(weather)] == ["read"]
+    assert (grumpy.kind, text_of(plain), text_of(directed)) == (
+        "overloaded",
+        "You said: hi",
+        "mine",
+    ), protocol

@@ -1,0 +1,191 @@
+"""Requests that each real API refuses, and what it says."""
+
+from typing import Any
+
+import pytest
+
+from fairlead_cli.sim import anthropic_messages, gemini, openai_responses
+from fairlead_cli.sim.play import Dialect
+from fairlead_cli.sim.seal import closed, genuine, opened, seal
+
+USE = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+CALL = {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
+THOUGHT = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": closed("hm")}
+SPOKEN = {"role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
+
+
+def user(content: object = "hi") -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def messages(*said: object, **fields: object) -> dict[str, Any]:
+    return {"model": "m", "max_tokens": 2048, "messages": list(said), **fields}
+
+
+def items(*said: object, **fields: object) -> dict[str, Any]:
+    return {"model": "m", "input": list(said), **fields}
+
+
+def contents(*said: object, model: str = "gemini-2.5") -> dict[str, Any]:
+    return {"model": model, "stream": True, "contents": list(said)}
+
+
+def parts(role: str, *held: object) -> dict[str, Any]:
+    return {"role": role, "parts": list(held)}
+
+
+def thinking(signature: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": "hm", "signature": signature}
+
+
+ASKED = parts("user", {"text": "hi"})
+CALLED = {"functionCall": {"name": "read", "args": {}}}
+ANSWERED = {"functionResponse": {"name": "read", "response": {"output": "ok"}}}
+BUDGET = {"type": "enabled", "budget_tokens": 1024}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (None, "valid JSON"),
+        ({"max_tokens": 1, "messages": [user()]}, "model: Field required"),
+        ({"model": "m", "messages": [user()]}, "max_tokens: Field required"),
+        (messages(), "at least one message"),
+        (messages({"role": "king", "content": "x"}), "role"),
+        (messages(user([{"type": "text", "text": ""}])), "must be non-empty"),
+        (messages(assistant(USE)), "first message"),
+        (messages({"role": "system", "content": "x"}), "top-level 'system'"),
+        (messages(user(), user()), "roles must alternate"),
+        (messages(user(), assistant(USE)), "without `tool_result` blocks"),
+        (messages(user(), assistant(USE), user("no")), "without `tool_result` blocks"),
+        (messages(user(), assistant(USE), user([{"type": "text", "text": "x"}, RESULT])), "t1"),
+        (messages(user([RESULT])), "unexpected `tool_use_id`"),
+        (messages(user(), assistant(thinking("forged"))), "Invalid `signature`"),
+        (messages(user(), thinking=BUDGET, max_tokens=1000), "must be greater than"),
+        (
+            messages(
+                user(),
+                assistant({**USE, "id": "toolu_thought_0"}),
+                user([{**RESULT, "tool_use_id": "toolu_thought_0"}]),
+                thinking=BUDGET,
+            ),
+            "Expected `thinking`",
+        ),
+        (
+            messages(user([{"type": "text", "text": "x", "cache_control": {}}] * 5)),
+            "A maximum of 4 blocks",
+        ),
+        (messages(user(), {"role": "system", "content": "x"}, user()), "followed by an assistant"),
+    ],
+)
+def test_messages_refuses(body: object, words: str) -> None:
+    assert words in (anthropic_messages.complaint(body) or "")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ([], "JSON body"),
+        ({"input": "hi"}, "'model'"),
+        ({"model": "m"}, "'input'"),
+        (items("hi"), "expected an object"),
+        (items({"role": "king", "content": "x"}), "role"),
+        (items(user([{"type": "output_text", "text": "x"}])), "Supported values"),
+        (items(user(), OUTPUT), "No tool call found"),
+        (items(user(), CALL), "No tool output found"),
+        (
+            items(user(), {**THOUGHT, "encrypted_content": "forged"}, SPOKEN),
+            "could not be verified",
+        ),
+        (items(user(), {**THOUGHT, "encrypted_content": None}, SPOKEN), "not found"),
+        (items(user(), THOUGHT, user()), "required following item"),
+        (items(user(), prompt_cache_key="k" * 65), "too long"),
+        (items(user(), previous_response_id="resp_0"), "not found"),
+    ],
+)
+def test_responses_refuses(body: object, words: str) -> None:
+    assert words in (openai_responses.complaint(body) or "")
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (None, "Invalid JSON"),
+        ({"model": "m"}, "contents is not specified"),
+        (contents(parts("assistant", {"text": "x"})), "valid role"),
+        (contents(parts("user")), "must not be empty"),
+        (contents(parts("user", {"words": "x"})), "oneof field"),
+        (contents(ASKED, parts("user", ANSWERED)), "immediately after"),
+        (contents(ASKED, parts("model", CALLED)), "followed by"),
+        (contents(ASKED, parts("model", CALLED, CALLED), parts("user", ANSWERED)), "equal"),
+        (contents(parts("user", {"text": "x", "thoughtSignature": "forged"})), "Corrupted"),
+        (
+            contents(ASKED, parts("model", CALLED), parts("user", ANSWERED), model="gemini-3-pro"),
+            "missing a thought_signature",
+        ),
+    ],
+)
+def test_gemini_refuses(body: object, words: str) -> None:
+    assert words in (gemini.complaint(body) or "")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        (
+            anthropic_messages,
+            messages(
+                user(),
+                assistant(thinking(seal("hm")), {**USE, "id": "toolu_thought_0"}),
+                user([{**RESULT, "tool_use_id": "toolu_thought_0"}, {"type": "text", "text": "x"}]),
+                {"role": "system", "content": "x"},
+                thinking=BUDGET,
+            ),
+        ),
+        (openai_responses, {"model": "m", "input": "hi"}),
+        (
+            openai_responses,
+            items(user(), THOUGHT, CALL, OUTPUT, {"role": "system", "content": "x"}),
+        ),
+        (
+            gemini,
+            contents(
+                ASKED,
+                parts("model", {**CALLED, "thoughtSignature": closed("read")}, CALLED),
+                parts("user", ANSWERED, ANSWERED, {"text": "x"}),
+                model="gemini-3-pro",
+            ),
+        ),
+    ],
+)
+def test_what_the_real_thing_accepts_is_accepted(dialect: Dialect, body: dict[str, Any]) -> None:
+    assert dialect.complaint(body) is None
+
+
+def test_the_last_round_is_heard_on_every_protocol() -> None:
+    asks = [
+        anthropic_messages.ask(messages(user("go"), assistant(USE, USE), user([RESULT]))),
+        openai_responses.ask(items(user("go"), THOUGHT, CALL, CALL, OUTPUT, OUTPUT)),
+        gemini.ask(
+            contents(
+                parts("user", {"text": "go"}),
+                parts("model", CALLED, CALLED),
+                parts("user", ANSWERED),
+            )
+        ),
+    ]
+
+    assert [(one.said, one.rounds, one.tool_said) for one in asks] == [("go", 1, "ok")] * 3
+
+
+def test_a_seal_is_known_again_only_for_its_text() -> None:
+    assert genuine("hm", seal("hm"))
+    assert not genuine("hmm", seal("hm"))
+    assert not genuine("hm", None)
+    assert (opened(closed("hm")), opened("forged"), opened(None)) == ("hm", None, None)

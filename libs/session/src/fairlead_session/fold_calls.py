@@ -1,0 +1,69 @@
+"""Folds local tool calls: called, started, settled once."""
+
+from dataclasses import replace
+from typing import TypeAlias, assert_never
+
+from fairlead_schema.events import ToolCalled, ToolFailed, ToolStarted, ToolSucceeded
+from fairlead_schema.ids import CallId, MessageId
+from fairlead_session.state import Call, Session
+
+CallEvent: TypeAlias = ToolCalled | ToolStarted | ToolSucceeded | ToolFailed
+
+
+def evolve(session: Session, event: CallEvent, seq: int) -> Session:
+    """Apply one event of a call. What the provider executes itself is not ours to settle."""
+    match event:
+        case ToolCalled():
+            return session if event.provider.executed else _called(session, event, seq)
+        case ToolStarted():
+            calls = tuple(
+                replace(call, worker=event.worker) if _same(call, event) else call
+                for call in session.calls
+            )
+            return replace(session, calls=calls)
+        case ToolSucceeded() | ToolFailed():
+            return _settled(session, event)
+        case _:
+            assert_never(event)
+
+
+def find(session: Session, assistant_message_id: MessageId, call_id: CallId) -> Call | None:
+    """A call that is not settled."""
+    return next(
+        (
+            call
+            for call in session.calls
+            if (call.assistant_message_id, call.call_id) == (assistant_message_id, call_id)
+        ),
+        None,
+    )
+
+
+def _called(session: Session, event: ToolCalled, seq: int) -> Session:
+    attempt = session.attempt
+    call = Call(
+        assistant_message_id=event.assistant_message_id,
+        call_id=event.call_id,
+        tool=event.tool,
+        input=event.input,
+        agent=event.agent or (attempt.agent if attempt else ""),
+        retry=event.retry or "once",
+        revision=event.revision,
+        called_seq=seq,
+    )
+    return replace(session, calls=(*session.calls, call))
+
+
+def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
+    """A settled call leaves; the last one to settle stirs the session, which may be parked."""
+    calls = tuple(call for call in session.calls if not _same(call, event))
+    if len(calls) == len(session.calls):
+        return session
+    return replace(session, calls=calls, stirring=session.stirring or not calls)
+
+
+def _same(call: Call, event: ToolStarted | ToolSucceeded | ToolFailed) -> bool:
+    return (call.assistant_message_id, call.call_id) == (
+        event.assistant_message_id,
+        event.call_id,
+    )
