@@ -59,7 +59,8 @@ def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
         case AttemptDispatched():
             return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
         case AttemptFinished(finish=finish, cost=cost, tokens=tokens):
-            assert session.attempt is not None, "an attempt is dispatched before it finishes"
+            if session.attempt is None:
+                return session
             finished = replace(session.attempt, finished=Finished(finish, cost, tokens))
             return replace(session, attempt=finished)
         case InterruptRequested():
