@@ -119,7 +119,7 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
 
     assert answer["error"]["_tag"] in {"UnknownError", "ServiceUnavailableError", "ConflictError"}
     async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
-        while (await link.last("DEAD", subjects.dead("projector"))) is None:  # noqa: ASYNC110
+        while (await link.last("DEAD", subjects.dead("projector"))) is None:
             await asyncio.sleep(0.1)
 
 

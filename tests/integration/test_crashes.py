@@ -170,7 +170,7 @@ async def test_the_read_models_rebuild_to_the_same_rows(up: Stack) -> None:
     await up.rested(session)
     await asyncio.sleep(2)
     async with asyncio.timeout(60):
-        while (live := await digest(up.up.postgres)) != await digest(up.up.postgres):  # noqa: ASYNC110
+        while (live := await digest(up.up.postgres)) != await digest(up.up.postgres):
             await asyncio.sleep(0.5)
 
     await rebuild(up.up.postgres, up.eventlog, progress=lambda _progress: None)

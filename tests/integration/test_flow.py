@@ -98,7 +98,7 @@ async def test_a_published_prompt_is_admitted_and_leaves_its_receipt(up: Stack) 
 
     check(log)
     async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
-        while (got := await link.last("RECEIPTS", subjects.receipt(at, message))) is None:  # noqa: ASYNC110
+        while (got := await link.last("RECEIPTS", subjects.receipt(at, message))) is None:
             await asyncio.sleep(0.05)
     receipt = orjson.loads(got.payload)["data"]
     assert receipt["id"] == message

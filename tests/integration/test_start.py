@@ -1,0 +1,86 @@
+"""Dependencies that are away at the start: a process says so, waits, and works when they come."""
+
+import asyncio
+import os
+import socket
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from fairlead_eventlog.provision import provision
+from fairlead_testing.nats import Server, free_port
+
+pytestmark = pytest.mark.integration
+
+
+async def ready(client: httpx.AsyncClient) -> tuple[int, str]:
+    answer = await client.get("/readyz")
+    return answer.status_code, answer.text
+
+
+@pytest.mark.parametrize("service", ["ingest", "runner", "tools"])
+async def test_a_service_waits_for_nats_and_then_works(service: str, tmp_path: Path) -> None:
+    server, port = Server(tmp_path, free_port()), free_port()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        f"fairlead_{service}",
+        env={
+            **os.environ,
+            "FAIRLEAD_NATS_URL": server.url,
+            "FAIRLEAD_HEALTH_PORT": str(port),
+        },
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with (
+            asyncio.timeout(90),
+            httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client,
+        ):
+            while not _open(port):
+                await asyncio.sleep(0.05)
+            assert (await client.get("/healthz")).status_code == 200
+            status, why = await ready(client)
+            assert status == 503
+            assert "work" in why
+
+            server.start()
+            await provision(server.url)
+            while (await ready(client))[0] != 200:
+                await asyncio.sleep(0.1)
+
+            server.kill()
+            while (await ready(client))[0] != 503:
+                await asyncio.sleep(0.1)
+            metrics = await client.get("/metrics")
+            assert "process_cpu_seconds_total" in metrics.text
+    finally:
+        process.terminate()
+        assert await asyncio.wait_for(process.wait(), 60) is not None
+        if server.process is not None:
+            server.kill()
+
+
+async def test_a_broken_configuration_stops_a_service_with_one_clear_line(tmp_path: Path) -> None:
+    config = tmp_path / "fairlead.toml"
+    config.write_text('default_agent = "build"\n[runner]\nsessions_max = "many"\n')
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "fairlead_runner",
+        env={**os.environ, "FAIRLEAD_CONFIG": str(config)},
+        stderr=asyncio.subprocess.PIPE,
+    )
+    _, said = await asyncio.wait_for(process.communicate(), 60)
+
+    assert process.returncode == 1
+    assert str(config) in said.decode()
+    assert "runner.sessions_max" in said.decode()
+    assert "Traceback" not in said.decode()
+
+
+def _open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
