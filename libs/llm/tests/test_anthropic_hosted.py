@@ -1,4 +1,4 @@
-"""Tools that Anthropic runs itself, and blocks that have no canonical form: told, and told again."""
+"""Tools that Anthropic runs itself, blocks without a canonical form, and unusual ends."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ import pytest
 from fairlead_llm import anthropic_messages, sse
 from fairlead_schema.provider import (
     ProviderEvent,
+    ProviderFailure,
     ReasoningEnd,
     ReasoningStart,
     StepFinish,
@@ -132,6 +133,13 @@ def test_a_pause_is_a_finish_of_its_own() -> None:
 
     assert isinstance(end, StepFinish)
     assert end.finish == "pause"
+
+
+def test_a_context_window_that_leaves_no_room_for_an_answer_is_an_overflow_g_37() -> None:
+    last = play(answer(reason="model_context_window_exceeded"))[-1]
+
+    assert isinstance(last, ProviderFailure)
+    assert (last.kind, last.in_stream, last.retryable) == ("context-overflow", True, False)
 
 
 @pytest.mark.parametrize(

@@ -40,13 +40,12 @@ LOOP = "claude-opus-4-7-drives-a-tool-loop"
 REJECTED = "rejects-malformed-assistant-tool-order-without-patch"
 IMAGE = "opus-4-7-image-tool-result"
 
-CITY = {"type": "string"}
 WEATHER = ToolDefinition(
     "get_weather",
     "Get current weather for a city.",
     {
         "type": "object",
-        "properties": {"city": CITY},
+        "properties": {"city": {"type": "string"}},
         "required": ["city"],
         "additionalProperties": False,
     },

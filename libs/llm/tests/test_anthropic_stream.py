@@ -8,7 +8,6 @@ import pytest
 from fairlead_llm import anthropic_messages, sse
 from fairlead_schema.provider import (
     ProviderEvent,
-    ProviderFailure,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -215,13 +214,6 @@ def test_each_stop_reason_has_a_finish(reason: str | None, finish: str) -> None:
 
 def test_an_answer_with_local_calls_wants_their_results_whatever_its_reason() -> None:
     assert finish_of(opening(), call(0), closing("end_turn")).finish == "tool-calls"
-
-
-def test_a_context_window_that_leaves_no_room_for_an_answer_is_an_overflow_g_37() -> None:
-    last = play(opening(), closing("model_context_window_exceeded"))[-1]
-
-    assert isinstance(last, ProviderFailure)
-    assert (last.kind, last.in_stream, last.retryable) == ("context-overflow", True, False)
 
 
 def test_usage_is_disjoint_and_the_later_report_wins_field_by_field_d_34() -> None:

@@ -138,3 +138,12 @@ def test_overflow_patterns_agree_with_the_checked_messages_g_37() -> None:
 )
 def test_overflow_is_told_from_throttling_g_37(text: str, *, overflows: bool) -> None:
     assert overflow.said(text) is overflows
+
+
+def test_a_body_nested_beyond_reason_is_cut_not_a_crash() -> None:
+    body = '{"error":' * 500 + '{"api_key":"sk-1"}' + "}" * 500
+
+    refusal = refused(500, {}, body)
+
+    assert refusal.kind == "server-error"
+    assert "sk-1" not in (refusal.body or "")

@@ -100,6 +100,24 @@ def test_arguments_that_are_no_object_are_a_call_that_says_why(args: object) -> 
     assert isinstance(events[-1], StepFinish)
 
 
+def test_a_call_whose_pieces_never_end_says_so() -> None:
+    begun = chunk({"functionCall": {"name": "a", "willContinue": True}})
+
+    events = play(begun, chunk(finishReason="MAX_TOKENS"))
+
+    assert next(event.invalid for event in events if isinstance(event, ToolCall))
+
+
+def test_a_blocked_prompt_is_filtered_content() -> None:
+    feedback = {"blockReason": "SAFETY"}
+
+    end = play(frame({"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 4}}))[-1]
+
+    assert isinstance(end, StepFinish)
+    assert (end.finish, end.usage.input) == ("content-filter", 4)
+    assert (end.metadata or {})["promptFeedback"] == feedback
+
+
 @pytest.mark.parametrize(
     ("code", "status", "kind", "retryable"),
     [

@@ -171,10 +171,6 @@ def test_arguments_may_come_in_pieces_named_by_their_path() -> None:
     assert made == [ToolCall("r1-0", "look", given, metadata={"google": {"thoughtSignature": "s"}})]
 
 
-def test_a_call_whose_pieces_never_end_says_so() -> None:
-    assert calls_of(chunk(call(name="a", willContinue=True)), chunk(reason="MAX_TOKENS"))[0].invalid
-
-
 def test_code_that_the_provider_runs_is_an_executed_call_with_its_result() -> None:
     code = {"language": "PYTHON", "code": "print(1)"}
     ran = {"outcome": "OUTCOME_OK", "output": "1\n"}
@@ -227,15 +223,6 @@ def test_a_part_without_a_canonical_form_is_kept_whole(part: dict[str, Any]) -> 
 )
 def test_each_finish_reason_has_a_finish(reason: str, finish: str) -> None:
     assert finish_of(chunk({"text": "a"}, reason=reason)).finish == finish
-
-
-def test_a_blocked_prompt_is_filtered_content() -> None:
-    feedback = {"blockReason": "SAFETY"}
-
-    end = finish_of(frame({"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 4}}))
-
-    assert (end.finish, end.usage.input) == ("content-filter", 4)
-    assert (end.metadata or {})["promptFeedback"] == feedback
 
 
 def test_usage_grows_and_its_parts_are_disjoint_d_34() -> None:

@@ -37,6 +37,7 @@ PATHS: Mapping[str, str] = MappingProxyType(
         "/v1/responses": "openai-responses",
         "/v1/chat/completions": "openai-chat",
         "/v1beta/models/{model:path}:{verb}": "gemini",
+        "/v1/models/{model:path}:{verb}": "gemini",
     }
 )
 _VERBS = MappingProxyType({"generateContent": False, "streamGenerateContent": True})

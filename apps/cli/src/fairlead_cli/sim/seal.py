@@ -28,13 +28,20 @@ def closed(text: str) -> str:
 
 
 def opened(content: object) -> str | None:
-    """The text of such content, or None when it is not ours or was altered."""
+    """The text of such content, or None when it is not ours or was altered.
+
+    Google's client writes bytes back in the other alphabet of base64: both are the same content.
+    """
     try:
-        held = base64.b64decode(str(content), validate=True)
+        held = base64.b64decode(str(content), altchars=_alphabet(str(content)), validate=True)
     except (binascii.Error, ValueError):
         return None
     mac, text = held[:_BYTES], held[_BYTES:]
     return text.decode(errors="replace") if hmac.compare_digest(_mac(text), mac) else None
+
+
+def _alphabet(text: str) -> bytes:
+    return b"-_" if "-" in text or "_" in text else b"+/"
 
 
 def _mac(held: bytes) -> bytes:

@@ -1,0 +1,81 @@
+"""A short turn with each real provider, for whoever has a key."""
+
+import os
+from typing import Any
+
+import httpx
+import pytest
+
+from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.http import stream
+from fairlead_schema.provider import StepFinish, TextChunk, ToolCall
+from fairlead_schema.request import (
+    ForcedTool,
+    Generation,
+    ModelRequest,
+    TextPart,
+    ToolDefinition,
+    UserTurn,
+)
+
+pytestmark = pytest.mark.integration
+
+PROVIDERS = [
+    ("anthropic-messages", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "claude-haiku-4-5"),
+    ("openai-responses", "https://api.openai.com", "OPENAI_API_KEY", "gpt-4.1-mini"),
+    ("openai-chat", "https://api.openai.com", "OPENAI_API_KEY", "gpt-4.1-mini"),
+    ("gemini", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "gemini-2.5-flash"),
+]
+LIVE = [
+    pytest.param(
+        *provider,
+        id=provider[0],
+        marks=pytest.mark.skipif(
+            not os.environ.get(provider[2]), reason=f"{provider[2]} is not set"
+        ),
+    )
+    for provider in PROVIDERS
+]
+WEATHER = ToolDefinition(
+    "get_weather",
+    "Get the weather of a city.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+
+
+async def play(
+    protocol: str,
+    url: str,
+    key: str,
+    model: str,
+    **fields: Any,  # noqa: ANN401 - request fields
+) -> list[Any]:
+    endpoint = Endpoint(protocol, url, os.environ[key], first_byte_s=60, idle_s=60)
+    asked = UserTurn((TextPart("What is the weather in Paris? Answer in one sentence."),))
+    request = ModelRequest(model, turns=(asked,), generation=Generation(max_tokens=500), **fields)
+    async with httpx.AsyncClient() as client:
+        return [event async for event in stream(client, endpoint, request)]
+
+
+@pytest.mark.parametrize(("protocol", "url", "key", "model"), LIVE)
+async def test_a_real_provider_answers_with_text_and_usage(
+    protocol: str, url: str, key: str, model: str
+) -> None:
+    events = await play(protocol, url, key, model)
+
+    end = events[-1]
+    assert isinstance(end, StepFinish), end
+    assert end.usage.input
+    assert any(isinstance(event, TextChunk) for event in events)
+
+
+@pytest.mark.parametrize(("protocol", "url", "key", "model"), LIVE)
+async def test_a_real_provider_calls_a_tool(protocol: str, url: str, key: str, model: str) -> None:
+    choice = ForcedTool("get_weather")
+
+    events = await play(protocol, url, key, model, tools=(WEATHER,), tool_choice=choice)
+
+    call = next(event for event in events if isinstance(event, ToolCall))
+    assert (call.name, call.invalid) == ("get_weather", None)
+    assert "Paris" in str(call.input)
+    assert getattr(events[-1], "finish", None) == "tool-calls"
