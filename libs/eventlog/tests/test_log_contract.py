@@ -9,6 +9,8 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
 from fairlead_eventlog.port import START, Head, Stored
+from fairlead_schema.events import SessionPurged
+from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.events import drafts
@@ -188,6 +190,51 @@ async def test_an_erased_session_starts_again(eventlog: EventLog, at: Address) -
     await eventlog.log.erase(at)
 
     assert await eventlog.log.head(at) == START
+
+
+async def purged(eventlog: EventLog, at: Address, sizes: list[int]) -> Stored:
+    """A session that was written and then purged."""
+    *_, last = await written(eventlog, at, sizes)
+    gone = (Draft(ids.event_id(), 1, SessionPurged()),)
+    return await eventlog.log.append(at, ids.commit_id(), gone, after=last.head)
+
+
+async def test_a_purged_session_does_not_exist(eventlog: EventLog, at: Address) -> None:
+    """H-29: its last word stays, and only who reads it knows."""
+    last = await purged(eventlog, at, [1, 1])
+
+    assert await eventlog.log.head(at) == START
+    assert (await eventlog.log.read(at, after=START)).commits[-1] == last
+
+
+async def test_what_came_before_a_purge_can_be_erased_for_ever(
+    eventlog: EventLog, at: Address
+) -> None:
+    """H-29: erasing is repeatable, and leaves the last word and the neighbours alone."""
+    neighbour = Address(at.tenant, ids.session_id())
+    near = await written(eventlog, neighbour, [2])
+    last = await purged(eventlog, at, [1, 3])
+
+    for _ in range(2):
+        await eventlog.log.erase(at, before=last.position)
+
+    assert await eventlog.log.read(at, after=START) == ((last,), False)
+    assert (await eventlog.log.read(neighbour, after=START)).commits == tuple(near)
+    assert await taken(eventlog.log.tail(at, after=0), 1) == [last]
+
+
+async def test_a_writer_who_missed_the_purge_writes_nothing(
+    eventlog: EventLog, at: Address
+) -> None:
+    """H-29: neither an old owner nor a new creator can write under the id."""
+    before = (await written(eventlog, at, [1]))[0]
+    gone = (Draft(ids.event_id(), 1, SessionPurged()),)
+    last = await eventlog.log.append(at, ids.commit_id(), gone, after=before.head)
+    await eventlog.log.erase(at, before=last.position)
+
+    for head in (before.head, START):
+        with pytest.raises(AppendConflict):
+            await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)
 
 
 async def test_one_tenant_never_reads_another(eventlog: EventLog, at: Address) -> None:

@@ -116,6 +116,15 @@ async def test_a_snapshot_is_the_last_one_stored(eventlog: EventLog, at: Address
     assert await eventlog.snapshots.load(at) == Snapshot(Head(3, 4), b"new\nlines")
 
 
+async def test_a_dropped_snapshot_is_gone(eventlog: EventLog, at: Address) -> None:
+    await eventlog.snapshots.store(at, Snapshot(Head(1, 2), b"state"))
+
+    for _ in range(2):
+        await eventlog.snapshots.drop(at)
+
+    assert await eventlog.snapshots.load(at) is None
+
+
 async def test_deltas_reach_who_listens_now(eventlog: EventLog, at: Address) -> None:
     heard: asyncio.Queue[Delta] = asyncio.Queue()
 
@@ -183,6 +192,16 @@ async def test_a_feed_item_published_twice_is_there_once(eventlog: EventLog, at:
 
     await eventlog.feed.publish([item, item])
     await eventlog.feed.publish([item])
+
+
+async def test_a_closed_session_keeps_its_last_item_alone(eventlog: EventLog, at: Address) -> None:
+    """Closing is repeatable, because a publisher that crashed begins again."""
+    items = [FeedItem(subjects.event(at, "step.ended"), ids.event_id(), b"{}") for _ in range(3)]
+    await eventlog.feed.publish(items)
+    last = FeedItem(subjects.event(at, "session.purged"), ids.event_id(), b"{}")
+
+    for _ in range(2):
+        await eventlog.feed.close(at, last)
 
 
 async def test_a_dead_letter_is_kept(eventlog: EventLog) -> None:

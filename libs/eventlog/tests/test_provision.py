@@ -8,7 +8,7 @@ import pytest
 from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
 from fairlead_eventlog.jetstream import linked
 from fairlead_eventlog.provision import provision, provisioned, stream_config, unsafe
-from fairlead_eventlog.streams import EVENTS, STREAMS, WAKES, StreamSpec
+from fairlead_eventlog.streams import EVENTS, STREAMS, WAKES, StreamSpec, consumers
 from fairlead_testing.nats import Server
 
 
@@ -61,9 +61,29 @@ async def test_provisioning_twice_changes_nothing(own_server: Server) -> None:
 
     await provision(own_server.url, progress=lines.append)
 
-    assert len(lines) == len(STREAMS) + 2
+    assert len(lines) == len(STREAMS) + len(consumers())
     assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}
     assert await provisioned(own_server.url) == ()
+
+
+def test_each_pool_has_a_consumer_of_its_own_requests() -> None:
+    specs = [spec for spec in consumers(pools=("default", "gpu")) if spec.stream == "TOOLS"]
+
+    assert [(spec.name, spec.filter_subject, spec.ack_wait_s) for spec in specs] == [
+        ("tools-default", "fairlead.tool.default.>", 10.0),
+        ("tools-gpu", "fairlead.tool.gpu.>", 10.0),
+    ]
+
+
+@pytest.mark.integration
+async def test_the_pools_of_a_work_queue_stand_side_by_side(own_server: Server) -> None:
+    pools = ("default", "gpu")
+    await provision(own_server.url, pools=pools)
+
+    async with linked(own_server.url, name="test") as link:
+        for pool in pools:
+            found = await link.api(f"CONSUMER.INFO.TOOLS.tools-{pool}")
+            assert found["config"]["filter_subject"] == f"fairlead.tool.{pool}.>"
 
 
 @pytest.mark.integration

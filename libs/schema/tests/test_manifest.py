@@ -44,6 +44,7 @@ NOTICES = {
     "budget.set",
     "session.created",
     "session.archived",
+    "session.purged",
     "input.cancelled",
     "input.edited",
     "interrupt.requested",

@@ -33,6 +33,7 @@ from fairlead_session.drain import (
     Limits,
     Rest,
     SettleInterrupted,
+    Stop,
     TakeTurn,
     moving,
     next_move,
@@ -125,7 +126,7 @@ def test_an_interrupt_rests_the_owned_session_and_keeps_its_inbox() -> None:
     """C-12, C-16: interruption comes before everything else and loses no input."""
     session = given(*READY, admitted("msg_1"), claimed(), dispatched(), InterruptRequested())
 
-    assert next_move(session) == Rest("interrupted")
+    assert next_move(session) == Stop()
     assert len(session.inbox) == 1
 
 
@@ -138,7 +139,9 @@ def test_an_interrupt_of_an_unowned_session_changes_nothing() -> None:
 
 def test_a_release_ends_the_interruption() -> None:
     """C-16: the next drain starts afresh with the input that was kept."""
-    session = given(*READY, admitted("msg_1"), claimed(), InterruptRequested(), released())
+    session = given(
+        *READY, admitted("msg_1"), claimed(), InterruptRequested(), released("interrupted")
+    )
 
     assert turn(session) == (["msg_1"], 1)
 
@@ -170,8 +173,12 @@ def test_recoveries_beyond_the_budget_hold_the_session() -> None:
         session = then(session, dispatched(), RETRIED)
 
     assert isinstance(next_move(session, Limits(recoveries_max=3)), TakeTurn)
-    assert next_move(then(session, dispatched(), RETRIED), Limits(recoveries_max=3)) == Rest("held")
-    assert next_move(session, Limits(recoveries_max=0)) == Rest("held")
+    assert next_move(then(session, dispatched(), RETRIED), Limits(recoveries_max=3)) == Rest(
+        "held", "recovered 4 times without finishing a turn"
+    )
+    assert next_move(session, Limits(recoveries_max=0)) == Rest(
+        "held", "recovered 3 times without finishing a turn"
+    )
 
 
 def test_new_input_moves_a_held_session_again() -> None:

@@ -104,7 +104,7 @@ def test_what_was_closed_before_the_crash_stays_as_it_was() -> None:
 
 
 def test_unsettled_calls_fail_and_settled_ones_keep_their_result() -> None:
-    """D-14, P-01: pending input, running and hosted calls fail as interrupted, once each."""
+    """D-14, P-01: pending input and hosted calls fail as interrupted, once each."""
     done = ToolSucceeded(
         assistant_message_id="msg_a",
         call_id="done",
@@ -115,22 +115,21 @@ def test_unsettled_calls_fail_and_settled_ones_keep_their_result() -> None:
     session, events = settled(
         step_started(),
         ToolInputStarted(assistant_message_id="msg_a", call_id="pending", name="read"),
-        *called("running"),
         *called("hosted", executed=True),
         *called("done"),
         done,
     )
 
     failed = [event for event in events if isinstance(event, ToolFailed)]
-    assert [event.call_id for event in failed] == ["pending", "running", "hosted"]
+    assert [event.call_id for event in failed] == ["pending", "hosted"]
     assert {event.error.message for event in failed} == {INTERRUPTED_TOOL}
-    assert [event.provider.executed for event in failed] == [False, False, True]
+    assert [event.provider.executed for event in failed] == [False, True]
     states = [
         block.state.status
         for block in assistant_of(session).content
         if isinstance(block, ToolBlock)
     ]
-    assert states == ["error", "error", "error", "completed"]
+    assert states == ["error", "error", "completed"]
 
 
 def test_a_settled_attempt_is_not_settled_again() -> None:

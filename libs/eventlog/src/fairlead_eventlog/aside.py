@@ -22,8 +22,8 @@ from fairlead_eventlog.link import (
     missing,
 )
 from fairlead_eventlog.port import FeedItem, Head, Life, Snapshot
-from fairlead_eventlog.streams import CHECKPOINTS, MESSAGES, SNAPSHOTS
-from fairlead_eventlog.work import stored
+from fairlead_eventlog.streams import CHECKPOINTS, EVENTS, MESSAGES, SNAPSHOTS
+from fairlead_eventlog.work import forget, stored
 from fairlead_schema import subjects
 from fairlead_schema.api import DeadLetter
 from fairlead_schema.delta import DELTA, Delta
@@ -52,6 +52,9 @@ class JetStreamSnapshots:
         if len(snapshot.state) <= SNAPSHOT_BYTES_MAX:
             payload = orjson.dumps(list(snapshot.head)) + b"\n" + snapshot.state
             await stored(self._link, _snapshot(at), payload)
+
+    async def drop(self, at: Address) -> None:
+        await forget(self._link, SNAPSHOTS.name, _snapshot(at))
 
 
 class JetStreamMessages:
@@ -92,6 +95,12 @@ class JetStreamFeed:
     async def _in_order(self, items: Sequence[FeedItem]) -> None:
         for item in items:
             await stored(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
+
+    async def close(self, at: Address, last: FeedItem) -> None:
+        headers = {MESSAGE_ID: last.event_id}
+        # Published twice, it keeps the sequence it had, so that closing again loses nothing.
+        sequence = await stored(self._link, last.subject, last.payload, headers)
+        await forget(self._link, EVENTS.name, subjects.event(at, ">"), before=sequence)
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:
         got = await self._link.last(CHECKPOINTS.name, _checkpoint(shard))

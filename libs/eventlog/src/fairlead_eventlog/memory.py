@@ -50,7 +50,7 @@ class MemoryLog:
         Raises RecordError for what cannot be read; the shard holds it all the same.
         """
         entries = self.entries[subjects.shard(at.session_id)]
-        entry = Entry(len(entries) + 1, at, payload)
+        entry = Entry(entries[-1].position + 1 if entries else 1, at, payload)
         entries.append(entry)
         stored = Stored(entry.position, decode(payload))
         self._sessions[at].append(stored)
@@ -68,7 +68,7 @@ class MemoryLog:
 
     async def head(self, at: Address) -> Head:
         commits = self._sessions[at]
-        return commits[-1].head if commits else START
+        return commits[-1].head if commits and not commits[-1].purges else START
 
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
         seen = await self.locate(at, after)
@@ -79,13 +79,15 @@ class MemoryLog:
                 if seen.seq > after:
                     yield stored
             async with self._moved:
-                if (await self.head(at)).position == seen.position:
+                if not (await self.read(at, after=seen, limit=1)).commits:
                     await self._moved.wait()
 
-    async def erase(self, at: Address) -> None:
+    async def erase(self, at: Address, *, before: int | None = None) -> None:
+        kept = [one for one in self._sessions[at] if before is not None and one.position >= before]
+        positions = {one.position for one in kept}
         entries = self.entries[subjects.shard(at.session_id)]
-        entries[:] = [entry for entry in entries if entry.at != at]
-        self._sessions.pop(at, None)
+        entries[:] = [one for one in entries if one.at != at or one.position in positions]
+        self._sessions[at] = kept
 
     async def follow(
         self, shard: int, *, after: int, reader: str = "projector"
@@ -117,6 +119,9 @@ class MemorySnapshots:
 
     async def store(self, at: Address, snapshot: Snapshot) -> None:
         self.kept[at] = snapshot
+
+    async def drop(self, at: Address) -> None:
+        self.kept.pop(at, None)
 
 
 class MemoryMessages:
@@ -196,6 +201,12 @@ class MemoryFeed:
     async def publish(self, items: Sequence[FeedItem]) -> None:
         for item in items:
             self.items.setdefault(item.event_id, item)
+
+    async def close(self, at: Address, last: FeedItem) -> None:
+        subject = subjects.event(at, "")
+        for event_id in [id_ for id_, one in self.items.items() if one.subject.startswith(subject)]:
+            del self.items[event_id]
+        await self.publish([last])
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:
         return self._checkpoints.get(shard, (0, 0))

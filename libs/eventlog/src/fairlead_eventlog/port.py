@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from fairlead_schema.delta import Delta
+from fairlead_schema.events import SessionPurged
 from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
 from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
@@ -29,6 +30,11 @@ class Stored(NamedTuple):
     @property
     def head(self) -> Head:
         return Head(self.position, self.commit.events[-1].seq)
+
+    @property
+    def purges(self) -> bool:
+        """Whether this is the last word of a session: nothing before it exists any more."""
+        return isinstance(self.commit.events[-1].event, SessionPurged)
 
 
 class Page(NamedTuple):
@@ -60,15 +66,18 @@ class SessionLog(Protocol):
         ...
 
     async def head(self, at: Address) -> Head:
-        """The last commit's head, from the leader; START for a session that does not exist."""
+        """The last commit's head, from the leader.
+
+        START for a session that does not exist: it was never written, or it was purged.
+        """
         ...
 
     def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
         """Every commit holding events after seq `after`, then new ones as they land, for ever."""
         ...
 
-    async def erase(self, at: Address) -> None:
-        """Forget a session completely."""
+    async def erase(self, at: Address, *, before: int | None = None) -> None:
+        """Forget a session's commits before a position; without one, every commit."""
         ...
 
 
@@ -188,6 +197,10 @@ class Snapshots(Protocol):
         """Replace the snapshot. One that does not fit is dropped silently: it is a cache."""
         ...
 
+    async def drop(self, at: Address) -> None:
+        """Forget the snapshot."""
+        ...
+
 
 class MessageRegister(Protocol):
     """Binds a message id to the one session of its tenant that may use it."""
@@ -233,6 +246,10 @@ class Feed(Protocol):
 
     async def publish(self, items: Sequence[FeedItem]) -> None:
         """Publish in order; an item already there is not stored again."""
+        ...
+
+    async def close(self, at: Address, last: FeedItem) -> None:
+        """Publish a session's last item, and forget everything the feed held of it before."""
         ...
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:

@@ -19,6 +19,7 @@ async def provision(
     *,
     replicas: int = 1,
     wake_deadline_s: float = 2.0,
+    pools: tuple[str, ...] = ("default",),
     progress: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Bring the servers to what is declared. Safe to repeat. Raises UnsafeChange."""
@@ -26,7 +27,7 @@ async def provision(
         for spec in STREAMS:
             outcome = await _apply(link, spec, replicas)
             progress(f"stream {spec.name}: {outcome}")
-        for consumer in consumers(wake_deadline_s=wake_deadline_s):
+        for consumer in consumers(wake_deadline_s=wake_deadline_s, pools=pools):
             outcome = await _apply_consumer(link, consumer)
             progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
 
@@ -104,6 +105,8 @@ async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:
         "max_waiting": 4096,
         "deliver_policy": "all",
     }
+    if spec.filter_subject is not None:
+        config["filter_subject"] = spec.filter_subject
     try:
         current = await link.api(f"CONSUMER.INFO.{spec.stream}.{spec.name}")
     except ServerRefusal as refusal:

@@ -19,6 +19,7 @@ from fairlead_eventlog.link import (
 )
 from fairlead_eventlog.port import START, Head, Page, Stored
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
+from fairlead_eventlog.work import forget
 from fairlead_schema import subjects
 from fairlead_schema.ids import CommitId
 from fairlead_schema.record import Commit, Draft, decode, encode, record
@@ -68,7 +69,8 @@ class JetStreamLog:
     async def head(self, at: Address) -> Head:
         stream = log_stream(subjects.shard(at.session_id))
         got = await self._link.last(stream, subjects.log(at))
-        return START if got is None else _stored(got).head
+        stored = None if got is None else _stored(got)
+        return START if stored is None or stored.purges else stored.head
 
     async def locate(self, at: Address, seq: int) -> Head:
         """Halve the distance until reading on from there costs less than halving again."""
@@ -114,9 +116,9 @@ class JetStreamLog:
             with suppress(Exception):
                 await subscription.unsubscribe()
 
-    async def erase(self, at: Address) -> None:
+    async def erase(self, at: Address, *, before: int | None = None) -> None:
         stream = log_stream(subjects.shard(at.session_id))
-        await self._link.api(f"STREAM.PURGE.{stream}", {"filter": subjects.log(at)})
+        await forget(self._link, stream, subjects.log(at), before=before)
 
     async def _fresh(self, at: Address, seen: Head, msg: Msg | None) -> AsyncIterator[Stored]:
         """What a broadcast brings: itself, or everything since, if one before it was missed."""

@@ -7,6 +7,8 @@ from fairlead_schema.subjects import PARTITIONS, ROOT, SHARDS
 
 DAY_S: Final = 24 * 60 * 60
 COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
+# A tool request whose worker was not heard of for this long goes to another worker.
+TOOL_DEADLINE_S: Final = 10.0
 SNAPSHOT_BUCKET: Final = "KV_fairlead-snapshot"
 
 
@@ -137,9 +139,27 @@ STREAMS: Final = (
 )
 
 
-def consumers(*, wake_deadline_s: float = 2.0) -> tuple[ConsumerSpec, ...]:
-    """The durable consumers. Runners share one, so wakes spread over them."""
+def tools_consumer(pool: str) -> str:
+    """The consumer that the workers of one pool share."""
+    return f"tools-{pool}"
+
+
+def _tools(pool: str) -> ConsumerSpec:
+    return ConsumerSpec(
+        TOOLS.name,
+        tools_consumer(pool),
+        ack_wait_s=TOOL_DEADLINE_S,
+        max_ack_pending=10_000,
+        filter_subject=f"{ROOT}.tool.{pool}.>",
+    )
+
+
+def consumers(
+    *, wake_deadline_s: float = 2.0, pools: tuple[str, ...] = ("default",)
+) -> tuple[ConsumerSpec, ...]:
+    """The durable consumers. Runners share one, so wakes spread over them; so does each pool."""
     return (
         ConsumerSpec("WAKES", "runner", ack_wait_s=wake_deadline_s, max_ack_pending=100_000),
         ConsumerSpec("PROMPTS", "ingest", ack_wait_s=30.0, max_ack_pending=1_000),
+        *(_tools(pool) for pool in pools),
     )

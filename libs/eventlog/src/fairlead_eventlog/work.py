@@ -103,3 +103,12 @@ async def stored(
         raise LogUnavailable(str(refusal)) from refusal
     except (NoAnswer, Unanswered) as error:
         raise LogUnavailable(f"{subject} was not acknowledged") from error
+
+
+async def forget(link: Link, stream: str, subject: str, *, before: int | None = None) -> None:
+    """Remove a subject's messages from a stream: those before a sequence, or all of them."""
+    wanted = {"filter": subject} if before is None else {"filter": subject, "seq": before}
+    try:
+        await link.api(f"STREAM.PURGE.{stream}", wanted)
+    except ServerRefusal as refusal:
+        raise missing(refusal, stream) from refusal

@@ -33,6 +33,8 @@ class PromptBody(Input):
     prompt: PromptInput
     delivery: Delivery = "steer"
     resume: bool = True
+    expected_turn: MessageId | None = None
+    """Admit a steer only while this assistant message is being answered; else nothing happens."""
 
 
 class AdmitPrompt(PromptBody):

@@ -94,6 +94,10 @@ class Projector(Section):
 
 class Tools(Section):
     pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
+    concurrency: int = Field(default=64, gt=0)
+    grace_s: float = Field(default=20.0, gt=0)
+    probes: bool = False
+    probe_file: str | None = None
 
 
 class Location(Section):

@@ -40,24 +40,39 @@ class InboxFull:
     limit: int
 
 
-Admission: TypeAlias = Admit | AlreadyAdmitted | AdmissionConflict | InboxFull
+@dataclass(frozen=True, slots=True)
+class OtherTurn:
+    """The turn that the caller wants to steer does not run; perhaps another does."""
+
+    expected: MessageId
+    running: MessageId | None
 
 
-def admit(
+Admission: TypeAlias = Admit | AlreadyAdmitted | AdmissionConflict | OtherTurn | InboxFull
+
+
+def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
     session: Session,
     message_id: MessageId,
     prompt: Prompt,
     delivery: Delivery,
     *,
     resume: bool = True,
+    expected_turn: MessageId | None = None,
     pending_max: int = PENDING_INPUTS_MAX,
 ) -> Admission:
-    """Decide what admitting this prompt means. The prompt is resolved; time is not compared."""
+    """Decide what admitting this prompt means. The prompt is resolved; time is not compared.
+
+    An exact retry gets its receipt even when the turn it expected is over.
+    """
     known = session.admissions.get(message_id)
     if known is not None:
         return _again(session, message_id, prompt, delivery, known)
     if message_id in session.other_messages:
         return AdmissionConflict(message_id)
+    running = session.attempt.assistant_message_id if session.attempt else None
+    if expected_turn is not None and expected_turn != running:
+        return OtherTurn(expected_turn, running)
     if len(session.inbox) >= pending_max:
         return InboxFull(pending_max)
     return Admit(

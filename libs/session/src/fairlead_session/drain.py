@@ -1,20 +1,47 @@
 """What a session does next: one pure function over a closed union of moves."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fairlead_schema.events.execution import RestReason
+from fairlead_session.budget import Spending, exceeded
 from fairlead_session.promotion import STEERS_MAX, eligible
-from fairlead_session.state import Attempt, Input, Session
+from fairlead_session.state import Attempt, Call, Input, Session
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Settings that bound a drain."""
+    """Settings that bound a drain. `steps` is the agent's own, and bounds it earlier."""
 
     turns_max: int = 25
+    steps: int | None = None
     recoveries_max: int = 3
     steers_max: int = STEERS_MAX
+    repeats_max: int = 5
+    tenant: Spending = field(default_factory=Spending)
+
+    @property
+    def turns(self) -> int:
+        return self.turns_max if self.steps is None else min(self.steps, self.turns_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Somebody asked to stop: settle everything that is open, then rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCalls:
+    """Local calls are not settled: see that each is on its way, then wait or park."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndStep:
+    """The stream ended earlier and every local call is settled: end the step with both."""
+
+    attempt: Attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +58,14 @@ class InitialiseContext:
 
 @dataclass(frozen=True, slots=True)
 class TakeTurn:
-    """At a safe boundary: promote these inputs, reconcile context, call the provider."""
+    """At a safe boundary: promote these inputs, reconcile context, call the provider.
+
+    The `final` step of an agent is text only: no tools are offered.
+    """
 
     inputs: tuple[Input, ...]
     step: int
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +73,54 @@ class Rest:
     """Nothing continues: release the session."""
 
     reason: RestReason
+    detail: str | None = None
 
 
-Move: TypeAlias = SettleInterrupted | InitialiseContext | TakeTurn | Rest
+Move: TypeAlias = (
+    Stop | AwaitCalls | EndStep | SettleInterrupted | InitialiseContext | TakeTurn | Rest
+)
 
 
 def next_move(session: Session, limits: Limits = Limits()) -> Move:  # noqa: B008
     """Decide from the log alone. Total: every state has a move, and a quiet one rests."""
     if session.interrupted:
-        return Rest("interrupted")
+        return Stop()
+    if session.calls:
+        return AwaitCalls(session.calls)
     if session.attempt is not None:
-        return SettleInterrupted(session.attempt)
+        finished = session.attempt.finished is not None
+        return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
     inputs = eligible(session, steers_max=limits.steers_max)
     if not inputs and not session.owed:
         return Rest("idle")
-    if session.recoveries > limits.recoveries_max and not inputs:
-        return Rest("held")
+    halt = _halt(session, limits, fresh=bool(inputs))
+    if halt is not None:
+        return halt
     if session.epoch is None:
         return InitialiseContext()
-    return TakeTurn(inputs, 1 if inputs else session.step + 1)
+    step = 1 if inputs else session.step + 1
+    return TakeTurn(inputs, step, final=limits.steps is not None and step >= limits.steps)
 
 
 def moving(session: Session) -> bool:
     """Whether there is work that somebody was asked to do and nobody has rested from."""
     work = bool(session.inbox) or session.owed or session.attempt is not None
-    return work and session.stirring
+    return (work and session.stirring) or session.interrupted
+
+
+def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
+    """Why no provider may be called although a turn is owed; fresh input starts most counts anew."""
+    over = exceeded(session, limits.tenant)
+    if over is not None:
+        return Rest("over-budget", over)
+    if fresh:
+        return None
+    if session.recoveries > limits.recoveries_max:
+        return Rest("held", f"recovered {session.recoveries} times without finishing a turn")
+    if session.held:
+        return Rest("held", "the recovery policy waits for a person to resume")
+    if session.repeats >= limits.repeats_max:
+        return Rest("repeated-calls", f"the same call was made {session.repeats} times in a row")
+    if session.step >= limits.turns:
+        return Rest("turn-limit", f"{session.step} provider turns without new input")
+    return None

@@ -38,6 +38,7 @@ from fairlead_schema.events import (
     SessionArchived,
     SessionCreated,
     SessionMoved,
+    SessionPurged,
     ShellEnded,
     ShellStarted,
     StepEnded,
@@ -58,16 +59,26 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import Message, SystemMessage
 from fairlead_schema.record import Recorded
-from fairlead_session import fold_asks, fold_calls, fold_execution, fold_inbox, fold_profile
+from fairlead_session import (
+    fold_asks,
+    fold_calls,
+    fold_execution,
+    fold_inbox,
+    fold_profile,
+    fold_turn,
+)
 from fairlead_session.state import Line, Session
 from fairlead_session.transcript import revise
 
 
 def evolve(session: Session, recorded: Recorded) -> Session:
     """Apply one committed event. Never rejects: validity was decided before the append."""
-    assert recorded.seq == session.seq + 1, f"{session.id}: {recorded.seq} after {session.seq}"
-    told = _told(replace(session, seq=recorded.seq), recorded)
     seq, at, event = recorded.seq, recorded.time, recorded.event
+    if isinstance(event, SessionPurged):
+        # Nothing of it is left, and what came before may be erased: any sequence may precede.
+        return Session(id=session.id, seq=seq)
+    assert seq == session.seq + 1, f"{session.id}: {seq} after {session.seq}"
+    told = _told(replace(session, seq=seq, changed_at=at), recorded)
     match event:
         case (
             SessionCreated() | BudgetSet() | SessionArchived() | SessionMoved() | AgentSwitched()
@@ -77,11 +88,15 @@ def evolve(session: Session, recorded: Recorded) -> Session:
         case PromptAdmitted() | PromptPromoted() | InputCancelled() | InputEdited():
             return fold_inbox.evolve(told, event, seq, at)
         case (
-            ExecutionClaimed() | ExecutionReleased() | AttemptDispatched() | AttemptFinished()
-            | InterruptRequested()
-            | ResumeRequested() | ExecutionRecovered() | StepStarted() | StepEnded() | StepFailed()
+            ExecutionClaimed() | ExecutionReleased() | InterruptRequested() | ResumeRequested()
+            | ExecutionRecovered()
         ):  # fmt: skip
-            return fold_execution.evolve(told, event, at)
+            return fold_execution.evolve(told, event)
+        case (
+            AttemptDispatched() | AttemptFinished() | StepStarted() | StepEnded() | StepFailed()
+            | TurnRetried()
+        ):  # fmt: skip
+            return fold_turn.evolve(told, event, at)
         case (
             ContextInitialised() | ContextReplaced() | ContextSnapshotAdvanced()
             | CompactionRequested() | CompactionEnded()
@@ -95,7 +110,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
         ):  # fmt: skip
             return fold_asks.evolve(told, event)
         case (
-            TextStarted() | TextEnded() | ReasoningStarted() | ReasoningEnded() | TurnRetried()
+            TextStarted() | TextEnded() | ReasoningStarted() | ReasoningEnded()
             | ToolInputStarted() | ToolInputEnded() | ToolProgressed() | ContextUpdated()
             | SyntheticAdded() | ShellStarted() | ShellEnded() | CompactionStarted()
         ):  # fmt: skip

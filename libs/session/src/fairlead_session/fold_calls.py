@@ -5,6 +5,7 @@ from typing import TypeAlias, assert_never
 
 from fairlead_schema.events import ToolCalled, ToolFailed, ToolStarted, ToolSucceeded
 from fairlead_schema.ids import CallId, MessageId
+from fairlead_session.fingerprint import call_fingerprint
 from fairlead_session.state import Call, Session
 
 CallEvent: TypeAlias = ToolCalled | ToolStarted | ToolSucceeded | ToolFailed
@@ -51,7 +52,9 @@ def _called(session: Session, event: ToolCalled, seq: int) -> Session:
         revision=event.revision,
         called_seq=seq,
     )
-    return replace(session, calls=(*session.calls, call))
+    made = call_fingerprint(event.tool, event.input)
+    repeats = session.repeats + 1 if made == session.last_call else 1
+    return replace(session, calls=(*session.calls, call), last_call=made, repeats=repeats)
 
 
 def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:

@@ -1,11 +1,9 @@
-"""Folds execution: ownership, attempts, steps, and the context epoch they run in."""
+"""Folds execution: who owns the session, what was asked of it, and the epoch it runs in."""
 
 from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
-    AttemptDispatched,
-    AttemptFinished,
     CompactionEnded,
     CompactionRequested,
     ContextInitialised,
@@ -16,24 +14,11 @@ from fairlead_schema.events import (
     ExecutionReleased,
     InterruptRequested,
     ResumeRequested,
-    StepEnded,
-    StepFailed,
-    StepStarted,
 )
-from fairlead_schema.message import AssistantMessage, ToolBlock
-from fairlead_session.state import Attempt, Epoch, Finished, Owner, Session
+from fairlead_session.state import Epoch, Owner, Session
 
 ExecutionEvent: TypeAlias = (
-    ExecutionClaimed
-    | ExecutionReleased
-    | AttemptDispatched
-    | AttemptFinished
-    | InterruptRequested
-    | ResumeRequested
-    | ExecutionRecovered
-    | StepStarted
-    | StepEnded
-    | StepFailed
+    ExecutionClaimed | ExecutionReleased | InterruptRequested | ResumeRequested | ExecutionRecovered
 )
 ContextEvent: TypeAlias = (
     ContextInitialised
@@ -43,47 +28,48 @@ ContextEvent: TypeAlias = (
     | CompactionEnded
 )
 
-# Rest that is not of the session's own choosing: whoever sweeps should try it again.
-STILL_STIRRING: Final = frozenset({"handover", "context-unavailable"})
+# Rest that is not of the session's own choosing, or that something will end by itself.
+STILL_STIRRING: Final = frozenset(
+    {"handover", "context-unavailable", "interrupted", "parked", "retry-later"}
+)
 
 
-def evolve(session: Session, event: ExecutionEvent, at: int) -> Session:
+def evolve(session: Session, event: ExecutionEvent) -> Session:
     """Apply one event of execution."""
     match event:
         case ExecutionClaimed(runner=runner, generation=generation):
             owner = Owner(runner, generation)
             return replace(session, owner=owner, generation=generation, rested=None)
-        case ExecutionReleased(reason=reason):
-            stirring = session.stirring and reason in STILL_STIRRING
-            return replace(session, owner=None, interrupted=False, rested=reason, stirring=stirring)
-        case AttemptDispatched():
-            return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
-        case AttemptFinished(finish=finish, cost=cost, tokens=tokens):
-            if session.attempt is None:
-                return session
-            finished = replace(session.attempt, finished=Finished(finish, cost, tokens))
-            return replace(session, attempt=finished)
+        case ExecutionReleased():
+            return _released(session, event)
         case InterruptRequested():
-            return replace(session, interrupted=session.owner is not None)
+            # Earlier wakes are dropped: only what is asked for after this stirs the session again.
+            open_ = session.owner or session.attempt or session.calls
+            return replace(session, interrupted=bool(open_), stirring=False)
         case ResumeRequested():
-            return replace(session, owed=True, rested=None, stirring=True)
+            resumed = replace(session, owed=True, rested=None, stirring=True, held=False)
+            return replace(resumed, recoveries=0, retries=0, repeats=0, step=0)
         case ExecutionRecovered(action=action):
-            # A retried attempt is forgotten and its turn owed again; the budget counts it.
-            if action == "retried":
-                retried = replace(session, attempt=None, owed=True)
-                return replace(retried, recoveries=session.recoveries + 1)
-            return replace(session, recoveries=session.recoveries + 1)
-        case StepStarted():
-            attempt = session.attempt
-            started = None if attempt is None else replace(attempt, started=True)
-            return replace(session, attempt=started)
-        case StepEnded():
-            ended = replace(session, attempt=None, owed=_continues(session, event), recoveries=0)
-            return _totalled(ended, event, at)
-        case StepFailed():
-            return replace(session, attempt=None, owed=False)
+            # The attempt is forgotten and its turn owed again, now or when somebody resumes.
+            recovered = replace(session, attempt=None, owed=True, held=action == "held")
+            return replace(recovered, recoveries=session.recoveries + 1)
         case _:
             assert_never(event)
+
+
+def _released(session: Session, event: ExecutionReleased) -> Session:
+    stirring = session.stirring and event.reason in STILL_STIRRING
+    released = replace(
+        session,
+        owner=None,
+        rested=event.reason,
+        rest_detail=event.detail,
+        wake_at=event.wake_at,
+        stirring=stirring,
+    )
+    if event.reason == "interrupted":
+        return replace(released, interrupted=False, attempt=None, owed=False)
+    return released
 
 
 def evolve_context(session: Session, event: ContextEvent, seq: int) -> Session:
@@ -100,39 +86,3 @@ def evolve_context(session: Session, event: ContextEvent, seq: int) -> Session:
             return replace(session, compaction_requested=False)
         case _:
             assert_never(event)
-
-
-def _attempt(session: Session, event: AttemptDispatched) -> Attempt:
-    return Attempt(
-        attempt_id=event.attempt_id,
-        assistant_message_id=event.assistant_message_id,
-        agent=event.agent,
-        model=event.model,
-        step=event.step,
-        generation=session.generation,
-    )
-
-
-def _continues(session: Session, event: StepEnded) -> bool:
-    """A turn that made local calls owes the model their results."""
-    assistant = session.find(event.assistant_message_id)
-    if not isinstance(assistant, AssistantMessage):
-        return False
-    return any(
-        isinstance(block, ToolBlock)
-        and block.state.status in {"completed", "error"}
-        and not (block.provider and block.provider.executed)
-        for block in assistant.content
-    )
-
-
-def _totalled(session: Session, event: StepEnded, at: int) -> Session:
-    if session.profile is None:
-        return session
-    profile = replace(
-        session.profile,
-        cost=session.profile.cost + event.cost,
-        tokens=session.profile.tokens.plus(event.tokens),
-        updated=at,
-    )
-    return replace(session, profile=profile)

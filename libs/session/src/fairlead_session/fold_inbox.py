@@ -23,7 +23,9 @@ def evolve(session: Session, event: InboxEvent, seq: int, at: int) -> Session:
                 if known
                 else Admitted(seq, fingerprint(event.prompt), "steer", event.created, seq)
             )
-            promoted = replace(session, owed=True, step=0, rested=None)
+            promoted = replace(
+                session, owed=True, step=0, rested=None, retries=0, repeats=0, held=False
+            )
             return _remembered(_without(promoted, message_id), message_id, entry)
         case InputCancelled(message_id=message_id):
             known = session.admissions[message_id]

@@ -1,9 +1,12 @@
-"""Settles what a dead owner left behind: by what is durable, never by guessing."""
+"""Settles what was left open: by a dead owner, or because somebody asked to stop."""
+
+from typing import Literal, TypeAlias
 
 from fairlead_schema.events import (
     ExecutionRecovered,
     ReasoningEnded,
     SessionEvent,
+    StepEnded,
     StepFailed,
     TextEnded,
     ToolFailed,
@@ -15,21 +18,54 @@ from fairlead_session.state import Attempt, Session
 INTERRUPTED_TURN = "Provider turn interrupted"
 INTERRUPTED_TOOL = "Tool execution interrupted"
 
+Policy: TypeAlias = Literal["auto", "ask", "hold"]
+"""What follows a crash: go on, ask a person, or wait until one resumes."""
 
-def settle(session: Session, attempt: Attempt) -> tuple[SessionEvent, ...]:
-    """What an interrupted attempt becomes.
 
-    Without durable output it is simply owed again, within a budget. With partial output the
-    output is closed as it stands, the step fails, and the turn that answers it is owed.
+def settle(session: Session, attempt: Attempt, policy: Policy = "auto") -> tuple[SessionEvent, ...]:
+    """What a dead owner's attempt becomes, by what is durable.
+
+    Without output it is simply owed again. With partial output the output is closed as it stands,
+    the step fails, and the turn that answers it is owed. Under `ask` and `hold` the turn waits.
     """
-    if not attempt.started:
-        return (_retried(attempt, "dispatched, no output: the turn runs again"),)
+    recovered = _recovered(attempt, policy)
     assistant = session.find(attempt.assistant_message_id)
-    assert isinstance(assistant, AssistantMessage), "a started step has its message"
-    return (
-        *close(assistant),
-        StepFailed(assistant_message_id=assistant.id, error=ErrorInfo(message=INTERRUPTED_TURN)),
-        _retried(attempt, "partial output closed: the turn runs again"),
+    if not attempt.started or not isinstance(assistant, AssistantMessage):
+        return (recovered,)
+    failed = StepFailed(
+        assistant_message_id=assistant.id, error=ErrorInfo(message=INTERRUPTED_TURN)
+    )
+    return (*close(assistant), failed, recovered)
+
+
+def stop(session: Session) -> tuple[SessionEvent, ...]:
+    """Everything open, settled as interrupted. A finished stream still ends its step."""
+    attempt = session.attempt
+    assistant = session.find(attempt.assistant_message_id) if attempt else None
+    if attempt is None or not isinstance(assistant, AssistantMessage):
+        return tuple(
+            _interrupted(call.assistant_message_id, call.call_id) for call in session.calls
+        )
+    others = tuple(
+        _interrupted(call.assistant_message_id, call.call_id)
+        for call in session.calls
+        if call.assistant_message_id != assistant.id
+    )
+    if attempt.finished is not None:
+        return (*others, *close(assistant), end(attempt))
+    error = ErrorInfo(message=INTERRUPTED_TURN)
+    failed = StepFailed(assistant_message_id=assistant.id, error=error)
+    return (*others, *close(assistant), failed)
+
+
+def end(attempt: Attempt) -> StepEnded:
+    """The end of a step whose stream finished before its calls did."""
+    assert attempt.finished is not None, "the stream is complete"
+    return StepEnded(
+        assistant_message_id=attempt.assistant_message_id,
+        finish=attempt.finished.finish,
+        cost=attempt.finished.cost,
+        tokens=attempt.finished.tokens,
     )
 
 
@@ -46,11 +82,8 @@ def close(assistant: AssistantMessage) -> tuple[SessionEvent, ...]:
         if isinstance(block, ReasoningBlock) and block.time and block.time.completed is None
     )
     calls = tuple(
-        ToolFailed(
-            assistant_message_id=assistant.id,
-            call_id=block.id,
-            error=ErrorInfo(message=INTERRUPTED_TOOL),
-            provider=Executor(executed=bool(block.provider and block.provider.executed)),
+        _interrupted(
+            assistant.id, block.id, hosted=bool(block.provider and block.provider.executed)
         )
         for block in assistant.content
         if isinstance(block, ToolBlock) and block.state.status in {"pending", "running"}
@@ -60,8 +93,26 @@ def close(assistant: AssistantMessage) -> tuple[SessionEvent, ...]:
 
 def hand_over(attempt: Attempt) -> ExecutionRecovered:
     """A runner that must leave in mid-turn says so itself: the turn is owed to the next one."""
-    return _retried(attempt, "the runner left in mid-turn: the turn runs again")
+    return ExecutionRecovered(
+        attempt_id=attempt.attempt_id,
+        action="retried",
+        detail="the runner left in mid-turn: the turn runs again",
+    )
 
 
-def _retried(attempt: Attempt, detail: str) -> ExecutionRecovered:
-    return ExecutionRecovered(attempt_id=attempt.attempt_id, action="retried", detail=detail)
+def _recovered(attempt: Attempt, policy: Policy) -> ExecutionRecovered:
+    found = "partial output was closed" if attempt.started else "nothing had come back"
+    if policy == "auto":
+        detail = f"{found}: the turn runs again"
+        return ExecutionRecovered(attempt_id=attempt.attempt_id, action="retried", detail=detail)
+    detail = f"{found}: the turn waits until somebody resumes it"
+    return ExecutionRecovered(attempt_id=attempt.attempt_id, action="held", detail=detail)
+
+
+def _interrupted(assistant_id: str, call_id: str, *, hosted: bool = False) -> ToolFailed:
+    return ToolFailed(
+        assistant_message_id=assistant_id,
+        call_id=call_id,
+        error=ErrorInfo(message=INTERRUPTED_TOOL),
+        provider=Executor(executed=hosted),
+    )

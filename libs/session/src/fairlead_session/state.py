@@ -163,8 +163,15 @@ class Session:
     stirring: bool = False
     step: int = 0
     recoveries: int = 0
+    retries: int = 0
+    held: bool = False
+    repeats: int = 0
+    last_call: str | None = None
     interrupted: bool = False
     rested: RestReason | None = None
+    rest_detail: str | None = None
+    wake_at: int | None = None
+    changed_at: int | None = None
     epoch: Epoch | None = None
     compaction_requested: bool = False
     permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)

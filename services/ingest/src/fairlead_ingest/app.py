@@ -7,14 +7,36 @@ from contextlib import asynccontextmanager, suppress
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream import connect
+from fairlead_ingest.agent import agent
 from fairlead_ingest.answers import Command, Verb, answer
+from fairlead_ingest.archive import archive
+from fairlead_ingest.budget import budget
+from fairlead_ingest.cancel import cancel
+from fairlead_ingest.compact import compact
 from fairlead_ingest.create import create
+from fairlead_ingest.delete import delete
 from fairlead_ingest.desk import Desk
+from fairlead_ingest.edit import edit
+from fairlead_ingest.get import get
 from fairlead_ingest.intake import take_in
+from fairlead_ingest.interrupt import interrupt
+from fairlead_ingest.model import model
+from fairlead_ingest.move import move
+from fairlead_ingest.pending import pending
 from fairlead_ingest.prompt import prompt
+from fairlead_ingest.resume import resume
 from fairlead_ingest.settings import Settings
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt, CreateSession
+from fairlead_schema.commands import (
+    CancelInput,
+    EditInput,
+    MoveSession,
+    SessionCommand,
+    SetBudget,
+    SwitchAgent,
+    SwitchModel,
+)
 from fairlead_service.health import Health
 from fairlead_service.messages import Carrier
 from fairlead_service.process import application
@@ -29,6 +51,19 @@ class Ingest:
         self.carrier = Carrier(settings.nats_url)
         self._serve("session.create", CreateSession, create)
         self._serve("session.prompt", AdmitPrompt, prompt)
+        self._serve("session.cancel", CancelInput, cancel)
+        self._serve("session.edit", EditInput, edit)
+        self._serve("session.interrupt", SessionCommand, interrupt)
+        self._serve("session.resume", SessionCommand, resume)
+        self._serve("session.agent", SwitchAgent, agent)
+        self._serve("session.model", SwitchModel, model)
+        self._serve("session.move", MoveSession, move)
+        self._serve("session.archive", SessionCommand, archive)
+        self._serve("session.delete", SessionCommand, delete)
+        self._serve("session.compact", SessionCommand, compact)
+        self._serve("session.budget", SetBudget, budget)
+        self._serve("session.pending", SessionCommand, pending)
+        self._serve("session.get", SessionCommand, get)
 
     @property
     def desk(self) -> Desk:

@@ -6,7 +6,7 @@ from pathlib import Path
 from fairlead_ingest.desk import Desk
 from fairlead_schema.api import CreateSession, SessionInfo
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.errors import InvalidRequest, ProviderNotFound
+from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
 from fairlead_schema.events import SessionCreated, SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef, project_id
@@ -26,7 +26,11 @@ async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> Sessio
     created = _created(desk.settings.config, command)
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
-        return () if session.profile is not None else (created,)
+        if session.profile is not None:
+            return ()
+        if session.seq:
+            raise Conflict("The session was purged, and its id is used up", session.id)
+        return (created,)
 
     return info(await desk.commit(at, decide))
 

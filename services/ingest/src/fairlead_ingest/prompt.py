@@ -7,7 +7,7 @@ from fairlead_schema.api import AdmitPrompt
 from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import MessageId, TenantId, minted
-from fairlead_schema.prompt import Prompt, Receipt
+from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.admission import (
@@ -15,6 +15,7 @@ from fairlead_session.admission import (
     Admit,
     AlreadyAdmitted,
     InboxFull,
+    OtherTurn,
     admit,
     receipt,
 )
@@ -27,7 +28,9 @@ REUSED = "Message id is already in use"
 async def prompt(desk: Desk, tenant: TenantId, command: AdmitPrompt) -> Receipt:
     """Admit, or give an exact retry its receipt again. Either way somebody is asked to work."""
     at = Address(tenant, command.session_id)
-    resolved = _checked(desk, command)
+    if command.expected_turn is not None and command.delivery != "steer":
+        raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
+    resolved = resolved_prompt(desk, command.prompt)
     message_id = command.id or ids.message_id()
     if command.id is not None:
         await _bind(desk, at, command.id)
@@ -55,6 +58,7 @@ def _events(
         resolved,
         command.delivery,
         resume=command.resume,
+        expected_turn=command.expected_turn,
         pending_max=limit,
     )
     match outcome:
@@ -64,14 +68,17 @@ def _events(
             return ()
         case AdmissionConflict():
             raise Conflict(REUSED, message_id)
+        case OtherTurn(expected=expected):
+            raise Conflict("The turn to steer is not running", expected)
         case InboxFull():
             raise TooMany(f"{limit} inputs are pending: wait until some are promoted")
         case _:
             assert_never(outcome)
 
 
-def _checked(desk: Desk, command: AdmitPrompt) -> Prompt:
-    resolved = resolve(command.prompt)
+def resolved_prompt(desk: Desk, prompt: PromptInput) -> Prompt:
+    """A prompt as it will be stored. Raises InvalidRequest for an empty one, and TooLarge."""
+    resolved = resolve(prompt)
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
     size = len(resolved.model_dump_json().encode())

@@ -23,6 +23,7 @@ def run(args: argparse.Namespace) -> int:
             args.nats or config.nats.url,
             replicas=args.replicas or config.nats.replicas,
             wake_deadline_s=config.runner.wake_deadline_s,
+            pools=(config.tools.pool,),
             progress=lambda line: out.print(line, markup=False),
         )
     )

@@ -24,6 +24,7 @@ from fairlead_cli.embedded.supervisor import (
 )
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.provision import provision
+from fairlead_service.config import Config
 
 PROVISION_TRIES: Final = 100
 
@@ -169,7 +170,7 @@ class Stack:
                 0,
                 lambda: nats.prepare(server),
                 lambda: nats.complaint(port),
-                revive=lambda: _provision_again(server, chosen.config.runner.wake_deadline_s),
+                revive=lambda: _provision_again(server, chosen.config),
             ),
             Kept(
                 "postgres",
@@ -184,7 +185,7 @@ class Stack:
             self._services.append(services.simulated_provider(chosen.sim_port, self._plan.cwd, log))
         await together(kept.start() for kept in (*self._servers, *self._services))
         await all_ready(self._servers, self._progress)
-        await provision(server.url, wake_deadline_s=chosen.config.runner.wake_deadline_s)
+        await _provision(server, chosen.config)
         return server, database
 
     async def _start_services(
@@ -227,11 +228,16 @@ async def running(
         yield up
 
 
-async def _provision_again(server: nats.Nats, wake_deadline_s: float) -> None:
+async def _provision(server: nats.Nats, config: Config) -> None:
+    deadline_s = config.runner.wake_deadline_s
+    await provision(server.url, wake_deadline_s=deadline_s, pools=(config.tools.pool,))
+
+
+async def _provision_again(server: nats.Nats, config: Config) -> None:
     """Streams in memory die with their server; a second death meanwhile starts this anew."""
     for _ in range(PROVISION_TRIES):
         try:
-            await provision(server.url, wake_deadline_s=wake_deadline_s)
+            await _provision(server, config)
         except LogError:
             await asyncio.sleep(POLL_S)
         else:

@@ -51,6 +51,7 @@ from fairlead_schema.events.session import (
     SessionArchived,
     SessionCreated,
     SessionMoved,
+    SessionPurged,
 )
 from fairlead_schema.events.tools import (
     ToolCalled,
@@ -75,6 +76,7 @@ from fairlead_schema.events.turn import (
 SessionEvent: TypeAlias = (
     SessionCreated
     | SessionArchived
+    | SessionPurged
     | BudgetSet
     | AgentSwitched
     | ModelSwitched
@@ -168,6 +170,7 @@ __all__ = [
     "SessionCreated",
     "SessionEvent",
     "SessionMoved",
+    "SessionPurged",
     "ShellEnded",
     "ShellStarted",
     "StepEnded",

@@ -26,6 +26,16 @@ class SessionArchived(Event):
     visibility: ClassVar[Visibility] = "notice"
 
 
+class SessionPurged(Event):
+    """The session is gone: nothing follows, and everything before it is erased.
+
+    It stays as the last word under its id, so that nobody takes the id for a new one.
+    """
+
+    type: ClassVar[str] = "session.purged"
+    visibility: ClassVar[Visibility] = "notice"
+
+
 class BudgetSet(Event):
     """How much the session may use in all; an absent limit is no limit."""
 

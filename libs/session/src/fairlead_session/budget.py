@@ -1,0 +1,38 @@
+"""Budgets: how much a session and its tenant may use, checked before each provider call."""
+
+from dataclasses import dataclass
+
+from fairlead_schema.catalog import Tokens
+from fairlead_session.state import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What a tenant has used, and how much it may; absent limits do not limit."""
+
+    cost: float = 0.0
+    tokens: int = 0
+    cost_max: float | None = None
+    tokens_max: int | None = None
+
+
+def exceeded(session: Session, tenant: Spending) -> str | None:
+    """Which limit is used up, in one sentence; None while all hold."""
+    profile, budget = session.profile, session.budget
+    if profile is None:
+        return None
+    used = total(profile.tokens)
+    if budget.cost is not None and profile.cost >= budget.cost:
+        return f"the session has used {profile.cost:.4f} of {budget.cost:.4f} USD"
+    if budget.tokens is not None and used >= budget.tokens:
+        return f"the session has used {used} of {budget.tokens} tokens"
+    if tenant.cost_max is not None and tenant.cost >= tenant.cost_max:
+        return f"the tenant has used {tenant.cost:.4f} of {tenant.cost_max:.4f} USD"
+    if tenant.tokens_max is not None and tenant.tokens >= tenant.tokens_max:
+        return f"the tenant has used {tenant.tokens} of {tenant.tokens_max} tokens"
+    return None
+
+
+def total(tokens: Tokens) -> int:
+    """Every token that was paid for."""
+    return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write

@@ -1,0 +1,149 @@
+"""Calling: whether a worker may run a call, and how the call is settled. The log fences both."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from fairlead_schema.events import (
+    InterruptRequested,
+    SessionEvent,
+    ToolFailed,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.ids import CallId, MessageId, WorkerId
+from fairlead_schema.tool import ErrorInfo, Executor, ToolContent
+from fairlead_session.fold_calls import find
+from fairlead_session.ownership import Life
+from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_session.state import Call, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Write this, and the call is yours to run until another worker starts it after you."""
+
+    event: ToolStarted
+    call: Call
+
+    @property
+    def started(self) -> Call:
+        """The call as the log holds it once the event is written."""
+        return replace(self.call, worker=self.event.worker)
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """It was started, its worker is gone and it may not run again: its outcome is unknown."""
+
+    event: ToolFailed
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Another worker runs it, as far as anybody knows."""
+
+    worker: WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Settled, interrupted or never called: nothing is to be done."""
+
+
+Beginning: TypeAlias = Begin | Settle | Leave | Gone
+
+
+@dataclass(frozen=True, slots=True)
+class Succeeded:
+    """What a tool returned."""
+
+    structured: Mapping[str, Any] = field(default_factory=dict)
+    content: tuple[ToolContent, ...] = ()
+    output_paths: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Why there is no result, in words for the model."""
+
+    message: str
+
+
+Outcome: TypeAlias = Succeeded | Failed
+
+Halt: TypeAlias = Literal["interrupted", "lost"]
+"""Why a run must stop: somebody interrupted the session, or the call is no longer this worker's."""
+
+INTERRUPTED = Failed(INTERRUPTED_TOOL)
+
+
+def begin(
+    session: Session,
+    assistant_message_id: MessageId,
+    call_id: CallId,
+    worker: WorkerId,
+    owner_life: Life | None,
+) -> Beginning:
+    """Decide for a worker that does not run the call now.
+
+    `owner_life` is what is known of the worker that started it; one of which nothing is known is
+    left alone, because liveness may only ever delay a call, never run it twice.
+    """
+    call = find(session, assistant_message_id, call_id)
+    if call is None or session.interrupted:
+        return Gone()
+    if call.worker not in {None, worker} and owner_life in {None, "alive"}:
+        assert call.worker is not None
+        return Leave(call.worker)
+    if call.worker is not None and call.retry == "once":
+        return Settle(_failed(call, INTERRUPTED))
+    event = ToolStarted(
+        assistant_message_id=assistant_message_id,
+        call_id=call_id,
+        worker=worker,
+        generation=session.generation,
+    )
+    return Begin(event, call)
+
+
+def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent, ...]:
+    """The one settlement of a call, or nothing: it is settled, or another worker started it since."""
+    if find(session, call.assistant_message_id, call.call_id) != call:
+        return ()
+    if isinstance(outcome, Failed):
+        return (_failed(call, outcome),)
+    succeeded = ToolSucceeded(
+        assistant_message_id=call.assistant_message_id,
+        call_id=call.call_id,
+        structured=dict(outcome.structured),
+        content=outcome.content,
+        output_paths=outcome.output_paths,
+        provider=Executor(),
+    )
+    return (succeeded,)
+
+
+def halt(call: Call, event: SessionEvent) -> Halt | None:
+    """Whether an event that was written after the start ends the run of the call."""
+    match event:
+        case InterruptRequested():
+            return "interrupted"
+        case ToolStarted() | ToolSucceeded() | ToolFailed():
+            mine = isinstance(event, ToolStarted) and event.worker == call.worker
+            same = (event.assistant_message_id, event.call_id) == (
+                call.assistant_message_id,
+                call.call_id,
+            )
+            return "lost" if same and not mine else None
+        case _:
+            return None
+
+
+def _failed(call: Call, outcome: Failed) -> ToolFailed:
+    return ToolFailed(
+        assistant_message_id=call.assistant_message_id,
+        call_id=call.call_id,
+        error=ErrorInfo(message=outcome.message),
+        provider=Executor(),
+    )

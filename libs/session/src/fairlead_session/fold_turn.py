@@ -1,0 +1,80 @@
+"""Folds provider turns: attempts, steps, retries, and what they used."""
+
+from dataclasses import replace
+from typing import TypeAlias, assert_never
+
+from fairlead_schema.events import (
+    AttemptDispatched,
+    AttemptFinished,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    TurnRetried,
+)
+from fairlead_schema.message import AssistantMessage, ToolBlock
+from fairlead_session.state import Attempt, Finished, Session
+
+TurnEvent: TypeAlias = (
+    AttemptDispatched | AttemptFinished | StepStarted | StepEnded | StepFailed | TurnRetried
+)
+
+
+def evolve(session: Session, event: TurnEvent, at: int) -> Session:
+    """Apply one event of a provider turn."""
+    match event:
+        case AttemptDispatched():
+            return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
+        case AttemptFinished(finish=finish, cost=cost, tokens=tokens):
+            if session.attempt is None:
+                return session
+            finished = replace(session.attempt, finished=Finished(finish, cost, tokens))
+            return replace(session, attempt=finished)
+        case TurnRetried():
+            return replace(session, attempt=None, owed=True, retries=session.retries + 1)
+        case StepStarted():
+            attempt = session.attempt
+            started = None if attempt is None else replace(attempt, started=True)
+            return replace(session, attempt=started, retries=0)
+        case StepEnded():
+            ended = replace(session, attempt=None, owed=_continues(session, event), recoveries=0)
+            return _totalled(ended, event, at)
+        case StepFailed():
+            return replace(session, attempt=None, owed=False)
+        case _:
+            assert_never(event)
+
+
+def _attempt(session: Session, event: AttemptDispatched) -> Attempt:
+    return Attempt(
+        attempt_id=event.attempt_id,
+        assistant_message_id=event.assistant_message_id,
+        agent=event.agent,
+        model=event.model,
+        step=event.step,
+        generation=session.generation,
+    )
+
+
+def _continues(session: Session, event: StepEnded) -> bool:
+    """A turn that made local calls owes the model their results."""
+    assistant = session.find(event.assistant_message_id)
+    if not isinstance(assistant, AssistantMessage):
+        return False
+    return any(
+        isinstance(block, ToolBlock)
+        and block.state.status in {"completed", "error"}
+        and not (block.provider and block.provider.executed)
+        for block in assistant.content
+    )
+
+
+def _totalled(session: Session, event: StepEnded, at: int) -> Session:
+    if session.profile is None:
+        return session
+    profile = replace(
+        session.profile,
+        cost=session.profile.cost + event.cost,
+        tokens=session.profile.tokens.plus(event.tokens),
+        updated=at,
+    )
+    return replace(session, profile=profile)

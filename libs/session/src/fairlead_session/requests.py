@@ -1,0 +1,62 @@
+"""What people ask of a session's execution: stop, go on, compact, stay within a budget."""
+
+from fairlead_schema.events import (
+    BudgetSet,
+    CompactionRequested,
+    InterruptRequested,
+    ResumeRequested,
+)
+from fairlead_session.drain import moving
+from fairlead_session.state import Budget, Session
+
+
+def interrupt(session: Session) -> InterruptRequested | None:
+    """Stop what somebody drains or runs. Idle, or already told: there is nothing to say.
+
+    Told again after something stirred the session, it drops that too.
+    """
+    under_way = session.owner or session.attempt or session.calls
+    told = session.interrupted and not session.stirring
+    return InterruptRequested() if under_way and not told else None
+
+
+def resume(session: Session) -> ResumeRequested | None:
+    """Run at least one turn. Whoever is at it already, or about to be, is joined, not forced."""
+    if _at_it(session) and not session.interrupted:
+        return None
+    return ResumeRequested()
+
+
+def compact(session: Session) -> CompactionRequested | None:
+    """Ask for a compaction, unless one is asked for already."""
+    return None if session.compaction_requested else CompactionRequested()
+
+
+def set_budget(session: Session, limits: Budget) -> BudgetSet | None:
+    """Set both limits; an absent one is lifted."""
+    if session.budget == limits:
+        return None
+    return BudgetSet(cost=limits.cost, tokens=limits.tokens)
+
+
+def raises(before: Budget, after: Budget) -> bool:
+    """Whether something is allowed now that was not."""
+    return _higher(before.cost, after.cost) or _higher(before.tokens, after.tokens)
+
+
+def at_rest(session: Session) -> bool:
+    """Whether nothing happens until somebody asks: nobody drains, nothing stirs, no call runs."""
+    return session.owner is None and not session.calls and not moving(session)
+
+
+def _at_it(session: Session) -> bool:
+    """Whether a turn is under way, or about to come without waiting for a timer."""
+    if session.attempt is not None or session.calls:
+        return True
+    promised = session.owed or bool(session.inbox)
+    soon = session.stirring and session.rested != "retry-later"
+    return promised and (soon or session.owner is not None)
+
+
+def _higher(before: float | None, after: float | None) -> bool:
+    return before is not None and (after is None or after > before)

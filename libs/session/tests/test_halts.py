@@ -1,0 +1,244 @@
+"""What stops a drain although a turn is owed: limits, budgets, repeated calls, policies."""
+
+import pytest
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    admitted,
+    claimed,
+    dispatched,
+    given,
+    promoted,
+    released,
+    step_ended,
+    step_started,
+    then,
+)
+
+from fairlead_schema.catalog import Tokens
+from fairlead_schema.events import (
+    AttemptFinished,
+    BudgetSet,
+    ExecutionRecovered,
+    InterruptRequested,
+    ResumeRequested,
+    SessionEvent,
+    StepEnded,
+    StepFailed,
+    ToolCalled,
+    ToolFailed,
+    ToolInputStarted,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.tool import Executor
+from fairlead_session.budget import Spending
+from fairlead_session.drain import (
+    AwaitCalls,
+    EndStep,
+    Limits,
+    Rest,
+    Stop,
+    TakeTurn,
+    moving,
+    next_move,
+)
+from fairlead_session.settlement import INTERRUPTED_TOOL, end, settle, stop
+from fairlead_session.state import Session
+
+READY = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"))
+
+
+def call(number: int, value: object = 1) -> tuple[SessionEvent, ...]:
+    id_ = f"c{number}"
+    return (
+        ToolInputStarted(assistant_message_id="msg_a", call_id=id_, name="read"),
+        ToolCalled(
+            assistant_message_id="msg_a",
+            call_id=id_,
+            tool="read",
+            input={"path": value},
+            provider=Executor(),
+            agent="build",
+            retry="once",
+        ),
+    )
+
+
+def settled(number: int) -> ToolSucceeded:
+    return ToolSucceeded(
+        assistant_message_id="msg_a",
+        call_id=f"c{number}",
+        structured={},
+        content=(),
+        provider=Executor(),
+    )
+
+
+FINISHED = AttemptFinished(
+    attempt_id="att_1",
+    assistant_message_id="msg_a",
+    finish="tool-calls",
+    cost=0.5,
+    tokens=Tokens(input=3),
+)
+
+
+def looped(times: int, *, same: bool) -> Session:
+    """A session whose model made one call in each of so many turns."""
+    session = given(*READY)
+    for number in range(times):
+        value = 1 if same else number
+        turn = (dispatched(step=number + 1), step_started(), *call(number, value), FINISHED)
+        session = then(session, *turn, settled(number), step_ended())
+    return session
+
+
+def test_a_finished_stream_waits_for_its_calls_and_then_ends_its_step() -> None:
+    """D-33, E-03: the step ends after all local calls are settled, with what the stream said."""
+    waiting = given(*READY, dispatched(), step_started(), *call(1), *call(2), FINISHED)
+    one_left = then(waiting, settled(1))
+    done = then(one_left, settled(2))
+
+    assert next_move(waiting) == AwaitCalls(waiting.calls)
+    assert [one.call_id for one in one_left.calls] == ["c2"]
+    move = next_move(done)
+    assert isinstance(move, EndStep)
+    assert end(move.attempt).cost == 0.5
+    after = then(done, end(move.attempt))
+    assert next_move(after) == TakeTurn((), 2)
+    assert after.profile is not None
+    assert after.profile.cost == 0.5
+
+
+def test_a_settlement_counts_once() -> None:
+    """E-20: a second settlement of one call changes nothing."""
+    once = given(*READY, dispatched(), step_started(), *call(1), FINISHED, settled(1))
+
+    assert then(once, settled(1)).calls == once.calls == ()
+
+
+def test_a_started_call_names_its_worker() -> None:
+    started = ToolStarted(assistant_message_id="msg_a", call_id="c1", worker="wkr_1", generation=1)
+    session = given(*READY, dispatched(), step_started(), *call(1), started)
+
+    assert session.calls[0].worker == "wkr_1"
+
+
+def test_the_turn_limit_stops_a_loop_durably_and_new_input_starts_anew() -> None:
+    """E-22 decided: 25 turns per activity, B-21, E-25: promotion resets the count."""
+    session = looped(3, same=False)
+
+    assert next_move(session, Limits(turns_max=4)) == TakeTurn((), 4)
+    assert next_move(session, Limits(turns_max=3)) == Rest(
+        "turn-limit", "3 provider turns without new input"
+    )
+    more = then(session, admitted("msg_2"))
+    assert isinstance(next_move(more, Limits(turns_max=3)), TakeTurn)
+    resumed = then(session, ResumeRequested())
+    assert next_move(resumed, Limits(turns_max=3)) == TakeTurn((), 1)
+
+
+def test_an_agents_last_step_is_text_only() -> None:
+    """E-23: on the last allowed step no tools are offered."""
+    session = looped(1, same=False)
+
+    assert next_move(session, Limits(steps=3)) == TakeTurn((), 2, final=False)
+    assert next_move(session, Limits(steps=2)) == TakeTurn((), 2, final=True)
+    assert isinstance(next_move(session, Limits(steps=1)), Rest)
+
+
+def test_the_same_call_made_again_and_again_stops_the_session() -> None:
+    """E-30: five identical calls in a row; other calls in between start the count anew."""
+    assert isinstance(next_move(looped(4, same=True)), TakeTurn)
+    assert next_move(looped(5, same=True)) == Rest(
+        "repeated-calls", "the same call was made 5 times in a row"
+    )
+    assert isinstance(next_move(looped(6, same=False)), TakeTurn)
+
+
+def test_a_session_over_its_budget_rests_until_it_is_raised() -> None:
+    """Budgets are checked before each provider call, new input included."""
+    session = then(looped(1, same=False), BudgetSet(cost=0.0), admitted("msg_2"))
+
+    move = next_move(session)
+    assert isinstance(move, Rest)
+    assert move.reason == "over-budget"
+    raised = then(session, released("over-budget"), BudgetSet(cost=10.0))
+    assert isinstance(next_move(raised), TakeTurn)
+    assert moving(raised)
+
+
+@pytest.mark.parametrize("spent", [Spending(cost=2, cost_max=1), Spending(tokens=9, tokens_max=9)])
+def test_a_tenant_over_its_budget_calls_no_provider(spent: Spending) -> None:
+    move = next_move(given(*READY), Limits(tenant=spent))
+
+    assert isinstance(move, Rest)
+    assert "tenant" in (move.detail or "")
+
+
+@pytest.mark.parametrize("policy", ["ask", "hold"])
+def test_a_policy_may_hold_a_recovered_turn_back(policy: str) -> None:
+    """P-01: under ask and hold nothing runs until somebody resumes it."""
+    left = given(*READY, dispatched(), claimed(2, "run_b"))
+    assert left.attempt is not None
+    held = then(left, *settle(left, left.attempt, "hold" if policy == "hold" else "ask"))
+
+    move = next_move(held)
+    assert isinstance(move, Rest)
+    assert move.reason == "held"
+    assert isinstance(next_move(then(held, ResumeRequested())), TakeTurn)
+
+
+def test_an_interrupt_settles_everything_that_is_open() -> None:
+    """D-11, E-16: partial output closed, calls interrupted, the step failed."""
+    session = given(*READY, dispatched(), step_started(), *call(1), InterruptRequested())
+
+    assert next_move(session) == Stop()
+    events = stop(session)
+    assert [type(event) for event in events] == [ToolFailed, StepFailed]
+    assert isinstance(events[0], ToolFailed)
+    assert events[0].error.message == INTERRUPTED_TOOL
+    rested = then(session, *events, released("interrupted"))
+    assert rested.calls == ()
+    assert next_move(rested) == Rest("idle")
+
+
+def test_an_interrupt_after_the_stream_ended_still_ends_the_step() -> None:
+    """E-17: since the step finish was seen, step.ended is written instead of step.failed."""
+    session = given(*READY, dispatched(), step_started(), *call(1), FINISHED, InterruptRequested())
+
+    events = stop(session)
+
+    assert isinstance(events[-1], StepEnded)
+    assert next_move(then(session, *events, released("interrupted"))) == Rest("idle")
+
+
+def test_an_interrupt_before_any_output_leaves_no_assistant() -> None:
+    session = given(*READY, dispatched(), InterruptRequested())
+
+    assert stop(session) == ()
+    assert next_move(then(session, released("interrupted"))) == Rest("idle")
+
+
+def test_a_wake_after_the_interrupt_counts_and_one_before_does_not() -> None:
+    """C-12, C-13: earlier wakes are dropped, the inbox is kept, what comes after runs."""
+    before = given(*READY, admitted("msg_2"), dispatched(), InterruptRequested())
+    quiet = then(before, released("interrupted"))
+    asked = then(before, admitted("msg_3"), released("interrupted"))
+
+    assert len(quiet.inbox) == 1
+    assert not moving(quiet)
+    assert moving(asked)
+
+
+def test_a_dead_owners_calls_are_awaited_before_its_turn_is_settled() -> None:
+    """E-14: results of running tools are recorded before the failure surfaces."""
+    left = given(*READY, dispatched(), step_started(), *call(1), claimed(2, "run_b"))
+
+    assert next_move(left) == AwaitCalls(left.calls)
+    recovered = then(left, settled(1))
+    assert recovered.attempt is not None
+    events = settle(recovered, recovered.attempt)
+    assert isinstance(events[-1], ExecutionRecovered)
+    assert isinstance(next_move(then(recovered, *events)), TakeTurn)

@@ -1,0 +1,69 @@
+"""When a failed attempt is made again, and after how long."""
+
+import pytest
+from hypothesis import given as examples
+from hypothesis import strategies as st
+from libs.session.tests.conftest import CREATED, INITIALISED, dispatched, given, promoted, then
+
+from fairlead_schema.provider import ProviderFailure
+from fairlead_session.drain import TakeTurn, next_move
+from fairlead_session.retrying import RetryPolicy, retry
+
+BUSY = ProviderFailure("rate-limit", "slow down", retryable=True, status=429)
+ASKED = given(CREATED, INITIALISED, promoted("msg_1"), dispatched())
+
+
+def test_a_retry_is_told_and_the_turn_is_owed_again() -> None:
+    """D-43, D-44: each retry is a public event with its number and its reason."""
+    decision = retry(ASKED, BUSY, RetryPolicy(), chance=0.5)
+
+    assert decision is not None
+    assert (decision.event.attempt, decision.event.error.status_code) == (1, 429)
+    again = then(ASKED, decision.event)
+    assert again.retries == 1
+    assert next_move(again) == TakeTurn((), 2)
+
+
+def test_retry_after_is_honoured_and_capped() -> None:
+    asked = ProviderFailure("rate-limit", "later", retryable=True, retry_after_s=7.0)
+    long = ProviderFailure("rate-limit", "much later", retryable=True, retry_after_s=9e9)
+
+    seven, capped = (
+        retry(ASKED, one, RetryPolicy(delay_s_max=60), chance=0) for one in (asked, long)
+    )
+
+    assert seven is not None
+    assert capped is not None
+    assert (seven.delay_s, capped.delay_s) == (7.0, 60)
+
+
+def test_what_cannot_help_is_not_retried() -> None:
+    refused = ProviderFailure("auth", "no key", retryable=False)
+
+    assert retry(ASKED, refused, RetryPolicy(), chance=0.5) is None
+
+
+def test_retries_end() -> None:
+    session = ASKED
+    for _ in range(4):
+        decision = retry(session, BUSY, RetryPolicy(attempts_max=5), chance=0.5)
+        assert decision is not None
+        session = then(session, decision.event, dispatched())
+
+    assert retry(session, BUSY, RetryPolicy(attempts_max=5), chance=0.5) is None
+
+
+@examples(chance=st.floats(0, 1, exclude_max=True), retries=st.integers(0, 3))
+def test_delays_grow_and_stay_within_their_spread(chance: float, retries: int) -> None:
+    session = ASKED
+    for _ in range(retries):
+        decision = retry(session, BUSY, RetryPolicy(), chance=0.5)
+        assert decision is not None
+        session = then(session, decision.event, dispatched())
+
+    decision = retry(session, BUSY, RetryPolicy(), chance=chance)
+
+    assert decision is not None
+    middle = 0.5 * 2**retries
+    assert middle * 0.8 - 1e-9 <= decision.delay_s <= middle * 1.2 + 1e-9
+    assert decision.delay_s == pytest.approx(middle, rel=0.2001)

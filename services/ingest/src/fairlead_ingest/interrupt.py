@@ -1,0 +1,16 @@
+"""`session.interrupt`: stop the active drain, keep the inbox."""
+
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.existing import change, maybe, reached
+from fairlead_schema.commands import Reached, SessionCommand
+from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
+from fairlead_session import requests
+
+
+async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
+    """Ask for it durably. A wake follows, so that a dead owner's session is settled too."""
+    at = Address(tenant, command.session_id)
+    session = await change(desk, at, lambda found: maybe(requests.interrupt(found)))
+    desk.waker.wake(at)
+    return reached(session)

@@ -1,0 +1,107 @@
+"""A worker's hand on the log: decides from the fold, writes, and on a conflict decides again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import AppendConflict, LogUnavailable
+from fairlead_eventlog.folded import At, Folded, Folding
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_session.fold import evolve
+from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.state import Session
+
+RETRY_S: Final = 0.2
+CACHE_SESSIONS_MAX: Final = 1024
+
+FOLDING: Final = Folding(
+    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
+)
+
+Value = TypeVar("Value")
+Decide: TypeAlias = Callable[[Session], Awaitable[tuple[tuple[SessionEvent, ...], Value]]]
+"""What to write, given the session as it is now, and what that means to the writer."""
+
+
+class Erased(Exception):
+    """The session was deleted meanwhile: there is nothing left to write to."""
+
+
+class Ledger:
+    """Reads and writes the sessions whose calls one worker runs."""
+
+    def __init__(self, eventlog: EventLog) -> None:
+        self._log = eventlog.log
+        self._folded = Folded(
+            eventlog.log, eventlog.snapshots, FOLDING, capacity=CACHE_SESSIONS_MAX
+        )
+        self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
+
+    async def commit(self, at: Address, decide: Decide[Value]) -> tuple[Session, Value]:
+        """Write what `decide` says; the answer is the session after it.
+
+        While the servers are away it waits and repeats the same commit: a result that exists in
+        the world is not given up. Raises Erased, CommitTooLarge, RecordError.
+        """
+        async with self._alone(at):
+            while True:
+                known = await self._load(at)
+                events, value = await decide(known.state)
+                if not events:
+                    return known.state, value
+                written = await self._written(at, known, events)
+                if written is not None:
+                    return written.state, value
+                await self._overtaken(at, known)
+
+    async def behind(self, at: Address) -> bool:
+        """Whether the log's leader has more of the session than was read: reads may lag."""
+        known = await self._folded.load(at)
+        return (await self._log.head(at)).position > known.head.position
+
+    async def _load(self, at: Address) -> At[Session]:
+        while True:
+            try:
+                return await self._folded.load(at)
+            except LogUnavailable:
+                await asyncio.sleep(RETRY_S)
+
+    async def _written(
+        self, at: Address, known: At[Session], events: tuple[SessionEvent, ...]
+    ) -> At[Session] | None:
+        """The session after the events; None if another writer was first."""
+        now, commit_id = ids.now_ms(), ids.commit_id()
+        drafts = tuple(Draft(ids.event_id(), now, event) for event in events)
+        while True:
+            try:
+                stored = await self._log.append(at, commit_id, drafts, after=known.head)
+            except AppendConflict:
+                return None
+            except LogUnavailable:
+                await asyncio.sleep(RETRY_S)
+                continue
+            written = self._folded.applied(known, stored)
+            self._folded.keep(at, written)
+            return written
+
+    async def _overtaken(self, at: Address, known: At[Session]) -> None:
+        """See what the other wrote. A log that is now shorter than it was has been erased."""
+        if (await self._load(at)).head != known.head:
+            return
+        self._folded.forget(at)
+        if (await self._log.head(at)).position < known.head.position:
+            raise Erased(at.session_id)
+        await asyncio.sleep(RETRY_S)
+
+    def _alone(self, at: Address) -> AbstractAsyncContextManager[None]:
+        """One writer per session in this process; the log settles the rest."""
+        lock = self._locks.get(at)
+        if lock is None:
+            lock = self._locks[at] = asyncio.Lock()
+        return lock

@@ -1,0 +1,127 @@
+"""One run of a tool: bounded in time from outside, and stoppable until the tool has returned."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+
+from fairlead_session.calling import Failed, Halt, Outcome, Succeeded
+from fairlead_tools.registry import CallFailed, Context, Prepared, Tool, told
+
+log = logging.getLogger(__name__)
+
+# How long a cancelled tool may take to let go; after that it is abandoned and its call settled.
+CANCEL_S: Final = 2.0
+MESSAGE_LENGTH_MAX: Final = 10_000
+
+Stop: TypeAlias = Halt | Literal["leaving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The tool was cancelled before it returned."""
+
+    why: Stop
+
+
+class Performance:
+    """The run of one prepared call."""
+
+    def __init__(self, prepared: Prepared, context: Context) -> None:
+        self._prepared = prepared
+        self._context = context
+        self._stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+
+    def stop(self, why: Stop) -> None:
+        """Cancel the tool. The first reason counts; once the tool has returned, none does."""
+        if not self._stop.done():
+            self._stop.set_result(why)
+
+    async def run(self) -> Outcome | Stopped:
+        """Run the tool to its outcome. A crash is this call's failure and nobody else's."""
+        tool = self._prepared.tool
+        task = asyncio.create_task(self._execute())
+        try:
+            await asyncio.wait(
+                {task, self._stop}, timeout=tool.timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if task.done():
+            return self._outcome(task)
+        await self._cancelled(task)
+        if self._stop.done():
+            return Stopped(self._stop.result())
+        return crashed(f"timed out after {tool.timeout_s:g} s")
+
+    async def _execute(self) -> object:
+        try:
+            return await self._prepared.tool.execute(self._prepared.input, self._context)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # The loop would let these end the whole process.
+            raise RuntimeError(f"the tool raised {error!r}") from error
+
+    async def _cancelled(self, task: asyncio.Task[object]) -> None:
+        task.cancel()
+        _, late = await asyncio.wait({task}, timeout=CANCEL_S)
+        task.add_done_callback(_forget)
+        if late:
+            log.error("tool ignores its cancellation", extra=self._ids())
+
+    def _outcome(self, task: asyncio.Task[object]) -> Outcome:
+        if task.cancelled():
+            return crashed("the tool cancelled itself")
+        error = task.exception()
+        if isinstance(error, CallFailed):
+            return failed(str(error))
+        if error is not None:
+            log.warning("tool crashed", exc_info=error, extra=self._ids())
+            return crashed(detail(error))
+        try:
+            return encoded(self._prepared.tool, task.result())
+        except Exception as projected:
+            log.exception("output cannot be told", extra=self._ids())
+            return crashed(detail(projected))
+
+    def _ids(self) -> dict[str, str]:
+        context = self._context
+        return {
+            "session_id": context.at.session_id,
+            "call_id": context.call_id,
+            "tool": self._prepared.tool.name,
+        }
+
+
+def encoded(tool: Tool, returned: object) -> Outcome:
+    """What a tool returned, checked against its model and told to the model by its projection."""
+    raw = returned.model_dump(by_alias=True) if isinstance(returned, BaseModel) else returned
+    try:
+        output = tool.output.model_validate(raw)
+    except ValidationError as error:
+        return crashed(f"Invalid tool output: {told(error)}")
+    value = output.model_dump(mode="json", by_alias=True)
+    structured = value if isinstance(value, dict) else {"output": value}
+    return Succeeded(structured=structured, content=tool.project(value))
+
+
+def crashed(why: str) -> Failed:
+    """A failure that the tool did not declare."""
+    return failed(f"Tool execution failed: {why}")
+
+
+def failed(message: str) -> Failed:
+    """A failure in words that any log can hold."""
+    return Failed(message[:MESSAGE_LENGTH_MAX].encode(errors="backslashreplace").decode())
+
+
+def detail(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _forget(task: asyncio.Task[object]) -> None:
+    """Read the error of a task that nobody waits for, so that it is not reported as forgotten."""
+    if not task.cancelled():
+        task.exception()

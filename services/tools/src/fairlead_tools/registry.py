@@ -1,0 +1,161 @@
+"""Tools and where they are registered: what may be called here, and which registration answers."""
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+
+from fairlead_schema.ids import CallId, MessageId, WorkerId
+from fairlead_schema.location import LocationRef
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
+from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from fairlead_session.calling import Failed
+from fairlead_session.state import Call
+
+NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+TIMEOUT_S: Final = 120.0
+
+
+class InvalidTool(Exception):
+    """A tool that cannot be registered. Says which, and why."""
+
+
+class CallFailed(Exception):
+    """A tool says that it could not do what was asked; its words go to the model as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an executor is told about its call."""
+
+    at: Address
+    location: LocationRef
+    agent: str
+    assistant_message_id: MessageId
+    call_id: CallId
+    worker: WorkerId
+
+    @property
+    def key(self) -> str:
+        """The same for every run of one call: what makes an `idempotent` tool so."""
+        return f"{self.at.session_id}:{self.assistant_message_id}:{self.call_id}"
+
+
+Execute: TypeAlias = Callable[[Any, Context], Awaitable[object]]
+"""Runs with decoded input; what it returns must fit the output model."""
+
+Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
+"""What the model sees of an encoded output."""
+
+
+def plain(encoded: Json) -> tuple[ToolContent, ...]:
+    """Text as it is; of anything else the model sees the structured value."""
+    return (TextContent(text=encoded),) if isinstance(encoded, str) else ()
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: opaque to everything but the registry and the worker that runs it."""
+
+    name: str
+    description: str
+    input: type[BaseModel]
+    output: type[BaseModel]
+    execute: Execute
+    project: Project = plain
+    retry: RetryClass = "once"
+    timeout_s: float = TIMEOUT_S
+    version: str = "1"
+    """Changes when the tool does something else with the same shape."""
+
+    @cached_property
+    def info(self) -> ToolInfo:
+        """The tool as it is advertised. The revision is the same wherever the content is."""
+        schemas = (self.input.model_json_schema(), self.output.model_json_schema())
+        code = (getattr(self.execute, "__module__", ""), getattr(self.execute, "__qualname__", ""))
+        told = (self.name, self.description, self.retry, self.timeout_s, self.version)
+        content = json.dumps([*told, *schemas, *code], sort_keys=True)
+        return ToolInfo(
+            name=self.name,
+            description=self.description,
+            input_schema=schemas[0],
+            retry=self.retry,
+            revision=sha256(content.encode()).hexdigest()[:16],
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Registration:
+    """One registration of a tool; it removes itself and nothing else."""
+
+    tool: Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call that may run: its tool and its decoded input."""
+
+    tool: Tool
+    input: BaseModel
+
+
+class Registry:
+    """The tools of one process. The latest registration of a name answers to it."""
+
+    def __init__(self) -> None:
+        self._layers: dict[str, tuple[Registration, ...]] = {}
+
+    def register(self, tool: Tool) -> Registration:
+        """Offer a tool from now on. Raises InvalidTool."""
+        if NAME.fullmatch(tool.name) is None:
+            raise InvalidTool(f"{tool.name!r} is no tool name: it must match {NAME.pattern}")
+        if tool.timeout_s <= 0:
+            raise InvalidTool(f"{tool.name} needs a positive timeout, not {tool.timeout_s}")
+        assert tool.info, "its schemas can be told before anybody asks"
+        made = Registration(tool)
+        self._layers[tool.name] = (*self._layers.get(tool.name, ()), made)
+        return made
+
+    def remove(self, registration: Registration) -> None:
+        """Take one registration away; what it shadowed answers again."""
+        name = registration.tool.name
+        rest = tuple(one for one in self._layers.get(name, ()) if one is not registration)
+        if rest:
+            self._layers[name] = rest
+        else:
+            self._layers.pop(name, None)
+
+    def find(self, name: str) -> Tool | None:
+        """The tool that answers to a name now."""
+        layers = self._layers.get(name)
+        return layers[-1].tool if layers else None
+
+    def catalog(self) -> ToolCatalog:
+        """What may be called now, in order of registration; a shadow keeps the shadowed place."""
+        return ToolCatalog(tools=tuple(layers[-1].tool.info for layers in self._layers.values()))
+
+    def prepare(self, call: Call) -> Prepared | Failed:
+        """The tool and its input, or why the call never runs."""
+        if call.revision is None:
+            return Failed(f"Unknown tool: {call.tool}")
+        tool = self.find(call.tool)
+        if tool is None or tool.info.revision != call.revision:
+            return Failed(f"Stale tool call: {call.tool}")
+        try:
+            return Prepared(tool, tool.input.model_validate(dict(call.input)))
+        except ValidationError as error:
+            return Failed(f"Invalid tool input: {told(error)}")
+
+
+def told(error: ValidationError) -> str:
+    """What does not fit, one thing after another, without links or values."""
+    return "; ".join(
+        ": ".join(part for part in (".".join(map(str, one["loc"])), one["msg"]) if part)
+        for one in error.errors(include_url=False, include_input=False, include_context=False)
+    )

@@ -1,0 +1,199 @@
+"""Steps of a runner: take a wake, drain by the log alone, release, acknowledge, look again."""
+
+from collections.abc import Iterator
+
+from tests.model.state import (
+    AVAILABLE,
+    GONE,
+    NO_TOKEN,
+    NOBODY,
+    Runner,
+    Setting,
+    State,
+    moving,
+    unsettled,
+    woken,
+    written,
+)
+
+Step = tuple[str, State]
+
+
+def steps(s: State, r: int, setting: Setting) -> Iterator[Step]:
+    """What runner `r` may do next."""
+    me = s.runners[r]
+    if s.wake == AVAILABLE:
+        yield _given(s, r, setting)
+    if me.at == "idle":
+        return
+    if s.crashes and "runner" in setting.mortal:
+        yield f"r{r} crashes at {me.at}", _crashed(s, r)
+    match me.at:
+        case "load":
+            yield from _load(s, r)
+        case "work":
+            yield _work(s, r, setting) if me.fresh else _moved(s, r)
+        case "turn" | "request" | "stream" | "wait":
+            yield from _turn(s, r, setting)
+        case "ack":
+            yield f"r{r} acknowledges", _acknowledged(s, r)
+        case _:
+            yield f"r{r} looks again", _looked(s, r, setting)
+
+
+def _given(s: State, r: int, setting: Setting) -> Step:
+    """Delivery is not exclusive: the same wake may come twice, and a newer one before its end."""
+    me, held = s.runners[r], s._replace(wake=r)
+    if me.at == "idle":
+        return f"r{r} takes the wake", _put(held, r, Runner("load", token=True))
+    if me.token or me.newer == "current":
+        return f"r{r} is given its wake again", held
+    if not setting.serve_newer:
+        return f"r{r} takes a newer wake for its own", s._replace(wake=NO_TOKEN)
+    return f"r{r} keeps a newer wake", _put(held, r, me._replace(newer="current"))
+
+
+def _load(s: State, r: int) -> Iterator[Step]:
+    """Read the log. A live owner is left alone, unless it does not answer in time."""
+    me = s.runners[r]
+    if s.owner not in {NOBODY, GONE, r}:
+        back = s._replace(wake=AVAILABLE) if me.token and s.wake != NO_TOKEN else s
+        yield f"r{r} leaves it to r{s.owner}", _ended(back, r)
+    yield f"r{r} reads the log", _put(s, r, me._replace(at="work", fresh=True))
+
+
+def _moved(s: State, r: int) -> Step:
+    return f"r{r} finds that the log moved", _put(s, r, s.runners[r]._replace(at="load"))
+
+
+def _work(s: State, r: int, setting: Setting) -> Step:
+    """One decision, committed with the claim if there is none yet. The view is the whole log."""
+    if s.interrupted:
+        return f"r{r} honours the interrupt", _stopped(s, r, setting)
+    if s.attempt and unsettled(s):
+        at = "request" if s.call == "called" else "wait"
+        return f"r{r} waits for the call", _commit(s._replace(owner=r), r, at, setting)
+    inputs = _eligible(s, setting)
+    if inputs or s.owed or s.attempt:
+        return f"r{r} crosses the boundary", _commit(_crossed(s, r, inputs), r, "turn", setting)
+    if s.owner == r:
+        return f"r{r} releases", _commit(_released(s), r, "ack", setting)
+    return f"r{r} finds rest", _put(s, r, s.runners[r]._replace(at="ack"))
+
+
+def _eligible(s: State, setting: Setting) -> tuple[int, ...]:
+    steers = tuple(prompt for prompt in s.pending if setting.prompts[prompt] == "steer")
+    if steers or s.owed or s.attempt:
+        return steers
+    return s.pending[:1]
+
+
+def _crossed(s: State, r: int, inputs: tuple[int, ...]) -> State:
+    """Claim, settlement of what was interrupted, promotions and the attempt, in one commit."""
+    return s._replace(
+        owner=r,
+        pending=tuple(prompt for prompt in s.pending if prompt not in inputs),
+        promoted=(*s.promoted, *inputs),
+        attempt="open",
+        owed=False,
+    )
+
+
+def _turn(s: State, r: int, setting: Setting) -> Iterator[Step]:
+    """Facts are written after whatever others wrote, as long as the session is still owned."""
+    me = s.runners[r]
+    if s.owner != r and setting.fenced and me.at != "request":
+        yield f"r{r} is fenced", _ended(s, r)
+        return
+    if me.at == "turn" and setting.workers and not s.call:
+        called = s._replace(call="called")
+        yield f"r{r} writes the call", _fact(called, r, "request", setting)
+    elif me.at == "turn":
+        if s.interrupted:
+            yield f"r{r} stops its turn", _stopped(s, r, setting)
+        yield _answered(s, r, setting)
+    elif me.at == "request":
+        queued = s._replace(request=AVAILABLE) if s.request == NO_TOKEN else s
+        at = "stream" if s.attempt == "open" and s.owner == r else "wait"
+        yield f"r{r} queues the request", _put(queued, r, me._replace(at=at))
+    elif me.at == "stream":
+        finished = s._replace(attempt="finished")
+        yield f"r{r} ends the stream", _fact(finished, r, "wait", setting)
+    else:
+        yield from _wait(s, r, setting)
+
+
+def _wait(s: State, r: int, setting: Setting) -> Iterator[Step]:
+    """A settlement or an interrupt ends the wait; so does patience, and then the session parks."""
+    me = s.runners[r]
+    if not unsettled(s) or s.interrupted:
+        yield f"r{r} has waited", _put(s, r, me._replace(at="work", fresh=True))
+    elif me.fresh:
+        yield f"r{r} parks", _commit(_released(s), r, "ack", setting)
+    else:
+        # Parking is a decision too: its commit is refused when anything was written meanwhile.
+        yield f"r{r} reads on", _put(s, r, me._replace(fresh=True))
+
+
+def _answered(s: State, r: int, setting: Setting) -> Step:
+    """The step's end and the release in one commit, which fails when input arrived."""
+    done = s._replace(attempt="")
+    if s.runners[r].fresh and not s.pending:
+        return f"r{r} answers and releases", _commit(_released(done), r, "ack", setting)
+    return f"r{r} answers", _fact(done, r, "work", setting)
+
+
+def _stopped(s: State, r: int, setting: Setting) -> State:
+    """Claim if need be, close what is open, settle what is not, release: one commit."""
+    settled = s._replace(call="settled", settles=s.settles + 1) if unsettled(s) else s
+    stirring = s.stirring and setting.interrupt_keeps_later_wakes
+    rest = settled._replace(owner=NOBODY, interrupted=False, attempt="", owed=False)
+    return _commit(rest._replace(stirring=stirring), r, "ack", setting)
+
+
+def _released(s: State) -> State:
+    return s._replace(owner=NOBODY, stirring=False)
+
+
+def _acknowledged(s: State, r: int) -> State:
+    """A stale acknowledgement removes the new holder's copy too: it is the same message."""
+    me = s.runners[r]._replace(at="look")
+    if not me.token:
+        return _put(s, r, me)
+    stale = tuple(
+        one._replace(token=False, newer="stale" if one.newer else "") for one in s.runners
+    )
+    return _put(s._replace(wake=NO_TOKEN, runners=stale), r, me._replace(token=False))
+
+
+def _looked(s: State, r: int, setting: Setting) -> State:
+    moved = not s.runners[r].fresh
+    wanted = setting.second_look and moved and moving(s) and s.owner == NOBODY
+    return _ended((woken(s) if wanted else None) or s, r)
+
+
+def _ended(s: State, r: int) -> State:
+    """A newer wake that came meanwhile is served right after."""
+    newer = s.runners[r].newer
+    after = Runner("load", token=newer == "current") if newer else Runner()
+    return _put(s, r, after)
+
+
+def _crashed(s: State, r: int) -> State:
+    owner = GONE if s.owner == r else s.owner
+    return _put(s._replace(owner=owner, crashes=s.crashes - 1), r, Runner())
+
+
+def _commit(s: State, r: int, at: str, setting: Setting) -> State:
+    """A decision: the caller has seen the whole log, or it would have been refused."""
+    assert s.runners[r].fresh or s.runners[r].at == "turn", "decisions are made from the whole log"
+    return _fact(s, r, at, setting)
+
+
+def _fact(s: State, r: int, at: str, setting: Setting) -> State:
+    me = s.runners[r]._replace(at=at, fresh=True)
+    return _put(written(s, setting), r, me)
+
+
+def _put(s: State, r: int, me: Runner) -> State:
+    return s._replace(runners=(*s.runners[:r], me, *s.runners[r + 1 :]))

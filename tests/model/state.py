@@ -1,0 +1,161 @@
+"""One session of the wake protocol: what its log says, its two queues, and everybody who acts on it.
+
+Positions, generations and wake ids only matter by whether they are current, so that is all a state keeps:
+`fresh` is a writer that has seen the whole log, `token` a runner whose wake is still the session's.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from fairlead_schema.prompt import Delivery
+
+NOBODY: Final = -1
+GONE: Final = -2  # An owner or a starter that died: the log still names it, nobody answers for it.
+
+NO_TOKEN: Final = -1
+AVAILABLE: Final = -2  # In the queue, held by nobody; otherwise the number of its holder.
+
+Attempt: TypeAlias = Literal["", "open", "finished"]
+Call: TypeAlias = Literal["", "called", "started", "settled"]
+Actor: TypeAlias = Literal["ingest", "runner", "worker"]
+
+
+class Runner(NamedTuple):
+    """A runner's place in its drain; `newer` is a second wake that waits for the first one's end."""
+
+    at: str = "idle"
+    fresh: bool = False
+    token: bool = False
+    newer: Literal["", "current", "stale"] = ""
+
+
+class Worker(NamedTuple):
+    """A tool worker's place in its call."""
+
+    at: str = "idle"
+    fresh: bool = False
+
+
+class State(NamedTuple):
+    """Everything that can differ between two moments of one session."""
+
+    # The log, folded.
+    pending: tuple[int, ...]
+    promoted: tuple[int, ...]
+    owed: bool
+    attempt: Attempt
+    call: Call
+    starter: int
+    owner: int
+    interrupted: bool
+    stirring: bool
+    # The queues.
+    wake: int
+    request: int
+    # The actors.
+    prompts: tuple[str, ...]
+    interrupter: str
+    runners: tuple[Runner, ...]
+    workers: tuple[Worker, ...]
+    # What may still go wrong.
+    crashes: int
+    expiries: int
+    # Seen by the checker alone: whether somebody asked for work since the last interrupt.
+    asked: bool
+    starts: int
+    settles: int
+    wrong: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is explored: how many of everybody, what may fail, and which rules are in force."""
+
+    prompts: tuple[Delivery, ...] = ("steer", "steer")
+    runners: int = 2
+    workers: int = 0
+    interrupts: int = 0
+    crashes: int = 0
+    expiries: int = 0
+    mortal: frozenset[Actor] = frozenset({"ingest", "runner", "worker"})
+    # A `once` call is never started twice; a pure one may be.
+    once: bool = True
+    sweep: bool = True
+    # The rules that naive variants leave out.
+    second_look: bool = True
+    retry: bool = True
+    serve_newer: bool = True
+    interrupt_keeps_later_wakes: bool = True
+    settlement_wakes: bool = True
+    fenced: bool = True
+    # Ingest dies only after its wake was refused, never before it tried.
+    ingest_tries_first: bool = False
+
+
+def start(setting: Setting) -> State:
+    """Nothing has happened yet."""
+    return State(
+        pending=(),
+        promoted=(),
+        owed=False,
+        attempt="",
+        call="",
+        starter=NOBODY,
+        owner=NOBODY,
+        interrupted=False,
+        stirring=False,
+        wake=NO_TOKEN,
+        request=NO_TOKEN,
+        prompts=("todo",) * len(setting.prompts),
+        interrupter="todo" if setting.interrupts else "done",
+        runners=(Runner(),) * setting.runners,
+        workers=(Worker(),) * setting.workers,
+        crashes=setting.crashes,
+        expiries=setting.expiries,
+        asked=False,
+        starts=0,
+        settles=0,
+        wrong="",
+    )
+
+
+def unsettled(s: State) -> bool:
+    """A call is in the log without its settlement."""
+    return s.call in {"called", "started"}
+
+
+def moving(s: State) -> bool:
+    """Whether there is work that somebody was asked to do and nobody has rested from."""
+    return s.interrupted or (s.stirring and bool(s.pending or s.owed or s.attempt))
+
+
+def undone(s: State) -> bool:
+    """What the world would complain about, whatever the protocol believes."""
+    return s.interrupted or bool(s.attempt) or (s.asked and bool(s.pending or s.owed))
+
+
+def written(s: State, setting: Setting) -> State:
+    """The state after a commit: whoever had seen the whole log has not any more."""
+    return _checked(
+        s._replace(
+            runners=tuple(one._replace(fresh=False) for one in s.runners),
+            workers=tuple(one._replace(fresh=False) for one in s.workers),
+        ),
+        setting,
+    )
+
+
+def woken(s: State) -> State | None:
+    """The state with a wake left; None: refused, there is one."""
+    return s._replace(wake=AVAILABLE) if s.wake == NO_TOKEN else None
+
+
+def _checked(s: State, setting: Setting) -> State:
+    """Note what no commit may ever do."""
+    faults = (
+        (len(set(s.promoted)) < len(s.promoted), "an input was promoted twice"),
+        (setting.once and s.starts > 1, "a once call was started twice"),
+        (s.settles > (s.call == "settled"), "a call was settled twice"),
+        (not s.asked and s.stirring and not s.interrupted, "an interrupt lost its effect"),
+    )
+    return s._replace(wrong=next((text for bad, text in faults if bad), s.wrong))

@@ -1,0 +1,99 @@
+"""Steps of a tool worker: start a call by a commit, run it, settle it once, wake its session."""
+
+from collections.abc import Iterator
+
+from tests.model.state import (
+    AVAILABLE,
+    GONE,
+    NO_TOKEN,
+    NOBODY,
+    Setting,
+    State,
+    Worker,
+    moving,
+    unsettled,
+    woken,
+    written,
+)
+
+Step = tuple[str, State]
+
+
+def steps(s: State, w: int, setting: Setting) -> Iterator[Step]:
+    """What worker `w` may do next."""
+    me = s.workers[w]
+    if me.at == "idle":
+        if s.request == AVAILABLE:
+            yield f"w{w} takes the request", _put(s._replace(request=w), w, Worker("look"))
+        return
+    if s.crashes and "worker" in setting.mortal:
+        yield f"w{w} crashes at {me.at}", _crashed(s, w)
+    match me.at:
+        case "look":
+            yield from _look(s, w, setting)
+        case "start":
+            yield _start(s, w, setting)
+        case "run" | "fail":
+            yield f"w{w} settles the call", _settled(s, w, setting)
+        case "wake" | "refused":
+            yield from _wake(s, w, setting)
+        case _:
+            gone = s._replace(request=NO_TOKEN)
+            yield f"w{w} acknowledges the request", _put(gone, w, Worker())
+
+
+def _look(s: State, w: int, setting: Setting) -> Iterator[Step]:
+    """A request for a settled call only wakes. A `once` call that was started is not started again."""
+    if not unsettled(s):
+        yield f"w{w} finds the call settled", _put(s, w, Worker("wake"))
+    elif s.call == "called" or not setting.once:
+        yield f"w{w} reads the log", _put(s, w, Worker("start", fresh=True))
+    else:
+        if s.starter != GONE:
+            back = s._replace(request=AVAILABLE)
+            yield f"w{w} leaves it to w{s.starter}", _put(back, w, Worker())
+        yield f"w{w} finds its starter gone", _put(s, w, Worker("fail"))
+
+
+def _start(s: State, w: int, setting: Setting) -> Step:
+    if not s.workers[w].fresh:
+        return f"w{w} finds that the log moved", _put(s, w, Worker("look"))
+    started = s._replace(call="started", starter=w, starts=s.starts + 1)
+    return f"w{w} starts the call", _put(written(started, setting), w, Worker("run"))
+
+
+def _settled(s: State, w: int, setting: Setting) -> State:
+    """Written after whatever others wrote, unless one of them settled it."""
+    if not unsettled(s):
+        return _put(s, w, Worker("wake"))
+    stirring = s.stirring or not s.interrupted
+    settled = s._replace(
+        call="settled",
+        settles=s.settles + 1,
+        starter=NOBODY,
+        stirring=stirring,
+        asked=s.asked or not s.interrupted,
+    )
+    return _put(written(settled, setting), w, Worker("wake"))
+
+
+def _wake(s: State, w: int, setting: Setting) -> Iterator[Step]:
+    if not setting.settlement_wakes:
+        yield f"w{w} does not wake", _put(s, w, Worker("ack"))
+    elif s.wake == NO_TOKEN:
+        yield f"w{w} wakes the session", _put(woken(s) or s, w, Worker("ack"))
+    elif s.workers[w].at == "wake":
+        at = "refused" if setting.retry else "ack"
+        yield f"w{w} is refused", _put(s, w, Worker(at))
+    elif not moving(s):
+        yield f"w{w} sees the session move", _put(s, w, Worker("ack"))
+
+
+def _crashed(s: State, w: int) -> State:
+    """Its request stays in the queue, and its deadline passes."""
+    starter = GONE if s.starter == w else s.starter
+    return _put(s._replace(starter=starter, crashes=s.crashes - 1), w, Worker())
+
+
+def _put(s: State, w: int, me: Worker) -> State:
+    return s._replace(workers=(*s.workers[:w], me, *s.workers[w + 1 :]))
