@@ -40,11 +40,11 @@ async def test_acknowledged_commits_survive_kill_and_the_tail_goes_on(
         own_server.start()
 
         async with asyncio.timeout(30):
-            while eventlog.complaint() is not None:  # noqa: ASYNC110
+            while eventlog.complaint() is not None:
                 await asyncio.sleep(0.05)
             assert (await eventlog.log.head(at)).seq >= head.seq
             stored = await eventlog.log.append(at, commit_id, events, after=head)
-            while heard[-1] != stored.head.seq:  # noqa: ASYNC110
+            while heard[-1] != stored.head.seq:
                 await asyncio.sleep(0.02)
         following.cancel()
 

@@ -21,7 +21,7 @@ from fairlead_eventlog.link import (
     ServerRefusal,
     missing,
 )
-from fairlead_eventlog.port import FeedItem, Head, Life, Snapshot
+from fairlead_eventlog.port import FeedItem, Head, Life, OnNudge, Snapshot
 from fairlead_eventlog.streams import CHECKPOINTS, EVENTS, MESSAGES, SNAPSHOTS
 from fairlead_eventlog.work import forget, stored
 from fairlead_schema import subjects
@@ -171,11 +171,19 @@ class NatsLiveness:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def answer(self, instance: str) -> None:
-        async def pong(msg: Msg) -> None:
-            await msg.respond(b"")
+    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+        async def hear(msg: Msg) -> None:
+            if msg.data:
+                tenant, _, session_id = msg.data.decode().partition(" ")
+                on_nudge(Address(tenant, session_id))
+            if msg.reply:
+                await msg.respond(b"")
 
-        await self._link.client.subscribe(subjects.ping(instance), cb=pong)
+        await self._link.client.subscribe(subjects.ping(instance), cb=hear)
+
+    async def nudge(self, instance: str, at: Address) -> None:
+        with suppress(LogUnavailable):
+            await self._link.send(subjects.ping(instance), f"{at.tenant} {at.session_id}".encode())
 
     async def ask(self, instance: str, *, timeout_s: float) -> Life:
         try:

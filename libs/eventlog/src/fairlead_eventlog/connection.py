@@ -13,6 +13,7 @@ from fairlead_eventlog.port import (
     SessionLog,
     ShardLog,
     Snapshots,
+    Timers,
     Wakes,
     WorkQueue,
 )
@@ -26,6 +27,7 @@ class EventLog:
     shards: ShardLog
     wakes: Wakes
     work: WorkQueue
+    timers: Timers
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister

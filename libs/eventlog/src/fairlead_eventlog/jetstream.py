@@ -23,7 +23,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.link import Link
 from fairlead_eventlog.session_log import JetStreamLog
 from fairlead_eventlog.shards import JetStreamShards
-from fairlead_eventlog.work import JetStreamWakes, JetStreamWork
+from fairlead_eventlog.work import JetStreamTimers, JetStreamWakes, JetStreamWork
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +82,7 @@ async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterat
             shards=JetStreamShards(link),
             wakes=JetStreamWakes(link),
             work=JetStreamWork(link),
+            timers=JetStreamTimers(link),
             liveness=NatsLiveness(link),
             snapshots=JetStreamSnapshots(link),
             messages=JetStreamMessages(link),

@@ -7,8 +7,20 @@ from typing import TypeAlias
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
-from fairlead_eventlog.memory_work import MemoryWakes, MemoryWork
-from fairlead_eventlog.port import START, Entry, FeedItem, Head, Life, Page, Snapshot, Stored
+from fairlead_eventlog.memory_work import MemoryQueue, MemoryWakes, MemoryWork
+from fairlead_eventlog.port import (
+    START,
+    Entry,
+    FeedItem,
+    Head,
+    Job,
+    Life,
+    OnNudge,
+    Page,
+    Slots,
+    Snapshot,
+    Stored,
+)
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta
@@ -142,15 +154,40 @@ class MemoryLiveness:
     def __init__(self) -> None:
         self.alive: set[str] = set()
         self.paused: set[str] = set()
+        self._on_nudge: dict[str, OnNudge] = {}
 
-    async def answer(self, instance: str) -> None:
+    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
         self.alive.add(instance)
+        self._on_nudge[instance] = on_nudge
+
+    async def nudge(self, instance: str, at: Address) -> None:
+        if instance in self._on_nudge:
+            self._on_nudge[instance](at)
 
     async def ask(self, instance: str, *, timeout_s: float) -> Life:
         assert timeout_s > 0
         if instance not in self.alive:
             return "gone"
         return "silent" if instance in self.paused else "alive"
+
+
+class MemoryTimers:
+    """Timers that a test fires."""
+
+    def __init__(self) -> None:
+        self.set: dict[Address, int] = {}
+        self._due = MemoryQueue()
+
+    async def wake_at(self, at: Address, time_ms: int) -> None:
+        self.set[at] = time_ms
+
+    def fire(self, at: Address) -> None:
+        """Let a session's time come."""
+        del self.set[at]
+        self._due.add(subjects.due(at), b"")
+
+    def due(self, slots: Slots) -> AsyncIterator[Job]:
+        return self._due.take(slots)
 
 
 class MemoryDeltas:
@@ -238,6 +275,7 @@ def memory() -> EventLog:
         shards=log,
         wakes=MemoryWakes(),
         work=MemoryWork(),
+        timers=MemoryTimers(),
         liveness=MemoryLiveness(),
         snapshots=MemorySnapshots(),
         messages=MemoryMessages(),

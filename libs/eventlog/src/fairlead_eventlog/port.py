@@ -152,6 +152,18 @@ class Wakes(Protocol):
         ...
 
 
+class Timers(Protocol):
+    """Durable timers, one per session."""
+
+    async def wake_at(self, at: Address, time_ms: int) -> None:
+        """Have the session woken at a time; a later call replaces an earlier one."""
+        ...
+
+    def due(self, slots: Slots) -> AsyncIterator[Job]:
+        """Sessions whose time has come, for whoever wakes them."""
+        ...
+
+
 class WorkQueue(Protocol):
     """Work that exactly one of several workers should do."""
 
@@ -167,11 +179,19 @@ class WorkQueue(Protocol):
 Life: TypeAlias = Literal["alive", "gone", "silent"]
 
 
+OnNudge: TypeAlias = Callable[[Address], None]
+"""Is told that a session has news for whoever works on it."""
+
+
 class Liveness(Protocol):
     """Who is alive. Decides when to try a take-over, never whether it is allowed."""
 
-    async def answer(self, instance: str) -> None:
-        """Answer pings for this instance from now on."""
+    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+        """Answer pings for this instance from now on, and hear nudges."""
+        ...
+
+    async def nudge(self, instance: str, at: Address) -> None:
+        """Tell an instance to look at a session's log again. A hint: it may be lost."""
         ...
 
     async def ask(self, instance: str, *, timeout_s: float) -> Life:

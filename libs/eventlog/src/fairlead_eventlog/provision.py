@@ -56,6 +56,8 @@ def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
         "allow_rollup_hdrs": spec.allow_rollup,
         "num_replicas": replicas,
     }
+    if spec.schedules:
+        config["allow_msg_schedules"] = True
     if spec.lazy:
         config["persist_mode"] = "async"
     if spec.republish is not None:

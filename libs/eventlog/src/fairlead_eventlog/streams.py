@@ -30,6 +30,7 @@ class StreamSpec:
     allow_direct: bool = True
     allow_rollup: bool = False
     republish: tuple[str, str] | None = None
+    schedules: bool = False
     lazy: bool = False
     """Acknowledge before the disk has it: only for hints that something else makes good."""
 
@@ -69,6 +70,14 @@ WAKES: Final = StreamSpec(
     one_per_subject=True,
     refuse_second=True,
     lazy=True,
+)
+TIMERS: Final = StreamSpec(
+    name="TIMERS",
+    subjects=(f"{ROOT}.timer.*.*.*", f"{ROOT}.due.*.*.*"),
+    description="Durable timers, one per session, and those whose time has come.",
+    retention="workqueue",
+    allow_rollup=True,
+    schedules=True,
 )
 TOOLS: Final = StreamSpec(
     name="TOOLS",
@@ -128,6 +137,7 @@ CHECKPOINTS: Final = StreamSpec(
 STREAMS: Final = (
     *(_log(shard) for shard in range(SHARDS)),
     WAKES,
+    TIMERS,
     TOOLS,
     PROMPTS,
     RECEIPTS,
@@ -160,6 +170,13 @@ def consumers(
     """The durable consumers. Runners share one, so wakes spread over them; so does each pool."""
     return (
         ConsumerSpec("WAKES", "runner", ack_wait_s=wake_deadline_s, max_ack_pending=100_000),
+        ConsumerSpec(
+            "TIMERS",
+            "due",
+            ack_wait_s=5.0,
+            max_ack_pending=10_000,
+            filter_subject=f"{ROOT}.due.*.*.*",
+        ),
         ConsumerSpec("PROMPTS", "ingest", ack_wait_s=30.0, max_ack_pending=1_000),
         *(_tools(pool) for pool in pools),
     )

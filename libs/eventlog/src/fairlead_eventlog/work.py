@@ -1,6 +1,7 @@
 """Wakes and work queues on JetStream."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Final
 
 import orjson
@@ -91,6 +92,22 @@ class JetStreamWakes:
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:
         return self._work.take("WAKES", "runner", slots)
+
+
+class JetStreamTimers:
+    """Timers as scheduled messages: the server publishes the due message when the time comes."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._work = JetStreamWork(link)
+
+    async def wake_at(self, at: Address, time_ms: int) -> None:
+        when = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
+        headers = {"Nats-Schedule": f"@at {when}", "Nats-Schedule-Target": subjects.due(at)}
+        await stored(self._link, subjects.timer(at), b"", headers)
+
+    def due(self, slots: Slots) -> AsyncIterator[Job]:
+        return self._work.take("TIMERS", "due", slots)
 
 
 async def stored(

@@ -90,14 +90,19 @@ def timer(at: Address) -> str:
     return f"{ROOT}.timer.{at.tenant}.{partition(at.session_id)}.{at.session_id}"
 
 
+def due(at: Address) -> str:
+    """Where a session's timer says that its time has come."""
+    return f"{ROOT}.due.{at.tenant}.{partition(at.session_id)}.{at.session_id}"
+
+
 def dead(source: str) -> str:
     """Where a poison message from `source` goes, with its reason."""
     return f"{ROOT}.dead.{source}"
 
 
 def address(subject: str) -> Address:
-    """The session a log, commit or wake subject speaks of."""
+    """The session a log, commit, wake or timer subject speaks of."""
     root, kind, tenant, _partition, session_id = subject.split(".")
     assert root == ROOT, subject
-    assert kind in {"log", "commit", "wake"}, subject
+    assert kind in {"log", "commit", "wake", "timer", "due"}, subject
     return Address(tenant, session_id)

@@ -1,0 +1,38 @@
+"""Timers: durable, one per session, never early."""
+
+import asyncio
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory import MemoryTimers
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+
+
+async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Address) -> None:
+    began = ids.now_ms()
+    await eventlog.timers.wake_at(at, began + 60_000)
+    await eventlog.timers.wake_at(at, began + 1_200)
+    if isinstance(eventlog.timers, MemoryTimers):
+        eventlog.timers.fire(at)
+
+    async with asyncio.timeout(20):
+        async for job in eventlog.timers.due(lambda: 10):
+            if job.subject == subjects.due(at):
+                break
+    await job.done()
+
+    assert isinstance(eventlog.timers, MemoryTimers) or ids.now_ms() >= began + 1_200
+
+
+async def test_a_nudge_reaches_the_instance_it_is_for(eventlog: EventLog, at: Address) -> None:
+    heard: asyncio.Queue[Address] = asyncio.Queue()
+    instance = ids.runner_id()
+    await eventlog.liveness.answer(instance, heard.put_nowait)
+
+    await eventlog.liveness.nudge(ids.runner_id(), at)
+    await eventlog.liveness.nudge(instance, at)
+
+    assert await asyncio.wait_for(heard.get(), 10) == at
+    assert await eventlog.liveness.ask(instance, timeout_s=2) == "alive"
+    assert heard.empty()
