@@ -70,6 +70,9 @@ def _work(s: State, r: int, setting: Setting) -> Step:
     """One decision, committed with the claim if there is none yet. The view is the whole log."""
     if s.interrupted:
         return f"r{r} honours the interrupt", _stopped(s, r, setting)
+    if s.owner != r and not moving(s) and setting.wakes_expire:
+        # A wake from before an interrupt, or while a tool runs, finds nobody who asks it to move.
+        return f"r{r} finds rest", _put(s, r, s.runners[r]._replace(at="ack"))
     if s.attempt and unsettled(s):
         at = "request" if s.call == "called" else "wait"
         return f"r{r} waits for the call", _commit(s._replace(owner=r), r, at, setting)
@@ -91,6 +94,7 @@ def _eligible(s: State, setting: Setting) -> tuple[int, ...]:
 def _crossed(s: State, r: int, inputs: tuple[int, ...]) -> State:
     """Claim, settlement of what was interrupted, promotions and the attempt, in one commit."""
     return s._replace(
+        wrong=s.wrong if s.asked else "an earlier wake ran an interrupted session",
         owner=r,
         pending=tuple(prompt for prompt in s.pending if prompt not in inputs),
         promoted=(*s.promoted, *inputs),
@@ -102,9 +106,11 @@ def _crossed(s: State, r: int, inputs: tuple[int, ...]) -> State:
 def _turn(s: State, r: int, setting: Setting) -> Iterator[Step]:
     """Facts are written after whatever others wrote, as long as the session is still owned."""
     me = s.runners[r]
-    if s.owner != r and setting.fenced and me.at != "request":
-        yield f"r{r} is fenced", _ended(s, r)
-        return
+    if s.owner != r and me.at != "request":
+        if setting.fenced:
+            yield f"r{r} is fenced", _ended(s, r)
+            return
+        s = s._replace(wrong="a runner wrote to a session that another owns")
     if me.at == "turn" and setting.workers and not s.call:
         called = s._replace(call="called")
         yield f"r{r} writes the call", _fact(called, r, "request", setting)

@@ -86,6 +86,7 @@ class Setting:
     retry: bool = True
     serve_newer: bool = True
     interrupt_keeps_later_wakes: bool = True
+    wakes_expire: bool = True
     settlement_wakes: bool = True
     fenced: bool = True
     # Ingest dies only after its wake was refused, never before it tried.

@@ -106,7 +106,7 @@ async def test_work_that_cannot_start_is_tried_again_and_says_why() -> None:
 
     async with running(application(work, Health())) as asking:
         async with asyncio.timeout(WAIT_S):
-            while tries == 0:  # noqa: ASYNC110 - the work tells nobody
+            while tries == 0:
                 await asyncio.sleep(0)
         away = await ready(asking, status=503)
         up.set()

@@ -26,6 +26,7 @@ from fairlead_session.admission import (
     Admit,
     AlreadyAdmitted,
     InboxFull,
+    OtherTurn,
     admit,
 )
 
@@ -196,3 +197,38 @@ def test_a_bare_promotion_counts_as_its_own_admission() -> None:
 
     assert isinstance(outcome, AlreadyAdmitted)
     assert (outcome.receipt.admitted_seq, outcome.receipt.promoted_seq) == (2, 2)
+
+
+def test_a_steer_may_expect_the_turn_that_runs() -> None:
+    """P-05: admitted while that assistant message is being answered, and only then."""
+    session = given(CREATED, admitted("msg_1"), promoted("msg_1"), dispatched("msg_a"))
+
+    assert isinstance(admit(session, "msg_2", HELLO, "steer", expected_turn="msg_a"), Admit)
+    assert admit(session, "msg_2", HELLO, "steer", expected_turn="msg_b") == OtherTurn(
+        "msg_b", "msg_a"
+    )
+
+
+def test_a_steer_that_comes_too_late_is_not_admitted() -> None:
+    """P-05: the turn it expected is over, so nothing runs."""
+    session = given(
+        CREATED,
+        admitted("msg_1"),
+        promoted("msg_1"),
+        dispatched("msg_a"),
+        step_started("msg_a"),
+        step_ended("msg_a"),
+    )
+
+    assert admit(session, "msg_2", HELLO, "steer", expected_turn="msg_a") == OtherTurn(
+        "msg_a", None
+    )
+
+
+def test_an_exact_retry_gets_its_receipt_after_its_turn_too() -> None:
+    """A-14: it was admitted in time."""
+    session = given(CREATED, admitted("msg_1"))
+
+    outcome = admit(session, "msg_1", HELLO, "steer", expected_turn="msg_a")
+
+    assert isinstance(outcome, AlreadyAdmitted)

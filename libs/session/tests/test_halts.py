@@ -104,7 +104,9 @@ def test_a_finished_stream_waits_for_its_calls_and_then_ends_its_step() -> None:
     assert [one.call_id for one in one_left.calls] == ["c2"]
     move = next_move(done)
     assert isinstance(move, EndStep)
-    assert end(move.attempt).cost == 0.5
+    ending = end(move.attempt)
+    assert isinstance(ending, StepEnded)
+    assert ending.cost == 0.5
     after = then(done, end(move.attempt))
     assert next_move(after) == TakeTurn((), 2)
     assert after.profile is not None

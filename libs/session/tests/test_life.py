@@ -26,10 +26,13 @@ from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.admission import Admit, admit
 from fairlead_session.boundary import TurnIds, begin_epoch, cross, dispatch
 from fairlead_session.drain import (
+    AwaitCalls,
+    EndStep,
     InitialiseContext,
     Limits,
     Rest,
     SettleInterrupted,
+    Stop,
     TakeTurn,
     moving,
     next_move,
@@ -38,7 +41,7 @@ from fairlead_session.epoch import Blocked
 from fairlead_session.fold import evolve
 from fairlead_session.ownership import Claim, claim, owns, release
 from fairlead_session.publication import Publication
-from fairlead_session.settlement import settle
+from fairlead_session.settlement import end, settle
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
 
@@ -108,9 +111,13 @@ class Life:
                 self._write(*events)
             case TakeTurn():
                 self._turn(move)
+            case EndStep(attempt=attempt):
+                self._write(end(attempt))
             case Rest(reason=reason):
                 self._write(release(self.session, reason))
                 return True
+            case Stop() | AwaitCalls():
+                raise AssertionError("nobody interrupts these lives, and they call no tools")
         return False
 
     def _turn(self, move: TakeTurn) -> None:

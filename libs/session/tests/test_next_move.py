@@ -162,7 +162,7 @@ def test_a_retried_attempt_runs_again_without_a_second_promotion() -> None:
     """P-01, B-22: the turn is owed again, and its input stays promoted."""
     session = given(*READY, admitted("msg_1"), promoted("msg_1"), dispatched(), RETRIED)
 
-    assert turn(session) == ([], 2)
+    assert turn(session) == ([], 1)
     assert session.recoveries == 1
 
 

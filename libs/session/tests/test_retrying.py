@@ -21,7 +21,7 @@ def test_a_retry_is_told_and_the_turn_is_owed_again() -> None:
     assert (decision.event.attempt, decision.event.error.status_code) == (1, 429)
     again = then(ASKED, decision.event)
     assert again.retries == 1
-    assert next_move(again) == TakeTurn((), 2)
+    assert next_move(again) == TakeTurn((), 1)
 
 
 def test_retry_after_is_honoured_and_capped() -> None:

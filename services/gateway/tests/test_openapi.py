@@ -8,6 +8,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
+from fairlead_gateway.incoming import Nothing
 from fairlead_gateway.openapi import document
 from fairlead_gateway.routes import OPERATIONS
 
@@ -53,11 +54,14 @@ def test_every_operation_has_its_parameters_answer_and_errors(
 
     named = {p["name"] for p in item["parameters"] if p["in"] == "path"}
     assert named == set(re.findall(r"{(\w+)}", operation.path))
-    assert {"200", "400", "500"} <= set(item["responses"])
+    success = str(operation.status)
+    assert {success, "400", "500"} <= set(item["responses"])
     assert {str(kind.status) for kind in operation.errors} <= set(item["responses"])
-    assert operation.media in item["responses"]["200"]["content"]
-    assert ("requestBody" in item) == (operation.method == "POST")
-    assert all({"description", "content"} <= set(r) for r in item["responses"].values())
+    assert ("content" in item["responses"][success]) == (operation.answer is not None)
+    assert operation.answer is None or operation.media in item["responses"][success]["content"]
+    assert ("requestBody" in item) == (operation.body is not Nothing)
+    assert all("description" in r for r in item["responses"].values())
+    assert all("content" in r for code, r in item["responses"].items() if code != success)
 
 
 def test_a_session_route_may_always_miss_its_session() -> None:

@@ -7,16 +7,20 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_ingest.create import create
+from fairlead_ingest.delete import delete
 from fairlead_ingest.desk import Desk
+from fairlead_ingest.prompt import prompt
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.errors import InvalidRequest, ProviderNotFound
-from fairlead_schema.events import AgentSwitched, ModelSwitched, SessionCreated
+from fairlead_schema.commands import SessionCommand
+from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound, SessionNotFound
+from fairlead_schema.events import AgentSwitched, ModelSwitched, SessionCreated, SessionPurged
 from fairlead_schema.location import LocationRef
 from services.ingest.tests.conftest import (
     AT,
     create_command,
     created,
     events,
+    prompt_command,
     settings,
     wakes,
     written,
@@ -146,3 +150,17 @@ async def test_an_unknown_provider_or_model_is_refused(desk: Desk, eventlog: Eve
     assert provider.value.body.provider_id == "nowhere"
     assert model.value.body.field == "model"
     assert await events(eventlog) == []
+
+
+async def test_a_purged_id_is_used_up(desk: Desk, eventlog: EventLog) -> None:
+    """H-29: nobody can write under it any more, and nobody can begin anew."""
+    await created(desk)
+    await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
+
+    await delete(desk, "default", SessionCommand(session_id="ses_1"))
+
+    with pytest.raises(Conflict, match="purged"):
+        await create(desk, "default", create_command(id="ses_1"))
+    with pytest.raises(SessionNotFound):
+        await prompt(desk, "default", prompt_command())
+    assert (await events(eventlog))[-1] == SessionPurged()

@@ -113,7 +113,7 @@ class Projection:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
-            while not holds():  # noqa: ASYNC110 - rows tell nobody
+            while not holds():
                 await asyncio.sleep(0.02)
 
 

@@ -164,5 +164,5 @@ def published(given: "Given") -> list[str]:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110 - the twin tells nobody
+        while not holds():
             await asyncio.sleep(0.005)

@@ -9,8 +9,10 @@ from fairlead_projector.rows import SessionRow
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
+    BudgetSet,
     ExecutionClaimed,
     ExecutionReleased,
+    InterruptRequested,
     PromptAdmitted,
     PromptPromoted,
     ResumeRequested,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from services.projector.tests.conftest import Given
 
 AT = Address("default", "ses_1")
+OTHER = Address("default", "ses_2")
 MODEL = ModelRef(id="fast", provider_id="acme")
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
 CLAIMED = ExecutionClaimed(generation=1, runner="run_1")
@@ -121,3 +124,28 @@ def test_a_handover_keeps_the_debt(given: "Given") -> None:
 
 def test_a_failed_rest_clears_the_debt(given: "Given") -> None:
     assert not row_after(given, CLAIMED, DISPATCHED, released("failed")).owed
+
+
+def test_over_its_budget_a_session_waits_in_peace_until_the_limit_is_raised(
+    given: "Given",
+) -> None:
+    over = (CLAIMED, PROMOTED, released("over-budget"))
+    resting = row_after(given, *over)
+
+    raised = statements.fold({}, [incoming.read(given.commit(OTHER, CREATED, *over, BudgetSet()))])
+
+    assert (resting.owed, resting.stirring) == (True, False)
+    assert (raised.sessions[OTHER].owed, raised.sessions[OTHER].stirring) == (True, True)
+
+
+def test_after_an_interrupt_only_newer_requests_stir(given: "Given") -> None:
+    """C-13, C-16: what is pending stays so, unless it came after the interrupt."""
+    newer = ADMITTED.model_copy(update={"message_id": "msg_n"})
+    stopped = (CLAIMED, ADMITTED, InterruptRequested())
+    resting = row_after(given, *stopped, released("interrupted"))
+
+    entry = given.commit(OTHER, CREATED, *stopped, newer, released("interrupted"))
+    stirred = statements.fold({}, [incoming.read(entry)]).sessions[OTHER]
+
+    assert (resting.pending, resting.stirring) == (1, False)
+    assert (stirred.pending, stirred.stirring) == (2, True)

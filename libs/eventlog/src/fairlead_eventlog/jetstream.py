@@ -23,7 +23,8 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.link import Link
 from fairlead_eventlog.session_log import JetStreamLog
 from fairlead_eventlog.shards import JetStreamShards
-from fairlead_eventlog.work import JetStreamTimers, JetStreamWakes, JetStreamWork
+from fairlead_eventlog.wakes import JetStreamWakes
+from fairlead_eventlog.work import JetStreamTimers, JetStreamWork
 
 log = logging.getLogger(__name__)
 

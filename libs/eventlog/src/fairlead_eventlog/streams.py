@@ -1,7 +1,7 @@
 """The streams as data. Provisioning applies them; nothing else creates or changes one."""
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from fairlead_schema.subjects import PARTITIONS, ROOT, SHARDS
 
@@ -164,12 +164,41 @@ def _tools(pool: str) -> ConsumerSpec:
     )
 
 
+LANE_PENDING_MAX: Final = 100_000
+
+
+def lane(tenant: str) -> str:
+    """The consumer of one tenant's wakes."""
+    return f"runner-{tenant}"
+
+
+def lane_consumer(tenant: str, *, ack_wait_s: float) -> dict[str, Any]:
+    """A tenant's lane in the server's words."""
+    config = {
+        "durable_name": lane(tenant),
+        "name": lane(tenant),
+        "ack_policy": "explicit",
+        "ack_wait": int(ack_wait_s * 1e9),
+        "max_ack_pending": LANE_PENDING_MAX,
+        "max_waiting": 4096,
+        "deliver_policy": "all",
+        "filter_subject": f"{ROOT}.wake.{tenant}.*.*",
+    }
+    return {"stream_name": "WAKES", "config": config}
+
+
 def consumers(
     *, wake_deadline_s: float = 2.0, pools: tuple[str, ...] = ("default",)
 ) -> tuple[ConsumerSpec, ...]:
     """The durable consumers. Runners share one, so wakes spread over them; so does each pool."""
     return (
-        ConsumerSpec("WAKES", "runner", ack_wait_s=wake_deadline_s, max_ack_pending=100_000),
+        ConsumerSpec(
+            "WAKES",
+            lane("default"),
+            ack_wait_s=wake_deadline_s,
+            max_ack_pending=LANE_PENDING_MAX,
+            filter_subject=f"{ROOT}.wake.default.*.*",
+        ),
         ConsumerSpec(
             "TIMERS",
             "due",

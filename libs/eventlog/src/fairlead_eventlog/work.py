@@ -8,7 +8,7 @@ import orjson
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable, Unanswered
-from fairlead_eventlog.link import MESSAGE_ID, SUBJECT_FULL, Link, NoAnswer, ServerRefusal, missing
+from fairlead_eventlog.link import MESSAGE_ID, Link, NoAnswer, ServerRefusal, missing
 from fairlead_eventlog.port import Job, Slots
 from fairlead_eventlog.pull import Pull
 from fairlead_schema import subjects
@@ -70,28 +70,6 @@ class JetStreamWork:
         async for batch in pull.batches():
             for msg in batch:
                 yield JetStreamJob(self._link, msg)
-
-
-class JetStreamWakes:
-    """Wakes: a work queue that holds one message per session and refuses a second."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._work = JetStreamWork(link)
-
-    async def wake(self, at: Address) -> bool:
-        try:
-            await self._link.store(subjects.wake(at), b"")
-        except ServerRefusal as refusal:
-            if refusal.code == SUBJECT_FULL:
-                return False
-            raise missing(refusal, "WAKES") from refusal
-        except (NoAnswer, Unanswered) as error:
-            raise LogUnavailable("the wake was not acknowledged") from error
-        return True
-
-    def take(self, slots: Slots) -> AsyncIterator[Job]:
-        return self._work.take("WAKES", "runner", slots)
 
 
 class JetStreamTimers:

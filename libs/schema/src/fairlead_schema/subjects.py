@@ -80,6 +80,11 @@ def tooling(pool: str) -> str:
     return f"{ROOT}.tooling.{pool}"
 
 
+def spending(tenant: TenantId) -> str:
+    """Where the projector answers what a tenant has used."""
+    return f"{ROOT}.spending.{tenant}"
+
+
 def ping(instance: str) -> str:
     """Where a runner or tool worker says that it lives."""
     return f"{ROOT}.ping.{instance}"

@@ -78,6 +78,13 @@ class Runner(Section):
     turns_max: int = Field(default=25, gt=0)
     recoveries_max: int = Field(default=3, ge=0)
     steers_max: int = Field(default=100, gt=0)
+    calls_max: int = Field(default=64, gt=0)
+    repeats_max: int = Field(default=5, gt=1)
+    tools_wait_s: float = Field(default=10.0, ge=0)
+    retry_attempts_max: int = Field(default=5, gt=0)
+    retry_base_s: float = Field(default=0.5, ge=0)
+    retry_delay_max_s: float = Field(default=300.0, ge=0)
+    park_after_s: float = Field(default=5.0, ge=0)
 
     @model_validator(mode="after")
     def _heartbeat_fits_deadline(self) -> Self:
@@ -140,6 +147,15 @@ class Agent(Section):
     mode: Literal["subagent", "primary", "all"] = "primary"
     hidden: bool = False
     permissions: tuple[Rule, ...] = ()
+    recovery: Literal["auto", "ask", "hold"] | None = None
+
+
+class Tenant(Section):
+    """What a tenant may use in all, and what follows a crash in its sessions."""
+
+    cost: float | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    recovery: Literal["auto", "ask", "hold"] = "auto"
 
 
 class Config(Section):
@@ -149,6 +165,7 @@ class Config(Section):
     default_agent: str = "build"
     provider: dict[str, Provider] = Field(default_factory=dict)
     agent: dict[str, Agent] = Field(default_factory=lambda: {"build": Agent()})
+    tenant: dict[str, Tenant] = Field(default_factory=dict)
     location: Location = Location()
     nats: Nats = Nats()
     postgres: Postgres = Postgres()

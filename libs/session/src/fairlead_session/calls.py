@@ -1,5 +1,6 @@
 """The tool calls of one provider stream: each is called once, and a hosted one settled once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -7,10 +8,24 @@ from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed, ToolSuc
 from fairlead_schema.ids import MessageId
 from fairlead_schema.provider import ToolCall, ToolInputStart, ToolResult
 from fairlead_schema.tool import ErrorInfo, Executor, TextContent, ToolContent
+from fairlead_schema.tooling import ToolInfo
 
 
 class ProtocolViolation(Exception):
     """The provider's stream broke its own grammar: a defect that fails the drain."""
+
+
+TOOLS_DISABLED = "Tools are disabled after the maximum agent steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a turn offers its model: the agent's tools, how many calls, or none at all."""
+
+    agent: str | None = None
+    tools: Mapping[str, ToolInfo] = field(default_factory=dict)
+    calls_max: int = 64
+    final: bool = False
 
 
 @dataclass(slots=True)
@@ -18,6 +33,7 @@ class Calls:
     """What the stream said of its tools so far."""
 
     assistant_message_id: MessageId
+    offer: Offer = field(default_factory=Offer)
     inputs: dict[str, str] = field(default_factory=dict)
     _called: dict[str, ToolCall] = field(default_factory=dict)
     _settled: set[str] = field(default_factory=set)
@@ -25,8 +41,12 @@ class Calls:
 
     @property
     def local(self) -> tuple[str, ...]:
-        """The calls that the provider does not execute itself."""
-        return tuple(id_ for id_, call in self._called.items() if not call.executed)
+        """The calls that wait for a tool worker."""
+        return tuple(
+            id_
+            for id_, call in self._called.items()
+            if not call.executed and id_ not in self._settled
+        )
 
     def begin(self, event: ToolInputStart) -> None:
         """Note whose input streams."""
@@ -34,19 +54,38 @@ class Calls:
             raise ProtocolViolation(f"tool {event.id} started twice")
         self.inputs[event.id] = event.name
 
-    def call(self, event: ToolCall) -> ToolCalled:
-        """The durable call; an input that is no object is wrapped as a value."""
+    def call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
+        """The durable call; one that may not run is settled at once, and says why."""
         if event.id in self._called:
             raise ProtocolViolation(f"tool {event.id} was called twice")
         if self.inputs.get(event.id, event.name) != event.name:
             raise ProtocolViolation(f"tool {event.id} changed its name to {event.name}")
+        refusal = None if event.executed else self._refusal()
         self._called[event.id] = event
+        called = self._durable(event)
+        if refusal is None:
+            return (called,)
+        self._settled.add(event.id)
+        return (called, self._failure(event.id, refusal, Executor()))
+
+    def _refusal(self) -> str | None:
+        if self.offer.final:
+            return TOOLS_DISABLED
+        made = sum(not call.executed for call in self._called.values())
+        limit = self.offer.calls_max
+        return None if made < limit else f"A turn may make {limit} tool calls; this one was not run"
+
+    def _durable(self, event: ToolCall) -> ToolCalled:
+        known = self.offer.tools.get(event.name)
         return ToolCalled(
             assistant_message_id=self.assistant_message_id,
             call_id=event.id,
             tool=event.name,
             input=_object(event.input),
             provider=Executor(executed=event.executed, metadata=event.metadata),
+            agent=None if event.executed else self.offer.agent,
+            retry=known.retry if known else None,
+            revision=known.revision if known else None,
         )
 
     def settle(self, event: ToolResult) -> tuple[SessionEvent, ...]:

@@ -51,7 +51,8 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
             return replace(resumed, recoveries=0, retries=0, repeats=0, step=0)
         case ExecutionRecovered(action=action):
             # The attempt is forgotten and its turn owed again, now or when somebody resumes.
-            recovered = replace(session, attempt=None, owed=True, held=action == "held")
+            step = max(0, session.step - 1)
+            recovered = replace(session, attempt=None, owed=True, step=step, held=action == "held")
             return replace(recovered, recoveries=session.recoveries + 1)
         case _:
             assert_never(event)

@@ -28,7 +28,9 @@ def evolve(session: Session, event: InboxEvent, seq: int, at: int) -> Session:
             )
             return _remembered(_without(promoted, message_id), message_id, entry)
         case InputCancelled(message_id=message_id):
-            known = session.admissions[message_id]
+            known = session.admissions.get(message_id)
+            if known is None:
+                return session
             cancelled = replace(known, cancelled=True)
             return _remembered(_without(session, message_id), message_id, cancelled)
         case InputEdited():
@@ -52,7 +54,9 @@ def _edited(session: Session, event: InputEdited) -> Session:
         else item
         for item in session.inbox
     )
-    known = session.admissions[event.message_id]
+    known = session.admissions.get(event.message_id)
+    if known is None:
+        return session
     entry = replace(known, fingerprint=fingerprint(event.prompt), delivery=event.delivery)
     return _remembered(replace(session, inbox=inbox), event.message_id, entry)
 

@@ -34,7 +34,8 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
     """Apply one event of the session itself."""
     if isinstance(event, SessionCreated):
         return replace(session, profile=_created(event, at))
-    assert session.profile is not None, "a session is created before anything else happens to it"
+    if session.profile is None:
+        return session  # It was purged: nothing more can happen to it.
     profile = replace(session.profile, updated=at)
     match event:
         case BudgetSet(cost=cost, tokens=tokens):

@@ -24,13 +24,15 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
     match event:
         case AttemptDispatched():
             return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
-        case AttemptFinished(finish=finish, cost=cost, tokens=tokens):
+        case AttemptFinished():
             if session.attempt is None:
                 return session
-            finished = replace(session.attempt, finished=Finished(finish, cost, tokens))
-            return replace(session, attempt=finished)
+            finished = Finished(event.finish, event.cost, event.tokens, event.error)
+            return replace(session, attempt=replace(session.attempt, finished=finished))
         case TurnRetried():
-            return replace(session, attempt=None, owed=True, retries=session.retries + 1)
+            # The same turn is made again: it does not count twice.
+            again = replace(session, attempt=None, owed=True, step=max(0, session.step - 1))
+            return replace(again, retries=session.retries + 1)
         case StepStarted():
             attempt = session.attempt
             started = None if attempt is None else replace(attempt, started=True)

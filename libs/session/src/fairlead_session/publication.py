@@ -7,9 +7,10 @@ Deterministic and without I/O: the shell feeds it what arrives and writes what i
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, assert_never
 
-from fairlead_schema.catalog import ModelRef
+from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta, ToolInputDelta
 from fairlead_schema.events import (
+    AttemptFinished,
     ReasoningEnded,
     ReasoningStarted,
     SessionEvent,
@@ -21,7 +22,7 @@ from fairlead_schema.events import (
     ToolInputEnded,
     ToolInputStarted,
 )
-from fairlead_schema.ids import MessageId
+from fairlead_schema.ids import AttemptId, MessageId
 from fairlead_schema.provider import (
     ProviderEvent,
     ProviderFailure,
@@ -39,7 +40,7 @@ from fairlead_schema.provider import (
     ToolResult,
 )
 from fairlead_schema.tool import ErrorInfo
-from fairlead_session.calls import Calls, ProtocolViolation
+from fairlead_session.calls import Calls, Offer, ProtocolViolation
 from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN
 from fairlead_session.usage import Price, cost, tokens
 
@@ -69,10 +70,12 @@ class Publication:
     failed: bool = False
     finish: StepFinish | None = None
     _open: dict[tuple[str, str], _Block] = field(default_factory=dict)
+    offer: Offer = field(default_factory=Offer)
+    attempt_id: AttemptId = "att_unnamed"
     _calls: Calls = field(init=False)
 
     def __post_init__(self) -> None:
-        self._calls = Calls(self.assistant_message_id)
+        self._calls = Calls(self.assistant_message_id, self.offer)
 
     @property
     def local_calls(self) -> tuple[str, ...]:
@@ -114,20 +117,37 @@ class Publication:
             self.failed = True
             return self._failure("The provider's stream ended without finishing", NO_RESULT)
         counted = tokens(self.finish.usage)
+        spent = cost(counted, self.price)
+        before = (*self._start(), *self._flush(), *self._calls.lost(NO_RESULT))
+        if self._calls.local:
+            return (*before, self._finished(self.finish.finish, spent, counted))
         ended = StepEnded(
             assistant_message_id=self.assistant_message_id,
             finish=self.finish.finish,
-            cost=cost(counted, self.price),
+            cost=spent,
             tokens=counted,
         )
-        return (*self._start(), *self._flush(), *self._calls.lost(NO_RESULT), ended)
+        return (*before, ended)
+
+    def _finished(
+        self, finish: str, spent: float, counted: Tokens, error: ErrorInfo | None = None
+    ) -> AttemptFinished:
+        """The stream is over but local calls are not: the step ends when they are settled."""
+        return AttemptFinished(
+            attempt_id=self.attempt_id,
+            assistant_message_id=self.assistant_message_id,
+            finish=finish,
+            cost=spent,
+            tokens=counted,
+            error=error,
+        )
 
     def interrupt(self) -> tuple[SessionEvent, ...]:
         """The turn was stopped: keep what was said, fail the rest."""
         if self.failed or not self.started:
             return ()
         self.failed = True
-        return self._failure(INTERRUPTED_TURN, INTERRUPTED_TOOL)
+        return self._failure(INTERRUPTED_TURN, INTERRUPTED_TOOL, waiting=False)
 
     def _start(self) -> tuple[SessionEvent, ...]:
         if self.started:
@@ -206,20 +226,25 @@ class Publication:
         called = self._calls.call(event)
         block = self._open.pop(("tool", event.id), None)
         if block is not None:
-            return (*before, self._ended("tool", event.id, block.text), called)
+            return (*before, self._ended("tool", event.id, block.text), *called)
         if event.id in self._calls.inputs:
-            return (*before, called)
+            return (*before, *called)
         synthesised = (
             ToolInputStarted(assistant_message_id=owner, call_id=event.id, name=event.name),
             ToolInputEnded(assistant_message_id=owner, call_id=event.id, text=""),
         )
-        return (*before, *synthesised, called)
+        return (*before, *synthesised, *called)
 
-    def _failure(self, message: str, lost: str) -> tuple[SessionEvent, ...]:
-        failed = StepFailed(
-            assistant_message_id=self.assistant_message_id, error=ErrorInfo(message=message)
-        )
-        return (*self._start(), *self._flush(), *self._calls.lost(lost), failed)
+    def _failure(
+        self, message: str, lost: str, *, waiting: bool = True
+    ) -> tuple[SessionEvent, ...]:
+        """The step failed. While local calls run, that is only said after they are settled."""
+        error = ErrorInfo(message=message)
+        before = (*self._start(), *self._flush(), *self._calls.lost(lost))
+        if waiting and self._calls.local:
+            return (*before, self._finished("error", 0.0, Tokens(), error))
+        failed = StepFailed(assistant_message_id=self.assistant_message_id, error=error)
+        return (*before, failed)
 
     def _flush(self) -> tuple[SessionEvent, ...]:
         """Close open blocks with what they hold: texts, then reasoning, then tool inputs."""

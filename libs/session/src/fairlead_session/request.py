@@ -5,12 +5,23 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.request import Generation, ModelRequest
+from fairlead_schema.request import (
+    AssistantTurn,
+    Generation,
+    ModelRequest,
+    TextPart,
+    ToolDefinition,
+)
 from fairlead_session import epoch
+from fairlead_session.calls import Offer
 from fairlead_session.history import history
 from fairlead_session.lowering import lower
 from fairlead_session.state import Session
 
+LAST_STEP = (
+    "This is the last step I may take. I will not call any more tools; I will say what was done, "
+    "what is left, and answer with what I know."
+)
 _HEX_ID = re.compile(r"^ses_([0-9a-f]{64})$")
 
 
@@ -24,17 +35,27 @@ class Voice:
     output_tokens_max: int | None = None
 
 
-def build(session: Session, voice: Voice) -> ModelRequest:
-    """The request of the next provider turn."""
+def build(session: Session, voice: Voice, offer: Offer = Offer()) -> ModelRequest:  # noqa: B008
+    """The request of the next provider turn. A final one offers no tools and asks for an answer."""
     assert session.epoch is not None, "a request is built inside an epoch"
     system = (voice.system or "", epoch.text(session.epoch.baseline))
+    turns = lower(history(session), voice.model)
     return ModelRequest(
         model=voice.api_model,
         system=tuple(part for part in system if part),
-        turns=lower(history(session), voice.model),
+        turns=(*turns, AssistantTurn((TextPart(LAST_STEP),))) if offer.final else turns,
+        tools=() if offer.final else _definitions(offer),
+        tool_choice="none" if offer.final else "auto",
         generation=Generation(max_tokens=voice.output_tokens_max),
         cache_key=cache_key(session.id),
         headers=correlation(session),
+    )
+
+
+def _definitions(offer: Offer) -> tuple[ToolDefinition, ...]:
+    return tuple(
+        ToolDefinition(tool.name, tool.description, tool.input_schema)
+        for tool in offer.tools.values()
     )
 
 

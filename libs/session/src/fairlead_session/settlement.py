@@ -58,9 +58,13 @@ def stop(session: Session) -> tuple[SessionEvent, ...]:
     return (*others, *close(assistant), failed)
 
 
-def end(attempt: Attempt) -> StepEnded:
-    """The end of a step whose stream finished before its calls did."""
+def end(attempt: Attempt) -> StepEnded | StepFailed:
+    """The end of a step whose stream was over before its calls were."""
     assert attempt.finished is not None, "the stream is complete"
+    if attempt.finished.error is not None:
+        return StepFailed(
+            assistant_message_id=attempt.assistant_message_id, error=attempt.finished.error
+        )
     return StepEnded(
         assistant_message_id=attempt.assistant_message_id,
         finish=attempt.finished.finish,

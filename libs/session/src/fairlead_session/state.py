@@ -23,7 +23,7 @@ from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.revert import RevertState
-from fairlead_schema.tool import RetryClass
+from fairlead_schema.tool import ErrorInfo, RetryClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,7 @@ class Finished:
     finish: str
     cost: float
     tokens: Tokens
+    error: ErrorInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)

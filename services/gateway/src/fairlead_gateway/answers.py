@@ -24,6 +24,11 @@ def answer(body: BaseModel, *, stale: bool = False) -> Response:
     return Response(_json(body), media_type=JSON, headers=headers)
 
 
+def done(status: int = 204) -> Response:
+    """A success that has nothing to tell."""
+    return Response(status_code=status)
+
+
 def refuse(error: Exception) -> Response:
     """The answer to anything that was raised; what nobody declared becomes a defect."""
     refused = error if isinstance(error, Refused) else _away(error) or _defect(error)

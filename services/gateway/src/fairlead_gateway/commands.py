@@ -9,9 +9,11 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema import subjects
 from fairlead_schema.api import Answer
+from fairlead_schema.commands import Reached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, Unavailable
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.model import Model
+from fairlead_schema.subjects import Address
 
 Data = TypeVar("Data", bound=Model)
 
@@ -36,6 +38,11 @@ async def ask(
         raise Refused.from_wire(answered.error)
     assert answered.data is not None, f"{verb} is answered with data or an error"
     return answered.data
+
+
+async def tell(runtime: Runtime, at: Address, verb: str, command: SessionCommand) -> None:
+    """Send one command whose success has nothing to tell."""
+    await ask(runtime, at.tenant, verb, command, Answer[Reached])
 
 
 def session_id_for(request: Request, tenant: TenantId) -> SessionId | None:

@@ -70,13 +70,15 @@ class Operation(Generic[Query, Body]):
     """One method of one path."""
 
     id: str
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
     summary: str
     respond: Callable[[Call[Query, Body]], Awaitable[Response]]
     query: type[Query]
     body: type[Body]
     answer: type[BaseModel] | None
+    """None: success has no body."""
+    status: Literal[200, 202, 204] = 200
     errors: tuple[type[Refused], ...] = ()
     media: Media = "application/json"
     commands: bool = False

@@ -21,6 +21,6 @@ async def budget(desk: Desk, tenant: TenantId, command: SetBudget) -> Reached:
         return maybe(set_budget(session, limits))
 
     session = await change(desk, at, decide)
-    if raised:
+    if raised and session.rested == "over-budget":
         desk.waker.wake(at)
     return reached(session)

@@ -9,8 +9,9 @@ from fairlead_session import requests
 
 
 async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
-    """Ask for it durably. A wake follows, so that a dead owner's session is settled too."""
+    """Ask for it durably, and see that it is honoured even when the owner is dead."""
     at = Address(tenant, command.session_id)
     session = await change(desk, at, lambda found: maybe(requests.interrupt(found)))
-    desk.waker.wake(at)
+    if session.interrupted:
+        desk.waker.attend(at)
     return reached(session)

@@ -13,5 +13,5 @@ async def move(desk: Desk, tenant: TenantId, command: MoveSession) -> Reached:
     at = Address(tenant, command.session_id)
     session = await change(desk, at, lambda found: decide_move(found, command.location))
     if session.interrupted:
-        desk.waker.wake(at)
+        desk.waker.attend(at)
     return reached(session)

@@ -17,6 +17,8 @@ RETRY_S: Final = 0.05
 RETRY_S_MAX: Final = 1.0
 # After this long the sweep has the session.
 GIVE_UP_S: Final = 15.0
+# A living owner honours an interrupt well within this.
+HONOUR_S: Final = 1.0
 
 
 class Waker:
@@ -27,6 +29,7 @@ class Waker:
         self._folded = folded
         self._asked: set[Address] = set()
         self._running: dict[Address, asyncio.Task[None]] = {}
+        self._attending: set[asyncio.Task[None]] = set()
 
     def wake(self, at: Address) -> None:
         """Ask for the session to be drained."""
@@ -34,9 +37,29 @@ class Waker:
         if at not in self._running:
             self._running[at] = asyncio.create_task(self._serve(at))
 
+    def attend(self, at: Address) -> None:
+        """See that an interrupt is honoured, if need be by somebody who takes over.
+
+        No more than that: a wake that comes after the interrupt would start what it stopped.
+        """
+        task = asyncio.create_task(self._attend(at))
+        self._attending.add(task)
+        task.add_done_callback(self._attending.discard)
+
     async def settle(self) -> None:
         """Wait for what is under way."""
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await asyncio.gather(*self._running.values(), *self._attending, return_exceptions=True)
+
+    async def _attend(self, at: Address) -> None:
+        try:
+            session = (await self._folded.load(at)).state
+            if session.owner is not None:
+                await asyncio.sleep(HONOUR_S)
+                session = (await self._folded.load(at)).state
+            if session.interrupted:
+                await self._wakes.wake(at)
+        except LogError as error:
+            _say(at, error)
 
     async def _serve(self, at: Address) -> None:
         """Wake until nobody asked since: a wake under way may be older than the last commit."""
@@ -56,8 +79,10 @@ class Waker:
                 if waited and not moving((await self._folded.load(at)).state):
                     return
             except LogError as error:
-                log.warning(
-                    "wake failed", extra={"session_id": at.session_id, "reason": str(error)}
-                )
+                _say(at, error)
             await asyncio.sleep(delay)
             waited, delay = waited + delay, min(delay * 2, RETRY_S_MAX)
+
+
+def _say(at: Address, error: LogError) -> None:
+    log.warning("wake failed", extra={"session_id": at.session_id, "reason": str(error)})

@@ -13,6 +13,7 @@ from fairlead_projector.feed import feed
 from fairlead_projector.project import Reading, project, watch
 from fairlead_projector.settings import Settings
 from fairlead_projector.share import Share
+from fairlead_projector.spending import answering
 from fairlead_projector.supervise import Complaints, Task, keep
 from fairlead_projector.sweep import sweep
 from fairlead_schema.subjects import SHARDS
@@ -32,7 +33,10 @@ def build(settings: Settings) -> Starlette:
         async with connect(settings.nats_url, name="projector", timeout_s=timeout_s) as eventlog:
             nats = complaints.probe("nats")
             health.depend("nats", lambda: eventlog.complaint() or nats())
-            async with running(settings, eventlog, complaints):
+            async with (
+                running(settings, eventlog, complaints),
+                answering(settings.nats_url, settings.postgres_dsn),
+            ):
                 yield
 
     return application(work, health)

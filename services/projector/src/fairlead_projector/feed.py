@@ -18,7 +18,13 @@ from fairlead_eventlog.port import START, Entry, FeedItem
 from fairlead_projector import metrics
 from fairlead_projector.following import following
 from fairlead_schema import dialect, subjects
-from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, PromptPromoted
+from fairlead_schema.events import (
+    InputCancelled,
+    InputEdited,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionPurged,
+)
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.record import Recorded, RecordError, decode
@@ -34,6 +40,7 @@ LINGER_S: Final = 0.1
 ADVANCE_S: Final = 1.0
 SAFE_AFTER_S: Final = 60.0
 DELIVERIES_MAX: Final = 10_000
+_PURGED: Final = f".{SessionPurged.type}"
 
 
 async def feed(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> None:
@@ -51,13 +58,22 @@ async def feed(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> N
             well()
             items = await publishable(entries, deliveries)
             if items:
-                await eventlog.feed.publish(items)
+                await _publish(eventlog, items)
                 metrics.FED.inc(len(items))
             if entries:
                 progress.note(entries[-1].position, now=time.monotonic())
             if progress.due(now=time.monotonic()):
                 safe = progress.safe(now=time.monotonic())
                 revision = await eventlog.feed.advance(shard, safe, revision=revision)
+
+
+async def _publish(eventlog: EventLog, items: Sequence[FeedItem]) -> None:
+    await eventlog.feed.publish(items)
+    for item in items:
+        # In order, so nothing of the session is published after its last word.
+        if item.subject.endswith(_PURGED):
+            _root, _kind, tenant, session_id, *_type = item.subject.split(".")
+            await eventlog.feed.close(Address(tenant, session_id), item)
 
 
 class Progress:

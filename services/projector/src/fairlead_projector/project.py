@@ -16,6 +16,7 @@ from fairlead_projector.errors import Fenced
 from fairlead_projector.following import following
 from fairlead_projector.incoming import Incoming
 from fairlead_projector.migrations import migrate
+from fairlead_projector.purge import erase
 from fairlead_projector.share import Share, announce, count
 from fairlead_projector.statements import Poison
 from fairlead_projector.store import Store
@@ -142,6 +143,7 @@ class Writer:
         position = batch[-1].entry.position
         async with self._store.applying(changes, after=after, position=position):
             await self._bury(changes.poison)
+            await erase(self.eventlog, changes.purges)
         self._store.remember(sessions, changes)
         self.position = position
         metrics.EVENTS.inc(len(changes.events))

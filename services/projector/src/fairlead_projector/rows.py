@@ -44,6 +44,7 @@ class SessionRow:
     pending: int = 0
     owed: bool = False
     stirring: bool = False
+    wake_at: int | None = None
     broken: str | None = None
 
 

@@ -34,6 +34,7 @@ from fairlead_schema.events import (
     ReasoningStarted,
     RevertCommitted,
     SessionEvent,
+    SessionPurged,
     ShellEnded,
     ShellStarted,
     StepEnded,
@@ -108,6 +109,8 @@ class Changes:
     messages: dict[MessageKey, MessageRow] = field(default_factory=dict)
     truncations: list[Truncation] = field(default_factory=list)
     poison: list[Poison] = field(default_factory=list)
+    purges: dict[Address, int] = field(default_factory=dict)
+    """Sessions that are gone, with the position of their last word."""
 
 
 def named(batch: Iterable[Incoming]) -> list[MessageKey]:
@@ -125,11 +128,21 @@ def reverts(incoming: Incoming) -> bool:
     return any(type(recorded.event) is RevertCommitted for recorded in incoming.events)
 
 
+def purges(incoming: Incoming) -> bool:
+    """Whether this is a session's last word."""
+    return any(type(recorded.event) is SessionPurged for recorded in incoming.events)
+
+
 def fold(sessions: MutableMapping[Address, Projected], batch: Iterable[Incoming]) -> Changes:
     """Apply a batch to the sessions it touches; those it creates are added."""
     changes = Changes()
     for incoming in batch:
         at, position = incoming.entry.at, incoming.entry.position
+        if purges(incoming):
+            # Whatever is known of it goes: read or not, broken or not, erased before or not.
+            sessions.pop(at, None)
+            changes.purges[at] = position
+            continue
         session = sessions.get(at) or _begun(incoming)
         if session and session.row.broken is not None:
             continue

@@ -77,10 +77,14 @@ class Store:
             for truncation in changes.truncations:
                 await connection.execute(query("truncate_messages"), truncation._asdict())
                 await connection.execute(query("truncate_inputs"), truncation._asdict())
+            for at in changes.purges:
+                await connection.execute(query("purge_session"), at._asdict())
             yield
 
     def remember(self, sessions: Mapping[Address, Projected], changes: Changes) -> None:
         """Keep what a committed batch left, within bounds."""
+        for at in changes.purges:
+            self._recent.pop(at, None)
         truncated = {(one.tenant, one.session_id) for one in changes.truncations}
         for at, session in sessions.items():
             self._recent.pop(at, None)

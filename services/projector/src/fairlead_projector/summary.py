@@ -3,7 +3,8 @@
 `owed` is a hint for the sweep: a turn is due and somebody should be at it. It becomes true when
 input is promoted, a turn is asked for or dispatched, a person has answered, or the last local call
 of a message settles. It becomes false when a step ends without local calls, or the owner rests for
-any reason but a hand-over. Wrongly true costs a wake now and then; wrongly false strands a session.
+a reason of its own. Over its budget a turn stays owed, so that a raised limit finds it. Wrongly
+true costs a wake now and then; wrongly false strands a session.
 
 `stirring` says that somebody asked for work since the session last rested. Input that was only
 admitted, or left pending by a failure or an interrupt, waits in peace until somebody asks.
@@ -15,9 +16,12 @@ from fairlead_projector.rows import Projected, SessionRow
 from fairlead_schema.events import (
     AgentSwitched,
     AttemptDispatched,
+    BudgetSet,
     CompactionRequested,
     ExecutionClaimed,
+    ExecutionRecovered,
     ExecutionReleased,
+    InterruptRequested,
     ModelSwitched,
     PermissionReplied,
     PromptPromoted,
@@ -35,6 +39,7 @@ from fairlead_schema.events import (
     StepFailed,
     ToolFailed,
     ToolSucceeded,
+    TurnRetried,
 )
 from fairlead_schema.message import Message, ToolBlock
 from fairlead_schema.record import Recorded
@@ -47,6 +52,8 @@ _OWING: Final = (
     PromptPromoted,
     ResumeRequested,
     AttemptDispatched,
+    TurnRetried,
+    ExecutionRecovered,
     CompactionRequested,
     PermissionReplied,
     QuestionReplied,
@@ -54,7 +61,11 @@ _OWING: Final = (
 )
 _STEPS: Final = (StepEnded, StepFailed)
 _SETTLEMENTS: Final = (ToolSucceeded, ToolFailed)
-_EXECUTION: Final = (*_OWING, *_STEPS, *_SETTLEMENTS, ExecutionClaimed, ExecutionReleased)
+_OTHERS: Final = (ExecutionClaimed, ExecutionReleased, InterruptRequested, BudgetSet)
+_EXECUTION: Final = (*_OWING, *_STEPS, *_SETTLEMENTS, *_OTHERS)
+_STILL_OWED: Final = frozenset(
+    {"handover", "context-unavailable", "over-budget", "parked", "retry-later"}
+)
 _IDENTITY: Final = (
     AgentSwitched,
     ModelSwitched,
@@ -131,10 +142,14 @@ def _execute(session: Projected, event: SessionEvent) -> None:
             due = bool(calls) and all(map(_settled, calls))
             row.owed, row.stirring = row.owed or due, row.stirring or due
         case ExecutionClaimed():
-            row.owner = event.runner
+            row.owner, row.wake_at = event.runner, None
+        case InterruptRequested():
+            row.stirring = False
+        case BudgetSet():
+            row.stirring = True
         case ExecutionReleased():
-            row.owner = None
-            row.owed = row.owed and event.reason in STILL_STIRRING
+            row.owner, row.wake_at = None, event.wake_at
+            row.owed = row.owed and event.reason in _STILL_OWED
             row.stirring = row.stirring and event.reason in STILL_STIRRING
         case _:
             row.owed = row.stirring = True

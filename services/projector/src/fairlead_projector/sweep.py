@@ -15,6 +15,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_projector import database, metrics
 from fairlead_projector.database import SWEEP_LOCK, Connection, query
 from fairlead_schema.subjects import Address
+from fairlead_service import ids
 
 log = logging.getLogger(__name__)
 
@@ -77,5 +78,7 @@ async def sweep(
 
 
 async def _moving(connection: Connection) -> list[tuple[Address, int]]:
-    cursor = await connection.execute(query("load_moving"), {"limit": MOVING_MAX})
+    cursor = await connection.execute(
+        query("load_moving"), {"limit": MOVING_MAX, "now": ids.now_ms()}
+    )
     return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]

@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.folded import Folded, Folding
 from fairlead_eventlog.jetstream import connect
-from fairlead_runner.drain import Tackle
 from fairlead_runner.settings import Settings
+from fairlead_runner.tackle import Tackle
 from fairlead_runner.wakes import Watch
 from fairlead_service import ids
 from fairlead_service.health import Health
@@ -37,17 +37,19 @@ async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
     ):
         health.depend("nats", eventlog.complaint)
         runner = ids.runner_id()
-        await eventlog.liveness.answer(runner)
         folded = Folded(
             eventlog.log, eventlog.snapshots, FOLDING, capacity=config.runner.cache_sessions_max
         )
         watch = Watch(Tackle(runner, eventlog, folded, client, settings))
+        await eventlog.liveness.answer(runner, watch.nudge)
         standing = asyncio.create_task(watch.stand())
+        ringing = asyncio.create_task(watch.ring())
         beating = asyncio.create_task(watch.beat())
         try:
             yield
         finally:
             await _cancelled(standing)
+            await _cancelled(ringing)
             await watch.leave()
             await _cancelled(beating)
 

@@ -3,49 +3,39 @@
 import asyncio
 import logging
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import assert_never
 
-import httpx
-
-from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.folded import Folded
-from fairlead_runner import context
+from fairlead_runner import tooling
+from fairlead_runner.boundary import Boundary
 from fairlead_runner.ledger import Ledger, Moved
 from fairlead_runner.metrics import TURNS
-from fairlead_runner.settings import Settings
-from fairlead_runner.turn import Outcome, perform
-from fairlead_runner.voices import NoVoice, Speaker, speaker
-from fairlead_schema.context import ContextSample
+from fairlead_runner.patience import Patience
+from fairlead_runner.tackle import Tackle
+from fairlead_runner.turn import Facts, Outcome, Turn
+from fairlead_runner.voices import NoVoice, speaker
+from fairlead_schema.events import ExecutionReleased, SessionEvent
 from fairlead_schema.events.execution import RestReason
-from fairlead_schema.ids import RunnerId
 from fairlead_service import ids
-from fairlead_session.boundary import TurnIds, begin_epoch, cross, dispatch
+from fairlead_session.boundary import begin_epoch
 from fairlead_session.drain import (
+    AwaitCalls,
+    EndStep,
     InitialiseContext,
+    Move,
     Rest,
     SettleInterrupted,
+    Stop,
     TakeTurn,
     next_move,
 )
 from fairlead_session.epoch import Blocked
 from fairlead_session.ownership import Claim, Life, claim, owns, release
-from fairlead_session.settlement import settle
+from fairlead_session.retrying import Retry
+from fairlead_session.settlement import end, settle, stop
 from fairlead_session.state import Session
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Tackle:
-    """What every drain of one runner shares."""
-
-    runner: RunnerId
-    eventlog: EventLog
-    folded: Folded[Session]
-    client: httpx.AsyncClient
-    settings: Settings
 
 
 class Drain:
@@ -54,11 +44,21 @@ class Drain:
     def __init__(self, tackle: Tackle, ledger: Ledger) -> None:
         self._tackle = tackle
         self._ledger = ledger
-        self._sample: ContextSample | None = None
-        self.leaving = False
+        self._boundary = Boundary(tackle, ledger)
+        self._patience = Patience(ledger)
+
+    def leave(self) -> None:
+        """Finish the turn under way, then hand the session over."""
+        self._patience.leave()
+
+    def nudge(self) -> None:
+        """Look at the log again: somebody wrote something for us."""
+        self._patience.nudged.set()
 
     async def run(self) -> bool:
         """Drain until nothing continues. False: a live runner owns the session. Raises Fenced."""
+        if self._too_early():
+            return True
         try:
             while True:
                 with suppress(Moved):
@@ -69,6 +69,12 @@ class Drain:
         except asyncio.CancelledError:
             await self._hand_over()
             raise
+
+    def _too_early(self) -> bool:
+        """A session that waits for its timer is left alone, unless there is something new."""
+        session = self._ledger.session
+        waits = session.rested == "retry-later" and not session.inbox and not session.interrupted
+        return waits and session.wake_at is not None and session.wake_at > ids.now_ms()
 
     async def _claimed(self) -> bool:
         """Own the session, durably or as the first thing staged."""
@@ -101,15 +107,24 @@ class Drain:
     async def _move(self) -> bool:
         """Make one move; True when the session is at rest."""
         ledger = self._ledger
-        move = next_move(ledger.session, self._tackle.settings.limits)
+        move = await self._next()
         match move:
-            case Rest(reason=reason):
-                return await self._rest(reason)
-            case _ if self.leaving:
+            case Rest(reason=reason, detail=detail):
+                return await self._rest(reason, detail)
+            case Stop():
+                ledger.stage(*stop(ledger.session))
+                return await self._rest("interrupted")
+            case _ if self._patience.leaving:
                 return await self._rest("handover")
+            case AwaitCalls():
+                return await self._await_calls(move)
+            case EndStep(attempt=attempt):
+                ledger.stage(end(attempt))
+                return False
             case SettleInterrupted(attempt=attempt):
                 log.warning("recovering", extra=self._ids(attempt_id=attempt.attempt_id))
-                ledger.stage(*settle(ledger.session, attempt))
+                policy = self._tackle.settings.policy(ledger.at.tenant, ledger.session)
+                ledger.stage(*settle(ledger.session, attempt, policy))
                 return False
             case InitialiseContext():
                 return await self._initialise()
@@ -118,82 +133,110 @@ class Drain:
             case _:
                 assert_never(move)
 
+    async def _next(self) -> Move:
+        session = self._ledger.session
+        spending = await self._tackle.spending(self._ledger.at.tenant)
+        return next_move(session, self._tackle.settings.limits(session, spending))
+
     async def _initialise(self) -> bool:
-        events = begin_epoch(await self._observed())
+        events = begin_epoch(await self._boundary.sample())
         if isinstance(events, Blocked):
             log.warning("context blocked", extra=self._ids(keys=list(events.keys)))
-            return await self._rest("context-unavailable")
+            return await self._rest("context-unavailable", ", ".join(events.keys))
         self._ledger.stage(*events)
         return False
+
+    async def _await_calls(self, move: AwaitCalls) -> bool:
+        """See that every call is on its way; wait a short while; then park."""
+        ledger, tackle = self._ledger, self._tackle
+        await tooling.send(tackle.eventlog, ledger.at, tackle.pool, tooling.not_started(move.calls))
+        if ledger.durable.owner is None and ledger.durable.rested == "parked":
+            ledger.unstage()
+            return True
+        await ledger.commit()
+        if await self._patience.until(
+            lambda session: not session.calls or session.interrupted,
+            within_s=tackle.settings.config.runner.tools_wait_s,
+        ):
+            return False
+        return await self._rest("parked")
 
     async def _turn(self, move: TakeTurn) -> bool:
         try:
             speaking = speaker(self._tackle.settings.config, self._ledger.session)
         except NoVoice as error:
             log.warning("no voice", extra=self._ids(reason=str(error)))
-            return await self._rest("failed")
-        sample, self._sample = await self._observed(), None
-        outcome = await self._performed(move, speaking, sample)
+            return await self._rest("failed", str(error))
+        offer = await self._boundary.cross(move, speaking)
+        dispatched = self._ledger.durable.attempt
+        assert dispatched is not None, "the boundary was just committed"
+        facts = Facts(self._ledger, self._tackle.runner, dispatched.generation, self._send)
+        turn = Turn(self._ledger, dispatched, speaking, offer, facts)
+        outcome = await turn.perform(
+            self._tackle.client,
+            self._tackle.eventlog.deltas,
+            self._tackle.settings.retries,
+            self._patience.nudged,
+        )
         TURNS.labels(outcome.end).inc()
+        facts.check()
+        if outcome.retry is not None:
+            return await self._retry(outcome.retry)
         return await self._close(outcome)
 
-    async def _performed(self, move: TakeTurn, speaking: Speaker, sample: ContextSample) -> Outcome:
-        """Cross the boundary in one commit, then call: what was not written never happened."""
-        ledger = self._ledger
-        minted = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
-        attempt = dispatch(minted, agent=speaking.agent, model=speaking.voice.model, step=move.step)
-        ledger.stage(*cross(ledger.session, move.inputs, sample, attempt, minted))
-        await ledger.commit()
-        dispatched = ledger.durable.attempt
-        assert dispatched is not None, "the boundary was just committed"
-        return await perform(
-            ledger,
-            dispatched,
-            speaking,
-            client=self._tackle.client,
-            deltas=self._tackle.eventlog.deltas,
-            runner=self._tackle.runner,
-        )
+    async def _send(self, events: tuple[SessionEvent, ...]) -> None:
+        calls = tooling.to_send(events)
+        await tooling.send(self._tackle.eventlog, self._ledger.at, self._tackle.pool, calls)
+
+    async def _retry(self, retry: Retry) -> bool:
+        """Tell the retry; wait for it here if it is short, else park until a timer rings."""
+        ledger, generation = self._ledger, self._ledger.durable.generation
+        await ledger.insist((retry.event,), self._tackle.runner, generation)
+        if retry.delay_s <= self._tackle.settings.config.runner.park_after_s:
+            await self._patience.until(lambda session: session.interrupted, within_s=retry.delay_s)
+            return False
+        wake_at = ids.now_ms() + int(retry.delay_s * 1000)
+        await self._tackle.eventlog.timers.wake_at(ledger.at, wake_at)
+        return await self._rest("retry-later", retry.event.error.message, wake_at)
 
     async def _close(self, outcome: Outcome) -> bool:
         """Write how the turn ended; if the session would then rest, rest in the same commit."""
         ledger, generation = self._ledger, self._ledger.durable.generation
         ledger.stage(*outcome.events)
-        move = next_move(ledger.session, self._tackle.settings.limits)
-        reason: RestReason | None = "failed" if outcome.end == "failed" else None
-        if isinstance(move, Rest):
-            reason = reason or move.reason
+        move = await self._next()
+        rest = move if isinstance(move, Rest) else None
+        if outcome.end == "failed" and not ledger.session.calls and not ledger.session.attempt:
+            rest = Rest("failed")
         try:
-            if reason is not None:
-                ledger.stage(release(ledger.session, reason))
+            if rest is not None:
+                ledger.stage(self._release(rest.reason, rest.detail))
             await ledger.commit()
         except Moved:
             await ledger.insist(outcome.events, self._tackle.runner, generation)
-            return False
-        return reason is not None
+            rest = None
+        await self._send(outcome.events)
+        return rest is not None
 
-    async def _rest(self, reason: RestReason) -> bool:
+    async def _rest(
+        self, reason: RestReason, detail: str | None = None, wake_at: int | None = None
+    ) -> bool:
         """Release what is durably ours; a claim that was never written needs no release."""
         ledger = self._ledger
-        held = ledger.durable.owner
-        if held is None and not ledger.durable.attempt and reason == "idle":
+        if not owns(ledger.session, self._tackle.runner, ledger.session.generation):
+            raise Moved  # While we waited, the session passed to somebody else.
+        untouched = ledger.durable.owner is None and ledger.durable.attempt is None
+        if untouched and reason in {"idle", ledger.durable.rested}:
             ledger.unstage()
             return True
-        ledger.stage(release(ledger.session, reason))
+        ledger.stage(self._release(reason, detail, wake_at))
         await ledger.commit()
         return True
 
-    async def _observed(self) -> ContextSample:
-        """One sample per boundary, however many moves it takes to get there."""
-        if self._sample is None:
-            runner = self._tackle.settings.config.runner
-            self._sample = await context.sample(
-                self._tackle.eventlog,
-                self._ledger.session,
-                pool=self._tackle.settings.config.tools.pool,
-                timeout_s=runner.observe_timeout_s,
-            )
-        return self._sample
+    def _release(
+        self, reason: RestReason, detail: str | None, wake_at: int | None = None
+    ) -> ExecutionReleased:
+        told = release(self._ledger.session, reason)
+        return told.model_copy(update={"detail": detail, "wake_at": wake_at})
 
     def _ids(self, **more: object) -> dict[str, object]:
         return {"session_id": self._ledger.at.session_id, **more}

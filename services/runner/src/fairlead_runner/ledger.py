@@ -5,6 +5,8 @@ made again. Facts, once they happened in the world, are written whatever else wa
 them, as long as this runner still owns the session.
 """
 
+import asyncio
+
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.folded import At, Folded
@@ -38,6 +40,8 @@ class Ledger:
         self._known = known
         self._staged: tuple[Draft, ...] = ()
         self._log = eventlog.log
+        # Facts are written while a nudge may ask for a fresh look: one at a time.
+        self._alone = asyncio.Lock()
         self._folded = folded
 
     @property
@@ -76,17 +80,22 @@ class Ledger:
     ) -> None:
         """Write facts after whatever others wrote. Raises Fenced once the session is not ours."""
         drafts, written = _drafts(events), not events
-        while not written:
-            if not owns(self.durable, runner, generation):
-                raise Fenced(self.at.session_id)
-            try:
-                await self._append(drafts)
-                written = True
-            except AppendConflict:
-                await self.reload()
+        async with self._alone:
+            while not written:
+                if not owns(self.durable, runner, generation):
+                    raise Fenced(self.at.session_id)
+                try:
+                    await self._append(drafts)
+                    written = True
+                except AppendConflict:
+                    await self._read_on()
 
     async def reload(self) -> None:
         """Read on to the session's present, and forget what was staged."""
+        async with self._alone:
+            await self._read_on()
+
+    async def _read_on(self) -> None:
         self._become(await self._folded.advance(self.at, self._known))
 
     async def _append(self, drafts: tuple[Draft, ...]) -> None:

@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass
 
-from fairlead_service.config import Config
+from fairlead_schema.ids import TenantId
+from fairlead_service.config import Config, Tenant
+from fairlead_session.budget import Spending
 from fairlead_session.drain import Limits
+from fairlead_session.retrying import RetryPolicy
+from fairlead_session.settlement import Policy
+from fairlead_session.state import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +21,38 @@ class Settings:
     def nats_url(self) -> str:
         return self.config.nats.url
 
-    @property
-    def limits(self) -> Limits:
-        runner = self.config.runner
+    def limits(self, session: Session, spending: Spending) -> Limits:
+        """What bounds a drain of this session now."""
+        runner, agent = self.config.runner, self.config.agent.get(self.agent(session))
         return Limits(
             turns_max=runner.turns_max,
+            steps=agent.steps if agent else None,
             recoveries_max=runner.recoveries_max,
             steers_max=runner.steers_max,
+            repeats_max=runner.repeats_max,
+            tenant=spending,
+        )
+
+    def agent(self, session: Session) -> str:
+        """The agent that speaks next."""
+        chosen = session.profile.agent if session.profile else None
+        return chosen or self.config.default_agent
+
+    def tenant(self, tenant: TenantId) -> Tenant:
+        """What is configured for a tenant."""
+        return self.config.tenant.get(tenant, Tenant())
+
+    def policy(self, tenant: TenantId, session: Session) -> Policy:
+        """What follows a crash: the agent's word, else the tenant's."""
+        agent = self.config.agent.get(self.agent(session))
+        own = agent.recovery if agent else None
+        return own or self.tenant(tenant).recovery
+
+    @property
+    def retries(self) -> RetryPolicy:
+        runner = self.config.runner
+        return RetryPolicy(
+            attempts_max=runner.retry_attempts_max,
+            base_s=runner.retry_base_s,
+            delay_s_max=runner.retry_delay_max_s,
         )

@@ -1,6 +1,8 @@
 """One provider turn: a streamed request, durable starts and ends, live deltas in between."""
 
 import asyncio
+import random
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -9,20 +11,24 @@ import httpx
 
 from fairlead_eventlog.port import Deltas
 from fairlead_llm.http import stream
-from fairlead_runner.ledger import Ledger
+from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.voices import Speaker
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider import ProviderFailure
 from fairlead_session import request
-from fairlead_session.calls import ProtocolViolation
+from fairlead_session.calls import Offer, ProtocolViolation
+from fairlead_session.ownership import owns
 from fairlead_session.publication import Publication
+from fairlead_session.retrying import Retry, RetryPolicy, retry
 from fairlead_session.settlement import hand_over
 from fairlead_session.state import Attempt
 
 LINGER_S: Final = 0.002
 
-TurnEnd: TypeAlias = Literal["answered", "failed"]
+TurnEnd: TypeAlias = Literal["answered", "failed", "interrupted", "retried"]
+OnWritten: TypeAlias = Callable[[tuple[SessionEvent, ...]], Awaitable[None]]
+"""Is told what became durable: now it may have effects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +37,19 @@ class Outcome:
 
     end: TurnEnd
     events: tuple[SessionEvent, ...]
+    retry: Retry | None = None
 
 
 class Facts:
     """Writes what happens while it happens: one commit at a time, everything waiting in the next."""
 
-    def __init__(self, ledger: Ledger, runner: RunnerId, generation: int) -> None:
+    def __init__(
+        self, ledger: Ledger, runner: RunnerId, generation: int, on_written: OnWritten
+    ) -> None:
         self._ledger = ledger
         self._runner = runner
         self._generation = generation
+        self._on_written = on_written
         self._waiting: list[SessionEvent] = []
         self._writing: asyncio.Task[None] | None = None
         self._settling = False
@@ -61,47 +71,122 @@ class Facts:
         rest, self._waiting = tuple(self._waiting), []
         return rest
 
+    def check(self) -> None:
+        """Raise Fenced once the session is not ours."""
+        if not owns(self._ledger.durable, self._runner, self._generation):
+            raise Fenced(self._ledger.at.session_id)
+
+    async def insist(self, events: tuple[SessionEvent, ...]) -> None:
+        """Write these now."""
+        await self._ledger.insist(events, self._runner, self._generation)
+        await self._on_written(events)
+
     async def _write(self) -> None:
         # A quick answer is often whole by now: then one commit tells all of it.
         await asyncio.sleep(LINGER_S)
         while self._waiting and not self._settling:
             events, self._waiting = tuple(self._waiting), []
-            await self._ledger.insist(events, self._runner, self._generation)
+            await self.insist(events)
 
 
-async def perform(
-    ledger: Ledger,
-    attempt: Attempt,
-    speaker: Speaker,
-    *,
-    client: httpx.AsyncClient,
-    deltas: Deltas,
-    runner: RunnerId,
-) -> Outcome:
-    """Call the provider once and publish what it says. Raises Fenced."""
-    asked = request.build(ledger.durable, speaker.voice)
-    publication = Publication(
-        attempt.assistant_message_id, attempt.agent, attempt.model, speaker.price
-    )
-    facts = Facts(ledger, runner, attempt.generation)
-    end: TurnEnd = "answered"
+class Turn:
+    """One attempt at one turn."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        attempt: Attempt,
+        speaker: Speaker,
+        offer: Offer,
+        facts: Facts,
+    ) -> None:
+        self._ledger = ledger
+        self._attempt = attempt
+        self._speaker = speaker
+        self._facts = facts
+        self._asked = request.build(ledger.durable, speaker.voice, offer)
+        self._publication = Publication(
+            attempt.assistant_message_id,
+            attempt.agent,
+            attempt.model,
+            speaker.price,
+            offer=offer,
+            attempt_id=attempt.attempt_id,
+        )
+
+    async def perform(
+        self,
+        client: httpx.AsyncClient,
+        deltas: Deltas,
+        policy: RetryPolicy,
+        nudged: asyncio.Event,
+    ) -> Outcome:
+        """Call the provider once and publish what it says, until it ends or somebody interrupts."""
+        streaming = asyncio.create_task(self._stream(client, deltas, policy))
+        try:
+            while not streaming.done():
+                if await _first(streaming, nudged) and await self._interrupted(nudged):
+                    await _cancelled(streaming)
+                    said = (*await self._facts.settle(), *self._publication.interrupt())
+                    return Outcome("interrupted", said)
+            return await streaming
+        except Fenced:
+            await _cancelled(streaming)
+            raise
+        except asyncio.CancelledError:
+            # The grace time is over: keep what was said, leave the turn to whoever comes next.
+            await _cancelled(streaming)
+            said = (*await self._facts.settle(), *self._publication.interrupt())
+            await self._facts.insist((*said, hand_over(self._attempt)))
+            raise
+
+    async def _stream(
+        self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
+    ) -> Outcome:
+        end: TurnEnd = "answered"
+        try:
+            async with aclosing(stream(client, self._speaker.endpoint, self._asked)) as answer:
+                async for event in answer:
+                    if isinstance(event, ProviderFailure):
+                        again = self._again(event, policy)
+                        if again is not None:
+                            return Outcome("retried", (again.event,), again)
+                        end = "answered" if event.in_stream else "failed"
+                    events, delta = self._publication.receive(event)
+                    self._facts.put(events)
+                    if delta is not None:
+                        await deltas.send(self._ledger.at, delta)
+        except ProtocolViolation as violation:
+            broken = ProviderFailure("malformed-stream", str(violation))
+            self._facts.put(self._publication.receive(broken)[0])
+            end = "failed"
+        self._facts.put(self._publication.complete())
+        return Outcome(end, await self._facts.settle())
+
+    def _again(self, failure: ProviderFailure, policy: RetryPolicy) -> Retry | None:
+        """Whether to make the attempt again: only while nothing was said."""
+        if self._publication.started:
+            return None
+        chance = random.random()  # noqa: S311 - it spreads retries, it guards nothing
+        return retry(self._ledger.durable, failure, policy, chance=chance)
+
+    async def _interrupted(self, nudged: asyncio.Event) -> bool:
+        nudged.clear()
+        await self._ledger.reload()
+        self._facts.check()
+        return self._ledger.durable.interrupted
+
+
+async def _first(streaming: asyncio.Task[Outcome], nudged: asyncio.Event) -> bool:
+    """Wait for the stream's end or a nudge; true for a nudge."""
+    waiting = asyncio.create_task(nudged.wait())
     try:
-        async with aclosing(stream(client, speaker.endpoint, asked)) as answer:
-            async for event in answer:
-                events, delta = publication.receive(event)
-                if events:
-                    facts.put(events)
-                if delta is not None:
-                    await deltas.send(ledger.at, delta)
-                if isinstance(event, ProviderFailure) and not event.in_stream:
-                    end = "failed"
-    except ProtocolViolation as violation:
-        facts.put(publication.receive(ProviderFailure("malformed-stream", str(violation)))[0])
-        end = "failed"
-    except asyncio.CancelledError:
-        # The grace time is over: keep what was said, and leave the turn to whoever comes next.
-        said = (*await facts.settle(), *publication.interrupt())
-        await ledger.insist((*said, hand_over(attempt)), runner, attempt.generation)
-        raise
-    facts.put(publication.complete())
-    return Outcome(end, await facts.settle())
+        await asyncio.wait({streaming, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        return waiting.done() and not streaming.done()
+    finally:
+        waiting.cancel()
+
+
+async def _cancelled(task: asyncio.Task[Outcome]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -7,9 +7,10 @@ from typing import Final
 
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.port import Job
-from fairlead_runner.drain import Drain, Tackle
+from fairlead_runner.drain import Drain
 from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.metrics import DRAINING, DRAINS
+from fairlead_runner.tackle import Tackle
 from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 # How long a wake waits before somebody looks again at a session whose owner lives.
 LATER_S: Final = 1.0
 RETRY_S: Final = 1.0
+TIMERS_MAX: Final = 100
 
 
 class Watch:
@@ -59,11 +61,28 @@ class Watch:
                 with suppress(LogError):
                     await job.keep()
 
+    async def ring(self) -> None:
+        """Wake the sessions whose timers have come, for ever."""
+        eventlog = self._tackle.eventlog
+        while True:
+            try:
+                async for job in eventlog.timers.due(lambda: TIMERS_MAX):
+                    await eventlog.wakes.wake(subjects.address(job.subject))
+                    await job.done()
+            except LogError as error:
+                log.warning("cannot ring timers", extra={"reason": str(error)})
+                await asyncio.sleep(RETRY_S)
+
+    def nudge(self, at: Address) -> None:
+        """Somebody wrote something that the session's drain should see now."""
+        if at in self._drains:
+            self._drains[at].nudge()
+
     async def leave(self) -> None:
         """Finish the turns under way within the grace time, release, and hand over."""
         self._leaving = True
         for drain in self._drains.values():
-            drain.leaving = True
+            drain.leave()
         if self._tasks:
             grace_s = self._tackle.settings.config.runner.grace_s
             _, late = await asyncio.wait(self._tasks, timeout=grace_s)
@@ -117,7 +136,8 @@ class Watch:
             return "unknown"
         ledger = Ledger(at, known, self._tackle.eventlog, self._tackle.folded)
         drain = Drain(self._tackle, ledger)
-        drain.leaving = self._leaving
+        if self._leaving:
+            drain.leave()
         self._drains[at] = drain
         if not await self._drained(drain, job):
             await job.later(LATER_S)

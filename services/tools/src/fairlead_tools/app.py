@@ -1,7 +1,9 @@
-"""The tools service as a process: observations over NATS, the service shell."""
+"""The tools service as a process: its calls, its observations and its catalogue over NATS."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -11,12 +13,19 @@ from fairlead_eventlog.jetstream import connect
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
 from fairlead_schema.errors import InvalidRequest
+from fairlead_schema.model import Model
+from fairlead_schema.tooling import ListTools, ToolCatalog
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.messages import Carrier
 from fairlead_service.process import application
+from fairlead_tools import probes
+from fairlead_tools.execute import Execute
 from fairlead_tools.observe import observe
+from fairlead_tools.registry import Registry
 from fairlead_tools.settings import Settings
+
+Command = TypeVar("Command", bound=Model)
 
 
 class Tools:
@@ -25,6 +34,7 @@ class Tools:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._worker_id = ids.worker_id()
+        self.registry = registry(settings)
         self.carrier = Carrier(settings.nats_url)
         self.carrier.respond(
             subjects.observe(settings.pool),
@@ -33,28 +43,71 @@ class Tools:
             command=ObserveContext,
             reply=lambda _subject, body: answer(body),
         )
+        self.carrier.respond(
+            subjects.tooling(settings.pool),
+            queue="tools",
+            title="tooling",
+            command=ListTools,
+            reply=lambda _subject, body: list_tools(self.registry, body),
+        )
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
-        """Connect, answer pings and observations until the process ends."""
+        """Connect, answer and run calls until the process ends; then finish or hand over."""
         async with connect(self._settings.nats_url, name="fairlead-tools") as eventlog:
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.answer(self._worker_id)
             await self.carrier.start()
+            tools = self._settings.config.tools
+            execute = Execute(self._worker_id, eventlog, self.registry, tools)
+            standing = asyncio.create_task(execute.stand())
+            beating = asyncio.create_task(execute.beat())
             try:
                 yield
             finally:
+                await _cancelled(standing)
+                await execute.leave()
+                await _cancelled(beating)
                 await self.carrier.stop()
+
+
+def registry(settings: Settings) -> Registry:
+    """The tools that the configuration asks for."""
+    made = Registry()
+    if settings.config.tools.probes:
+        probes.register(made, settings.config.tools.probe_file)
+    return made
 
 
 async def answer(body: bytes) -> bytes:
     """One coherent sample of a location's context sources, or a typed error."""
+    return await _answered(ObserveContext, body, observe)
+
+
+async def list_tools(tools: Registry, body: bytes) -> bytes:
+    """What may be called at a location now, or a typed error."""
+
+    async def listed(_asked: ListTools) -> ToolCatalog:
+        return tools.catalog()
+
+    return await _answered(ListTools, body, listed)
+
+
+async def _answered(
+    kind: type[Command], body: bytes, reply: Callable[[Command], Awaitable[Model]]
+) -> bytes:
     try:
-        asked = ObserveContext.model_validate_json(body)
+        asked = kind.model_validate_json(body)
     except ValidationError as error:
         reason = InvalidRequest(error.errors()[0]["msg"], kind="Body")
         return to_json({"error": reason.body.wire()})
-    return to_json({"data": (await observe(asked)).wire()})
+    return to_json({"data": (await reply(asked)).wire()})
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
 
 
 def build(settings: Settings) -> Starlette:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
@@ -60,10 +60,9 @@ class Ledger:
                     return written.state, value
                 await self._overtaken(at, known)
 
-    async def behind(self, at: Address) -> bool:
-        """Whether the log's leader has more of the session than was read: reads may lag."""
-        known = await self._folded.load(at)
-        return (await self._log.head(at)).position > known.head.position
+    async def behind(self, at: Address, session: Session) -> bool:
+        """Whether the log's leader has more than what was decided from: reads may lag."""
+        return (await self._log.head(at)).seq > session.seq
 
     async def _load(self, at: Address) -> At[Session]:
         while True:
@@ -95,8 +94,9 @@ class Ledger:
         if (await self._load(at)).head != known.head:
             return
         self._folded.forget(at)
-        if (await self._log.head(at)).position < known.head.position:
-            raise Erased(at.session_id)
+        with suppress(LogUnavailable):
+            if (await self._log.head(at)).position < known.head.position:
+                raise Erased(at.session_id)
         await asyncio.sleep(RETRY_S)
 
     def _alone(self, at: Address) -> AbstractAsyncContextManager[None]:

@@ -3,10 +3,11 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
+from fairlead_schema.tool import Json
 from fairlead_session.calling import Failed, Halt, Outcome, Succeeded
 from fairlead_tools.registry import CallFailed, Context, Prepared, Tool, told
 
@@ -44,18 +45,20 @@ class Performance:
         tool = self._prepared.tool
         task = asyncio.create_task(self._execute())
         try:
-            await asyncio.wait(
-                {task, self._stop}, timeout=tool.timeout_s, return_when=asyncio.FIRST_COMPLETED
-            )
+            waited: set[asyncio.Future[Any]] = {task, self._stop}
+            await asyncio.wait(waited, timeout=tool.timeout_s, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             task.cancel()
             raise
         if task.done():
             return self._outcome(task)
+        ended: Outcome | Stopped = (
+            Stopped(self._stop.result())
+            if self._stop.done()
+            else crashed(f"timed out after {tool.timeout_s:g} s")
+        )
         await self._cancelled(task)
-        if self._stop.done():
-            return Stopped(self._stop.result())
-        return crashed(f"timed out after {tool.timeout_s:g} s")
+        return ended
 
     async def _execute(self) -> object:
         try:
@@ -97,14 +100,19 @@ class Performance:
 
 def encoded(tool: Tool, returned: object) -> Outcome:
     """What a tool returned, checked against its model and told to the model by its projection."""
-    raw = returned.model_dump(by_alias=True) if isinstance(returned, BaseModel) else returned
+    # An instance may have been made without a check: dumped, it is checked like anything else.
+    raw = returned
+    if isinstance(returned, BaseModel):
+        raw = returned.model_dump(by_alias=True, warnings=False)
     try:
         output = tool.output.model_validate(raw)
     except ValidationError as error:
         return crashed(f"Invalid tool output: {told(error)}")
-    value = output.model_dump(mode="json", by_alias=True)
-    structured = value if isinstance(value, dict) else {"output": value}
-    return Succeeded(structured=structured, content=tool.project(value))
+    value: Json = output.model_dump(mode="json", by_alias=True)
+    content = tool.project(value)
+    if isinstance(value, dict):
+        return Succeeded(structured=value, content=content)
+    return Succeeded(structured={} if content else {"output": value}, content=content)
 
 
 def crashed(why: str) -> Failed:

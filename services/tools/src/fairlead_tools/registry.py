@@ -1,6 +1,7 @@
 """Tools and where they are registered: what may be called here, and which registration answers."""
 
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
@@ -17,6 +18,8 @@ from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
 from fairlead_schema.tooling import ToolCatalog, ToolInfo
 from fairlead_session.calling import Failed
 from fairlead_session.state import Call
+
+log = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 TIMEOUT_S: Final = 120.0
@@ -47,7 +50,7 @@ class Context:
         return f"{self.at.session_id}:{self.assistant_message_id}:{self.call_id}"
 
 
-Execute: TypeAlias = Callable[[Any, Context], Awaitable[object]]
+Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
 """Runs with decoded input; what it returns must fit the output model."""
 
 Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
@@ -67,7 +70,7 @@ class Tool:
     description: str
     input: type[BaseModel]
     output: type[BaseModel]
-    execute: Execute
+    execute: Run
     project: Project = plain
     retry: RetryClass = "once"
     timeout_s: float = TIMEOUT_S
@@ -77,8 +80,10 @@ class Tool:
     @cached_property
     def info(self) -> ToolInfo:
         """The tool as it is advertised. The revision is the same wherever the content is."""
-        schemas = (self.input.model_json_schema(), self.output.model_json_schema())
-        code = (getattr(self.execute, "__module__", ""), getattr(self.execute, "__qualname__", ""))
+        output = self.output.model_json_schema(mode="serialization")
+        schemas = (self.input.model_json_schema(), output)
+        function = getattr(self.execute, "func", self.execute)
+        code = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""))
         told = (self.name, self.description, self.retry, self.timeout_s, self.version)
         content = json.dumps([*told, *schemas, *code], sort_keys=True)
         return ToolInfo(
@@ -95,6 +100,7 @@ class Registration:
     """One registration of a tool; it removes itself and nothing else."""
 
     tool: Tool
+    revision: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +123,10 @@ class Registry:
             raise InvalidTool(f"{tool.name!r} is no tool name: it must match {NAME.pattern}")
         if tool.timeout_s <= 0:
             raise InvalidTool(f"{tool.name} needs a positive timeout, not {tool.timeout_s}")
-        assert tool.info, "its schemas can be told before anybody asks"
-        made = Registration(tool)
+        try:
+            made = Registration(tool, tool.info.revision)
+        except PydanticUserError as error:
+            raise InvalidTool(f"{tool.name} has a model without a JSON schema: {error}") from error
         self._layers[tool.name] = (*self._layers.get(tool.name, ()), made)
         return made
 
@@ -146,11 +154,16 @@ class Registry:
             return Failed(f"Unknown tool: {call.tool}")
         tool = self.find(call.tool)
         if tool is None or tool.info.revision != call.revision:
+            # Removed, replaced or revealed since it was advertised.
             return Failed(f"Stale tool call: {call.tool}")
         try:
             return Prepared(tool, tool.input.model_validate(dict(call.input)))
         except ValidationError as error:
             return Failed(f"Invalid tool input: {told(error)}")
+        except Exception as error:
+            # A validator is the tool's own code: its crash is this call's failure.
+            log.exception("input cannot be checked", extra={"tool": call.tool})
+            return Failed(f"Tool execution failed: {error}")
 
 
 def told(error: ValidationError) -> str:

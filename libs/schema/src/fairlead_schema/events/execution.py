@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, TypeAlias
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, RunnerId
+from fairlead_schema.tool import ErrorInfo
 
 Recovery: TypeAlias = Literal["retried", "closed", "settled", "held"]
 RestReason: TypeAlias = Literal[
@@ -69,6 +70,8 @@ class AttemptFinished(Event):
     finish: str
     cost: float
     tokens: Tokens
+    error: ErrorInfo | None = None
+    """Why the step will fail instead, when the stream broke off while calls were running."""
 
 
 class InterruptRequested(Event):

@@ -25,6 +25,7 @@ async def _admit(call: Call[Nothing, PromptBody]) -> Response:
         prompt=wanted.prompt,
         delivery=wanted.delivery,
         resume=wanted.resume,
+        expected_turn=wanted.expected_turn,
     )
     receipt = await ask(call.runtime, call.tenant, "session.prompt", command, Answer[Receipt])
     return answer(ReceiptAnswer(data=receipt))

@@ -31,6 +31,7 @@ CREATE TABLE projection.session (
     pending     integer NOT NULL DEFAULT 0 CHECK (pending >= 0),
     owed        boolean NOT NULL DEFAULT false,
     stirring    boolean NOT NULL DEFAULT false,
+    wake_at     bigint,
     broken      text,
     PRIMARY KEY (tenant, session_id)
 );

@@ -2,16 +2,16 @@
 INSERT INTO projection.session (
        tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at, revert, owner,
-       pending, owed, stirring, broken)
+       pending, owed, stirring, wake_at, broken)
 SELECT tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at,
-       revert, owner, pending, owed, stirring, broken
+       revert, owner, pending, owed, stirring, wake_at, broken
   FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (
        tenant text, session_id text, seq bigint, position bigint, parent_id text,
        project_id text, title text, directory text, workspace_id text, subpath text, agent text,
        model jsonb, cost double precision, tokens jsonb, created_at bigint, updated_at bigint,
        archived_at bigint, revert jsonb, owner text, pending integer, owed boolean,
-       stirring boolean, broken text)
+       stirring boolean, wake_at bigint, broken text)
     ON CONFLICT (tenant, session_id) DO UPDATE
    SET seq = excluded.seq,
        position = excluded.position,
@@ -29,4 +29,5 @@ SELECT tenant, session_id, seq, position, parent_id, project_id, title, director
        pending = excluded.pending,
        owed = excluded.owed,
        stirring = excluded.stirring,
+       wake_at = excluded.wake_at,
        broken = excluded.broken;

@@ -1,0 +1,132 @@
+"""Wakes on JetStream: one message per session, and a lane for each tenant.
+
+Every tenant has a consumer of its own, so that one with many pending sessions never stands before
+another with a single prompt. Whoever first wakes a tenant makes its lane and tells the runners.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+from nats.aio.msg import Msg
+
+from fairlead_eventlog.errors import LogError, LogUnavailable, Unanswered
+from fairlead_eventlog.link import SUBJECT_FULL, Link, NoAnswer, ServerRefusal, missing
+from fairlead_eventlog.port import Job, Slots
+from fairlead_eventlog.pull import Pull
+from fairlead_eventlog.streams import WAKES, lane, lane_consumer
+from fairlead_eventlog.work import PULL_EXPIRES_S, JetStreamJob
+from fairlead_schema import subjects
+from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import ROOT, Address
+
+LANE_OPENED: Final = f"{ROOT}.lane"
+LOOK_S: Final = 5.0
+
+
+class JetStreamWakes:
+    """Leaves wakes, and takes them fairly."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._lanes: set[TenantId] = set()
+
+    async def wake(self, at: Address) -> bool:
+        if at.tenant not in self._lanes:
+            await self._open(at.tenant)
+        try:
+            await self._link.store(subjects.wake(at), b"")
+        except ServerRefusal as refusal:
+            if refusal.code == SUBJECT_FULL:
+                return False
+            raise missing(refusal, WAKES.name) from refusal
+        except (NoAnswer, Unanswered) as error:
+            raise LogUnavailable("the wake was not acknowledged") from error
+        return True
+
+    async def take(self, slots: Slots) -> AsyncIterator[Job]:
+        async for job in _Lanes(self._link, slots).jobs():
+            yield job
+
+    async def _open(self, tenant: TenantId) -> None:
+        """Make a tenant's lane if it is not there; the deadline is that of the default lane."""
+        try:
+            names = await consumer_names(self._link)
+            if lane(tenant) not in names:
+                known = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane('default')}")
+                ack_wait_s = known["config"]["ack_wait"] / 1e9
+                config = lane_consumer(tenant, ack_wait_s=ack_wait_s)
+                await self._link.api(f"CONSUMER.CREATE.{WAKES.name}.{lane(tenant)}", config)
+                await self._link.send(LANE_OPENED, tenant.encode())
+        except ServerRefusal as refusal:
+            raise missing(refusal, WAKES.name) from refusal
+        self._lanes.add(tenant)
+
+
+class _Lanes:
+    """Pulls every lane at once, each with its fair share of the free slots."""
+
+    def __init__(self, link: Link, slots: Slots) -> None:
+        self._link = link
+        self._slots = slots
+        self._arrived: asyncio.Queue[Job | LogError] = asyncio.Queue()
+        self._pulls: dict[str, asyncio.Task[None]] = {}
+
+    async def jobs(self) -> AsyncIterator[Job]:
+        opened = asyncio.Event()
+
+        async def hear(_msg: Msg) -> None:
+            opened.set()
+
+        subscription = await self._link.client.subscribe(LANE_OPENED, cb=hear)
+        watching = asyncio.create_task(self._watch(opened))
+        try:
+            while True:
+                arrived = await self._arrived.get()
+                if isinstance(arrived, LogError):
+                    raise arrived
+                yield arrived
+        finally:
+            watching.cancel()
+            for pull in self._pulls.values():
+                pull.cancel()
+            with suppress(Exception):
+                await subscription.unsubscribe()
+
+    async def _watch(self, opened: asyncio.Event) -> None:
+        """Pull from every lane there is; a new one is told, and looked for now and then."""
+        try:
+            while True:
+                for name in await consumer_names(self._link):
+                    if name not in self._pulls:
+                        self._pulls[name] = asyncio.create_task(self._pull(name))
+                opened.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await opened.wait()
+        except LogError as error:
+            self._arrived.put_nowait(error)
+
+    async def _pull(self, name: str) -> None:
+        pull = Pull(self._link, WAKES.name, name, slots=self._share, expires_s=PULL_EXPIRES_S)
+        try:
+            async for batch in pull.batches():
+                for msg in batch:
+                    self._arrived.put_nowait(JetStreamJob(self._link, msg))
+        except LogError as error:
+            self._arrived.put_nowait(error)
+
+    def _share(self) -> int:
+        """Free slots are shared; a lane may always have one, however busy the others are."""
+        free = self._slots() - self._arrived.qsize()
+        return max(1, free // max(1, len(self._pulls)))
+
+
+async def consumer_names(link: Link) -> list[str]:
+    """The lanes there are."""
+    try:
+        answer = await link.api(f"CONSUMER.NAMES.{WAKES.name}", {"offset": 0})
+    except ServerRefusal as refusal:
+        raise missing(refusal, WAKES.name) from refusal
+    return list(answer.get("consumers") or ())

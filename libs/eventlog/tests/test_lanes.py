@@ -1,0 +1,47 @@
+"""Fair sharing: one tenant's many wakes never stand before another tenant's one."""
+
+import asyncio
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.provision import provision
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.nats import Server
+
+pytestmark = pytest.mark.integration
+
+CROWD = 2_000
+
+
+async def crowd(eventlog: EventLog, tenant: str) -> None:
+    one = asyncio.Semaphore(64)
+
+    async def wake() -> None:
+        async with one:
+            await eventlog.wakes.wake(Address(tenant, ids.session_id()))
+
+    await asyncio.gather(*(wake() for _ in range(CROWD)))
+
+
+async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server) -> None:
+    await provision(own_server.url)
+    async with connect(own_server.url, name="test") as eventlog:
+        await crowd(eventlog, "crowd")
+        alone = Address("alone", ids.session_id())
+        held = 0
+        async with asyncio.timeout(30):
+            async for job in eventlog.wakes.take(lambda: 4):
+                held += 1
+                if held == 4:
+                    await eventlog.wakes.wake(alone)
+                if subjects.address(job.subject) == alone:
+                    break
+                if held > 6:
+                    await job.done()
+                    held -= 1
+
+    assert held < 50, "the single wake did not wait for the crowd"

@@ -1,0 +1,176 @@
+"""What people ask of execution: stop, go on, compact, stay within a budget."""
+
+import pytest
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    admitted,
+    claimed,
+    dispatched,
+    given,
+    promoted,
+    released,
+    then,
+)
+
+from fairlead_schema.events import (
+    BudgetSet,
+    CompactionRequested,
+    InterruptRequested,
+    ResumeRequested,
+    SessionEvent,
+    ToolCalled,
+)
+from fairlead_schema.tool import Executor
+from fairlead_session.requests import at_rest, compact, interrupt, raises, resume, set_budget
+from fairlead_session.state import Budget
+
+RUNNING = (CREATED, admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"), dispatched())
+CALLED = ToolCalled(
+    assistant_message_id="msg_a",
+    call_id="call_1",
+    tool="bash",
+    input={},
+    provider=Executor(executed=False),
+)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (CREATED,),
+        (CREATED, admitted("msg_1", resume=False)),
+        (CREATED, admitted("msg_1"), claimed(), released()),
+    ],
+    ids=["new", "only pending", "released"],
+)
+def test_an_idle_session_has_nothing_to_interrupt(events: tuple[SessionEvent, ...]) -> None:
+    """C-11: no event, and the inbox stays as it is."""
+    assert interrupt(given(*events)) is None
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (CREATED, admitted("msg_1"), claimed()),
+        RUNNING,
+        (*RUNNING, CALLED, released("parked")),
+    ],
+    ids=["claimed", "in a turn", "parked on a call"],
+)
+def test_what_is_under_way_is_interrupted_once(events: tuple[SessionEvent, ...]) -> None:
+    """C-12, C-16: an owner or unsettled calls are told, durably and once; the inbox stays."""
+    session = given(*events, admitted("msg_2"))
+
+    outcome = interrupt(session)
+
+    assert outcome == InterruptRequested()
+    after = then(session, outcome)
+    assert after.inbox == session.inbox
+    assert interrupt(after) is None
+
+
+def test_an_interrupt_after_a_newer_prompt_drops_that_too() -> None:
+    """C-13: what came during the cleanup stirs the session, unless it is interrupted again."""
+    session = given(*RUNNING, InterruptRequested(), admitted("msg_2"))
+
+    assert interrupt(session) == InterruptRequested()
+
+
+def test_resume_forces_one_turn_of_an_idle_session() -> None:
+    """C-23, B-17: with nothing pending, even with no history."""
+    session = given(CREATED)
+
+    outcome = resume(session)
+
+    assert outcome == ResumeRequested()
+    assert then(session, outcome).owed
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        RUNNING,
+        (*RUNNING, CALLED, released("parked")),
+        (CREATED, admitted("msg_1")),
+        (CREATED, admitted("msg_1"), claimed()),
+        (CREATED, ResumeRequested()),
+    ],
+    ids=["in a turn", "parked on a call", "a wake is out", "claimed", "asked before"],
+)
+def test_resume_joins_what_is_under_way(events: tuple[SessionEvent, ...]) -> None:
+    """C-02, C-03: no second turn is forced."""
+    assert resume(given(*events)) is None
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (*RUNNING, InterruptRequested()),
+        (CREATED, admitted("msg_1", resume=False)),
+        (CREATED, promoted("msg_1"), claimed(), released("failed")),
+        (CREATED, promoted("msg_1"), claimed(), released("retry-later")),
+        (CREATED, admitted("msg_1"), claimed(), promoted("msg_1"), released("held")),
+    ],
+    ids=["cleaning up", "only admitted", "failed", "waiting for a timer", "held"],
+)
+def test_resume_is_written_when_no_turn_would_come_by_itself(
+    events: tuple[SessionEvent, ...],
+) -> None:
+    """C-14, B-23: after an interrupt or a failure only an explicit run continues."""
+    assert resume(given(*events)) == ResumeRequested()
+
+
+def test_a_compaction_is_asked_for_once() -> None:
+    """C-25: until it has happened, asking again says nothing new."""
+    session = given(CREATED)
+
+    outcome = compact(session)
+
+    assert outcome == CompactionRequested()
+    assert compact(then(session, outcome)) is None
+
+
+def test_a_budget_is_set_and_lifted() -> None:
+    """An absent limit is no limit; the same limits again are nothing new."""
+    session = given(CREATED, BudgetSet(cost=1.5, tokens=100))
+
+    assert set_budget(session, Budget(1.5, 100)) is None
+    assert set_budget(session, Budget(2.0, None)) == BudgetSet(cost=2.0)
+    assert set_budget(given(CREATED), Budget()) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "raised"),
+    [
+        (Budget(1, 10), Budget(2, 10), True),
+        (Budget(1, 10), Budget(1, None), True),
+        (Budget(1, 10), Budget(1, 10), False),
+        (Budget(1, 10), Budget(0.5, 9), False),
+        (Budget(), Budget(1, 1), False),
+    ],
+)
+def test_only_a_higher_or_lifted_limit_is_a_reason_to_go_on(
+    before: Budget, after: Budget, *, raised: bool
+) -> None:
+    assert raises(before, after) is raised
+
+
+@pytest.mark.parametrize(
+    ("events", "rests"),
+    [
+        ((CREATED,), True),
+        ((CREATED, admitted("msg_1", resume=False)), True),
+        ((CREATED, admitted("msg_1")), False),
+        ((CREATED, ResumeRequested()), False),
+        (RUNNING, False),
+        ((*RUNNING, CALLED, released("parked")), False),
+        ((CREATED, admitted("msg_1"), claimed(), released("failed")), True),
+    ],
+    ids=["new", "only admitted", "woken", "resumed", "in a turn", "parked on a call", "failed"],
+)
+def test_a_session_rests_when_nothing_happens_unless_somebody_asks(
+    events: tuple[SessionEvent, ...], *, rests: bool
+) -> None:
+    """C-25: nobody drains it, nothing that was asked for is left, no call is unsettled."""
+    assert at_rest(given(*events)) is rests

@@ -1,0 +1,207 @@
+"""Commands to a session that exists: what goes to ingest, and what the client reads."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory import MemoryRequests
+from fairlead_eventlog.port import Stored
+from fairlead_schema.errors import Conflict, MessageNotFound, Refused, SessionNotFound
+from fairlead_schema.events import (
+    ExecutionClaimed,
+    ExecutionReleased,
+    InterruptRequested,
+    PromptAdmitted,
+)
+from fairlead_schema.prompt import Prompt
+
+Append = Callable[..., Awaitable[Stored]]
+
+AT = "/api/session/ses_1"
+REACHED = {"data": {"sessionID": "ses_1", "seq": 3}}
+RECEIPT = {
+    "admittedSeq": 2,
+    "id": "msg_1",
+    "sessionID": "ses_1",
+    "prompt": {"text": "hi"},
+    "delivery": "steer",
+    "timeCreated": 5,
+}
+ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="steer")
+CLAIMED = ExecutionClaimed(generation=1, runner="run_1")
+STOPPED = ExecutionReleased(generation=1, reason="interrupted")
+
+
+class Command(NamedTuple):
+    """A request, the verb it goes to, and what that verb is told besides the session."""
+
+    method: str
+    path: str
+    verb: str
+    body: dict[str, Any] | None = None
+    told: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
+    status: int = 204
+
+
+SLOW = {"model": {"id": "slow", "providerID": "acme"}}
+THERE = {"location": {"directory": "/there"}}
+COMMANDS = [
+    Command("POST", "/agent", "agent", {"agent": "plan"}, {"agent": "plan"}),
+    Command("POST", "/model", "model", SLOW, SLOW),
+    Command("POST", "/move", "move", THERE, THERE),
+    Command("POST", "/budget", "budget", {"cost": 1.5}, {"cost": 1.5}),
+    Command("POST", "/budget", "budget", {}),
+    Command("POST", "/interrupt", "interrupt"),
+    Command("POST", "/resume", "resume", status=202),
+    Command("POST", "/compact", "compact"),
+    Command("DELETE", "", "archive"),
+    Command("DELETE", "?purge=false", "archive"),
+    Command("DELETE", "?purge=true", "delete"),
+    Command("DELETE", "/input/msg_1", "cancel", told={"messageID": "msg_1"}),
+]
+
+
+class Ingest:
+    """Answers each verb with what it is told, and keeps what it was asked."""
+
+    def __init__(self, eventlog: EventLog) -> None:
+        assert isinstance(eventlog.requests, MemoryRequests)
+        self._answerers = eventlog.requests.answerers
+        self.asked: list[dict[str, Any]] = []
+
+    def serve(self, verb: str, reply: dict[str, Any]) -> None:
+        async def answer(body: bytes) -> bytes:
+            self.asked.append(json.loads(body))
+            return json.dumps(reply).encode()
+
+        self._answerers[f"fairlead.api.default.session.{verb}"] = answer
+
+
+@pytest.fixture
+def ingest(eventlog: EventLog) -> Ingest:
+    return Ingest(eventlog)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.method} {one.path}")
+async def test_a_command_goes_to_its_verb_and_is_answered_without_a_body(
+    client: httpx.AsyncClient, ingest: Ingest, append: Append, command: Command
+) -> None:
+    """C-11, C-23, C-25, I-04, N-21: the routes that existing clients and ours know."""
+    await append("ses_1")
+    ingest.serve(command.verb, REACHED)
+
+    answer = await client.request(command.method, AT + command.path, json=command.body)
+
+    assert (answer.status_code, answer.content) == (command.status, b"")
+    assert ingest.asked == [{"sessionID": "ses_1", **command.told}]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.method} {one.path}")
+async def test_a_session_that_ingest_does_not_know_is_404(
+    client: httpx.AsyncClient, ingest: Ingest, command: Command
+) -> None:
+    """I-06, C-23: in the words of ingest."""
+    ingest.serve(command.verb, {"error": SessionNotFound("ses_1").body.wire()})
+
+    answer = await client.request(command.method, AT + command.path, json=command.body)
+
+    assert (answer.status_code, answer.json()["_tag"]) == (404, "SessionNotFoundError")
+
+
+async def test_pending_inputs_are_listed(client: httpx.AsyncClient, ingest: Ingest) -> None:
+    """A-31, P-29: receipts, in order."""
+    ingest.serve("pending", {"data": {"inputs": [RECEIPT]}})
+
+    answer = await client.get(f"{AT}/input")
+
+    assert (answer.status_code, answer.json()) == (200, {"data": [RECEIPT]})
+
+
+@pytest.mark.parametrize(
+    "body", [{"prompt": {"text": "better"}}, {"delivery": "steer"}], ids=["words", "delivery"]
+)
+async def test_an_edit_is_answered_with_the_receipt(
+    client: httpx.AsyncClient, ingest: Ingest, body: dict[str, Any]
+) -> None:
+    """P-29: only what is to change is handed on."""
+    ingest.serve("edit", {"data": RECEIPT})
+
+    answer = await client.patch(f"{AT}/input/msg_1", json=body)
+
+    assert (answer.status_code, answer.json()) == (200, {"data": RECEIPT})
+    assert ingest.asked == [{"sessionID": "ses_1", "messageID": "msg_1", **body}]
+
+
+@pytest.mark.parametrize(
+    ("refused", "status"),
+    [
+        (Conflict("The input is already promoted", "msg_1"), 409),
+        (MessageNotFound("ses_1", "msg_1"), 404),
+    ],
+)
+async def test_b03_what_is_promoted_or_unknown_is_refused(
+    client: httpx.AsyncClient, ingest: Ingest, refused: Refused, status: int
+) -> None:
+    for verb in ("cancel", "edit"):
+        ingest.serve(verb, {"error": refused.body.wire()})
+
+    withdrawn = await client.delete(f"{AT}/input/msg_1")
+    edited = await client.patch(f"{AT}/input/msg_1", json={"delivery": "steer"})
+
+    for answer in (withdrawn, edited):
+        assert (answer.status_code, answer.json()) == (status, refused.body.wire())
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "field"),
+    [
+        ("PATCH", "/input/msg_1", {}, None),
+        ("PATCH", "/input/msg_1", {"delivery": "later"}, "delivery"),
+        ("PATCH", "/input/msg_1", {"prompt": None}, "prompt"),
+        ("PATCH", "/input/nope", {"delivery": "steer"}, "messageID"),
+        ("DELETE", "/input/nope", None, "messageID"),
+        ("POST", "/agent", {}, "agent"),
+        ("POST", "/agent", {"agent": ""}, "agent"),
+        ("POST", "/model", {"model": {"id": "x"}}, "model.providerID"),
+        ("POST", "/move", {"location": {"directory": ""}}, "location.directory"),
+        ("POST", "/budget", {"cost": -1}, "cost"),
+        ("POST", "/budget", {"tokens": 1.5}, "tokens"),
+        ("POST", "/budget", {"cost": None}, "cost"),
+        ("DELETE", "?purge=perhaps", None, "purge"),
+        ("POST", "/wait?timeout_s=0", None, "timeout_s"),
+        ("POST", "/wait?timeout_s=nan", None, "timeout_s"),
+        ("POST", "/wait?timeout_s=601", None, "timeout_s"),
+    ],
+)
+async def test_what_does_not_fit_names_its_field(
+    client: httpx.AsyncClient,
+    append: Append,
+    method: str,
+    path: str,
+    body: dict[str, Any] | None,
+    field: str | None,
+) -> None:
+    await append("ses_1")
+
+    answer = await client.request(method, AT + path, json=body)
+
+    assert (answer.status_code, answer.json().get("field")) == (400, field)
+
+
+async def test_c12_interrupt_answers_after_the_cleanup(
+    client: httpx.AsyncClient, ingest: Ingest, append: Append
+) -> None:
+    await append("ses_1", ADMITTED, CLAIMED, InterruptRequested())
+    ingest.serve("interrupt", REACHED)
+    asking = asyncio.create_task(client.post(f"{AT}/interrupt"))
+    await asyncio.sleep(0.01)
+    assert not asking.done()
+
+    await append("ses_1", STOPPED)
+
+    assert (await asyncio.wait_for(asking, 5)).status_code == 204

@@ -1,0 +1,247 @@
+"""Commands to a session that exists: one event or none, and a wake where one is due."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import AppendConflict
+from fairlead_ingest.agent import agent
+from fairlead_ingest.archive import archive
+from fairlead_ingest.budget import budget
+from fairlead_ingest.cancel import cancel
+from fairlead_ingest.compact import compact
+from fairlead_ingest.delete import delete
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.edit import edit
+from fairlead_ingest.get import get
+from fairlead_ingest.interrupt import interrupt
+from fairlead_ingest.model import model
+from fairlead_ingest.move import move
+from fairlead_ingest.pending import pending
+from fairlead_ingest.resume import resume
+from fairlead_schema.commands import (
+    CancelInput,
+    EditInput,
+    MoveSession,
+    SessionCommand,
+    SetBudget,
+    SwitchAgent,
+    SwitchModel,
+)
+from fairlead_schema.errors import InvalidRequest, ProviderNotFound, SessionNotFound
+from fairlead_schema.events import (
+    AgentSwitched,
+    BudgetSet,
+    CompactionRequested,
+    ExecutionClaimed,
+    ExecutionReleased,
+    ModelSwitched,
+    PromptPromoted,
+    ResumeRequested,
+    SessionArchived,
+    SessionMoved,
+)
+from fairlead_schema.model import Input
+from fairlead_schema.prompt import Prompt
+from services.ingest.tests.conftest import (
+    created,
+    events,
+    wakes,
+    written,
+)
+
+ONE = {"sessionID": "ses_1"}
+COMMAND = SessionCommand.model_validate(ONE)
+SLOW = {"model": {"providerID": "acme", "id": "slow"}}
+CLAIMED = ExecutionClaimed(generation=1, runner="run_a")
+PROMOTED = PromptPromoted(message_id="msg_0", prompt=Prompt(text="hi"), created=1)
+
+VERBS: list[tuple[Callable[[Desk, str, Any], Awaitable[object]], Input]] = [
+    (cancel, CancelInput.model_validate({**ONE, "messageID": "msg_1"})),
+    (edit, EditInput.model_validate({**ONE, "messageID": "msg_1", "delivery": "steer"})),
+    (interrupt, COMMAND),
+    (resume, COMMAND),
+    (compact, COMMAND),
+    (archive, COMMAND),
+    (delete, COMMAND),
+    (pending, COMMAND),
+    (get, COMMAND),
+    (agent, SwitchAgent.model_validate({**ONE, "agent": "nobody"})),
+    (model, SwitchModel.model_validate({**ONE, "model": {"providerID": "none", "id": "x"}})),
+    (move, MoveSession.model_validate({**ONE, "location": {"directory": "/there"}})),
+    (budget, SetBudget.model_validate({**ONE, "cost": 1})),
+]
+
+
+def switch_agent(name: str = "plan") -> SwitchAgent:
+    return SwitchAgent.model_validate({**ONE, "agent": name})
+
+
+def switch_model(**fields: object) -> SwitchModel:
+    return SwitchModel.model_validate({**ONE, **SLOW, **fields})
+
+
+def moving_to(directory: str) -> MoveSession:
+    return MoveSession.model_validate({**ONE, "location": {"directory": directory}})
+
+
+def limits(**fields: float) -> SetBudget:
+    return SetBudget.model_validate({**ONE, **fields})
+
+
+async def said(eventlog: EventLog) -> list[type]:
+    """What was written after the creation."""
+    return [type(event) for event in (await events(eventlog))[1:]]
+
+
+@pytest.mark.parametrize(("verb", "command"), VERBS)
+@pytest.mark.parametrize("purged", [False, True], ids=["never made", "purged"])
+async def test_no_verb_touches_a_session_that_does_not_exist(
+    desk: Desk,
+    eventlog: EventLog,
+    verb: Callable[[Desk, str, Input], Awaitable[object]],
+    command: Input,
+    *,
+    purged: bool,
+) -> None:
+    """I-06, C-11, C-23: not found, no event, no wake; it is said before anything else."""
+    if purged:
+        await created(desk)
+        await delete(desk, "default", COMMAND)
+    before = await events(eventlog)
+
+    with pytest.raises(SessionNotFound):
+        await verb(desk, "default", command)
+
+    assert await events(eventlog) == before
+    assert wakes(eventlog) == []
+
+
+async def test_an_agent_switch_is_written_every_time(desk: Desk, eventlog: EventLog) -> None:
+    """I-04, I-05: also to the same agent; an unknown one is refused."""
+    await created(desk)
+
+    for _ in range(2):
+        await agent(desk, "default", switch_agent())
+    with pytest.raises(InvalidRequest, match="nobody"):
+        await agent(desk, "default", switch_agent("nobody"))
+
+    assert await said(eventlog) == [AgentSwitched, AgentSwitched]
+    assert (await get(desk, "default", COMMAND)).agent == "plan"
+    assert wakes(eventlog) == []
+
+
+async def test_a_model_switch_is_written_when_it_changes_something(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """I-04, I-05, I-06: the same model with its default variant spelled out is the same."""
+    await created(desk)
+    spelled = {"model": {**SLOW["model"], "variant": "default"}}
+
+    for command in (switch_model(), switch_model(), switch_model(**spelled)):
+        reached = await model(desk, "default", command)
+        assert (reached.session_id, reached.seq) == ("ses_1", 2)
+    with pytest.raises(ProviderNotFound):
+        await model(desk, "default", switch_model(model={"providerID": "none", "id": "x"}))
+
+    assert await said(eventlog) == [ModelSwitched]
+
+
+async def test_a_move_is_written_once(desk: Desk, eventlog: EventLog) -> None:
+    """N-16: the same directory again is no move."""
+    await created(desk)
+
+    for _ in range(2):
+        await move(desk, "default", moving_to("/there"))
+    await desk.waker.settle()
+
+    assert await said(eventlog) == [SessionMoved]
+    assert (await get(desk, "default", COMMAND)).location.directory == "/there"
+    assert wakes(eventlog) == []
+
+
+async def test_a_session_is_archived_once(desk: Desk, eventlog: EventLog) -> None:
+    await created(desk)
+
+    for _ in range(2):
+        await archive(desk, "default", COMMAND)
+
+    assert await said(eventlog) == [SessionArchived]
+    assert (await get(desk, "default", COMMAND)).time.archived is not None
+
+
+async def test_resume_is_written_and_woken(desk: Desk, eventlog: EventLog) -> None:
+    """C-23: an idle session; a second resume joins the first."""
+    await created(desk)
+
+    for _ in range(2):
+        await resume(desk, "default", COMMAND)
+    await desk.waker.settle()
+
+    assert await said(eventlog) == [ResumeRequested]
+    assert len(wakes(eventlog)) == 1
+
+
+async def test_a_compaction_is_recorded_and_woken(desk: Desk, eventlog: EventLog) -> None:
+    """C-25: recorded once until it has happened."""
+    await created(desk)
+
+    for _ in range(2):
+        await compact(desk, "default", COMMAND)
+    await desk.waker.settle()
+
+    assert await said(eventlog) == [CompactionRequested]
+    assert len(wakes(eventlog)) == 1
+
+
+async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """Setting or lowering a limit wakes nobody."""
+    await created(desk)
+    await budget(desk, "default", limits(cost=1))
+    over = ExecutionReleased(generation=1, reason="over-budget")
+    await written(eventlog, CLAIMED, PROMOTED, over)
+
+    await budget(desk, "default", limits(cost=0.5))
+    await desk.waker.settle()
+    assert wakes(eventlog) == []
+
+    await budget(desk, "default", limits(cost=2, tokens=5000))
+    await desk.waker.settle()
+    assert len(wakes(eventlog)) == 1
+    sets = [event for event in await events(eventlog) if isinstance(event, BudgetSet)]
+    assert sets[-1] == BudgetSet(cost=2, tokens=5000)
+
+
+async def test_commands_are_decided_again_when_a_runner_writes_first(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """C-02: while the session is drained everybody gets through, each once."""
+    await created(desk)
+
+    async def drained() -> None:
+        for generation in range(1, 9):
+            with suppress(AppendConflict):
+                await written(
+                    eventlog,
+                    ExecutionClaimed(generation=generation, runner="run_a"),
+                    ExecutionReleased(generation=generation, reason="idle"),
+                )
+
+    await asyncio.gather(
+        drained(),
+        agent(desk, "default", switch_agent()),
+        model(desk, "default", switch_model()),
+        move(desk, "default", moving_to("/there")),
+        budget(desk, "default", limits(cost=1)),
+        archive(desk, "default", COMMAND),
+    )
+
+    kinds = await said(eventlog)
+    for kind in (AgentSwitched, ModelSwitched, SessionMoved, BudgetSet, SessionArchived):
+        assert kinds.count(kind) == 1

@@ -1,0 +1,115 @@
+"""Interrupts: durable, once, and honoured also when the owner is dead."""
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_ingest import waker
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.interrupt import interrupt
+from fairlead_ingest.move import move
+from fairlead_ingest.prompt import prompt
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands import MoveSession, SessionCommand
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ExecutionClaimed,
+    ExecutionReleased,
+    InterruptRequested,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionCreated,
+    SessionMoved,
+    ToolCalled,
+)
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.tool import Executor
+from services.ingest.tests.conftest import created, events, prompt_command, wakes, written
+
+COMMAND = SessionCommand(session_id="ses_1")
+CLAIMED = ExecutionClaimed(generation=1, runner="run_a")
+STOPPED = ExecutionReleased(generation=1, reason="interrupted")
+PARKED = (
+    CLAIMED,
+    PromptPromoted(message_id="msg_0", prompt=Prompt(text="hi"), created=1),
+    AttemptDispatched(
+        attempt_id="att_1",
+        assistant_message_id="msg_a",
+        agent="build",
+        model=ModelRef(provider_id="acme", id="fast"),
+        step=1,
+    ),
+    ToolCalled(
+        assistant_message_id="msg_a",
+        call_id="call_1",
+        tool="bash",
+        input={},
+        provider=Executor(executed=False),
+    ),
+    ExecutionReleased(generation=1, reason="parked"),
+)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waker, "HONOUR_S", 0.001)
+
+
+async def test_an_idle_session_is_left_alone(desk: Desk, eventlog: EventLog) -> None:
+    """C-11, C-16: no event and no wake, so that what is pending stays so."""
+    await created(desk)
+    await prompt(desk, "default", prompt_command(resume=False))
+
+    reached = await interrupt(desk, "default", COMMAND)
+    await desk.waker.settle()
+
+    assert reached.seq == 2
+    assert [type(event) for event in await events(eventlog)] == [SessionCreated, PromptAdmitted]
+    assert wakes(eventlog) == []
+
+
+@pytest.mark.parametrize("made", [(CLAIMED,), PARKED], ids=["owner is dead", "parked"])
+async def test_an_interrupt_that_nobody_honours_brings_somebody(
+    desk: Desk, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
+) -> None:
+    """C-12: written once, however often it is asked for; a wake finds who settles it."""
+    await created(desk)
+    await written(eventlog, *made)
+
+    for _ in range(2):
+        await interrupt(desk, "default", COMMAND)
+    await desk.waker.settle()
+
+    kinds = [type(event) for event in await events(eventlog)]
+    assert kinds.count(InterruptRequested) == 1
+    assert len(wakes(eventlog)) == 1
+
+
+async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """C-12, C-16: a wake after it would promote what it kept."""
+    await created(desk)
+    await prompt(desk, "default", prompt_command(resume=False))
+    await written(eventlog, CLAIMED)
+
+    await interrupt(desk, "default", COMMAND)
+    await written(eventlog, STOPPED)
+    await desk.waker.settle()
+
+    assert wakes(eventlog) == []
+
+
+async def test_a_move_interrupts_in_the_same_commit(desk: Desk, eventlog: EventLog) -> None:
+    """N-22: what runs at the old place stops before anything runs at the new one."""
+    await created(desk)
+    await written(eventlog, CLAIMED)
+
+    there = {"sessionID": "ses_1", "location": {"directory": "/there"}}
+    await move(desk, "default", MoveSession.model_validate(there))
+    await desk.waker.settle()
+
+    assert [type(event) for event in (await events(eventlog))[-2:]] == [
+        InterruptRequested,
+        SessionMoved,
+    ]
+    assert len(wakes(eventlog)) == 1

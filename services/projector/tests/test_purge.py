@@ -1,0 +1,143 @@
+"""A purged session leaves no row, no content in the log, and no trace in the feed but its end."""
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.memory import MemoryFeed, MemorySnapshots
+from fairlead_eventlog.port import START, Head, Snapshot
+from fairlead_projector import feed as feed_module
+from fairlead_projector import incoming, statements
+from fairlead_projector.feed import feed
+from fairlead_projector.purge import erase
+from fairlead_projector.rebuild import digest, rebuild
+from fairlead_projector.rows import Projected
+from fairlead_schema.events import (
+    PromptAdmitted,
+    PromptPromoted,
+    SessionArchived,
+    SessionCreated,
+    SessionPurged,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address, shard
+
+if TYPE_CHECKING:
+    from services.projector.tests.conftest import Given, Projection
+
+AT = Address("default", "ses_1")
+NEIGHBOUR = Address("default", "ses_2")
+CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+SECRET = Prompt(text="secret")
+ADMITTED = PromptAdmitted(message_id="msg_1", prompt=SECRET, delivery="queue")
+PROMOTED = PromptPromoted(message_id="msg_1", prompt=SECRET, created=2)
+MESSAGES = "session_message"
+TABLES = ("session", "session_input", MESSAGES, "session_event")
+
+
+def test_a_purge_is_told_with_its_position_and_forgets_the_session(given: "Given") -> None:
+    """H-29: also for a session that is broken, or that was never seen before."""
+    known: dict[Address, Projected] = {}
+    given.commit(AT, CREATED)
+    entries = [given.commit(AT, ADMITTED), given.commit(AT, SessionPurged())]
+
+    changes = statements.fold(known, [incoming.read(entry) for entry in entries])
+    alone = statements.fold({}, [incoming.read(entries[-1])])
+
+    assert changes.purges == alone.purges == {AT: entries[-1].position}
+    assert known == {}
+    assert (alone.sessions, alone.poison) == ({}, [])
+
+
+async def test_erasing_forgets_all_but_the_last_word_however_often(given: "Given") -> None:
+    """H-29: a crash in the middle is made good by doing it again."""
+    eventlog = given.eventlog
+    for events in ((CREATED, ADMITTED), (PROMOTED,), (SessionPurged(),)):
+        await given.append(AT, *events)
+    await given.append(NEIGHBOUR, CREATED, ADMITTED)
+    await eventlog.snapshots.store(AT, Snapshot(Head(1, 2), b"secret"))
+    last = given.log.entries[shard(AT.session_id)][-1].position
+
+    for _ in range(2):
+        await erase(eventlog, {AT: last})
+
+    left = (await eventlog.log.read(AT, after=START)).commits
+    assert [recorded.event for one in left for recorded in one.commit.events] == [SessionPurged()]
+    assert isinstance(eventlog.snapshots, MemorySnapshots)
+    assert eventlog.snapshots.kept == {}
+    assert (await eventlog.log.head(NEIGHBOUR)).seq == 2
+
+
+async def test_the_feed_keeps_the_end_of_a_purged_session_alone(
+    given: "Given", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Readers of the feed hear that it is gone; late ones hear nothing else."""
+    monkeypatch.setattr(feed_module, "LINGER_S", 0.0)
+    given.commit(AT, CREATED, ADMITTED)
+    given.commit(AT, PROMOTED, SessionArchived())
+    published = given.eventlog.feed
+    assert isinstance(published, MemoryFeed)
+
+    feeding = asyncio.create_task(feed(shard(AT.session_id), given.eventlog, well=lambda: None))
+    try:
+        async with asyncio.timeout(5):
+            while len(published.items) < 4:
+                await asyncio.sleep(0.01)
+            await given.append(AT, SessionPurged())
+            while len(published.items) != 1:
+                await asyncio.sleep(0.01)
+    finally:
+        feeding.cancel()
+        with suppress(asyncio.CancelledError):
+            await feeding
+
+    (last,) = published.items.values()
+    assert last.subject == "fairlead.event.default.ses_1.session.purged"
+
+
+@pytest.mark.integration
+async def test_no_row_of_a_purged_session_is_left(given: "Given", projection: "Projection") -> None:
+    """H-29: rows, log and snapshot go; the neighbour stays; a rebuild gives the same."""
+    await given.append(AT, CREATED, ADMITTED)
+    await given.append(NEIGHBOUR, CREATED, ADMITTED)
+    async with projection.running():
+        await projection.until(projection.arrived)
+        await given.append(AT, PROMOTED)
+        await given.append(AT, SessionPurged())
+        await projection.until(projection.arrived)
+
+    for table in TABLES:
+        left = projection.rows(f"SELECT DISTINCT session_id FROM projection.{table}")  # noqa: S608
+        assert [row["session_id"] for row in left] == (["ses_2"] if table != MESSAGES else [])
+    assert len((await given.eventlog.log.read(AT, after=START)).commits) == 1
+    before = await digest(projection.dsn)
+    await rebuild(projection.dsn, given.eventlog, progress=lambda _progress: None)
+    assert await digest(projection.dsn) == before
+
+
+@pytest.mark.integration
+async def test_a_purge_that_could_not_erase_is_repeated(
+    given: "Given", projection: "Projection", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-29: the checkpoint never passes a purge whose erasure failed."""
+    await given.append(AT, CREATED, ADMITTED)
+    erasing, failures = given.log.erase, 2
+
+    async def erase_later(at: Address, *, before: int | None = None) -> None:
+        nonlocal failures
+        failures -= 1
+        if failures >= 0:
+            raise LogUnavailable("away")
+        await erasing(at, before=before)
+
+    monkeypatch.setattr(given.log, "erase", erase_later)
+    async with projection.running():
+        await given.append(AT, SessionPurged())
+        await projection.until(lambda: failures < 0 and projection.arrived())
+
+    assert projection.rows("SELECT * FROM projection.session_event") == []
+    assert len((await given.eventlog.log.read(AT, after=START)).commits) == 1

@@ -1,0 +1,61 @@
+"""What every drain of one runner shares."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import httpx
+from pydantic_core import from_json
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.folded import Folded
+from fairlead_runner.settings import Settings
+from fairlead_schema import subjects
+from fairlead_schema.ids import RunnerId, TenantId
+from fairlead_session.budget import Spending
+from fairlead_session.state import Session
+
+SPENDING_FRESH_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tackle:
+    """The runner's name, its connections and its settings."""
+
+    runner: RunnerId
+    eventlog: EventLog
+    folded: Folded[Session]
+    client: httpx.AsyncClient
+    settings: Settings
+    _spent: dict[TenantId, tuple[float, Spending]] = field(default_factory=dict)
+
+    @property
+    def pool(self) -> str:
+        return self.settings.config.tools.pool
+
+    async def spending(self, tenant: TenantId) -> Spending:
+        """What the tenant has used, as of about a second ago; asked only where a limit is set."""
+        limit = self.settings.tenant(tenant)
+        if limit.cost is None and limit.tokens is None:
+            return Spending()
+        known = self._spent.get(tenant)
+        if known is not None and time.monotonic() - known[0] < SPENDING_FRESH_S:
+            return known[1]
+        cost, tokens = await self._used(tenant)
+        spending = Spending(cost, tokens, limit.cost, limit.tokens)
+        self._spent[tenant] = (time.monotonic(), spending)
+        return spending
+
+    async def _used(self, tenant: TenantId) -> tuple[float, int]:
+        """The projector's sum. While nobody can say, the last known sum stands."""
+        timeout_s = self.settings.config.runner.observe_timeout_s
+        try:
+            answer = await self.eventlog.requests.ask(
+                subjects.spending(tenant), b"", timeout_s=timeout_s
+            )
+            data = from_json(answer)["data"]
+            return float(data["cost"]), int(data["tokens"])
+        except (LogError, ValueError, KeyError):
+            last = self._spent.get(tenant)
+            return (last[1].cost, last[1].tokens) if last else (0.0, 0)

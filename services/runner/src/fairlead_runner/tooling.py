@@ -1,0 +1,65 @@
+"""Tools from the runner's side: what may be offered, and sending calls on their way."""
+
+import logging
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
+from fairlead_schema import subjects
+from fairlead_schema.api import Answer
+from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
+from fairlead_schema.ids import CallId, MessageId
+from fairlead_schema.subjects import Address
+from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
+from fairlead_session.state import Call, Session
+
+log = logging.getLogger(__name__)
+
+_ANSWER = Answer[ToolCatalog]
+
+
+async def offered(
+    eventlog: EventLog, session: Session, agent: str, *, pool: str, timeout_s: float
+) -> dict[str, ToolInfo]:
+    """The tools of the session's location. A service that is away offers none for this turn."""
+    assert session.profile is not None, "a session that drains was created"
+    asked = ListTools(location=session.profile.location, agent=agent)
+    body = asked.model_dump_json(by_alias=True).encode()
+    try:
+        answer = await eventlog.requests.ask(subjects.tooling(pool), body, timeout_s=timeout_s)
+        catalog = _ANSWER.model_validate_json(answer).data
+    except (LogError, ValueError) as error:
+        log.info("no tools", extra={"session_id": session.id, "reason": str(error)})
+        return {}
+    return {tool.name: tool for tool in catalog.tools} if catalog else {}
+
+
+def to_send(events: tuple[SessionEvent, ...]) -> list[tuple[MessageId, CallId]]:
+    """The local calls of some events that nothing in them settles."""
+    settled = {event.call_id for event in events if isinstance(event, ToolFailed)}
+    return [
+        (event.assistant_message_id, event.call_id)
+        for event in events
+        if isinstance(event, ToolCalled)
+        and not event.provider.executed
+        and event.call_id not in settled
+    ]
+
+
+def not_started(calls: tuple[Call, ...]) -> list[tuple[MessageId, CallId]]:
+    """The calls that no worker has begun: their request may never have left."""
+    return [(call.assistant_message_id, call.call_id) for call in calls if call.worker is None]
+
+
+async def send(
+    eventlog: EventLog, at: Address, pool: str, calls: list[tuple[MessageId, CallId]]
+) -> None:
+    """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start."""
+    for assistant_message_id, call_id in calls:
+        request = ToolRequest(
+            session_id=at.session_id, assistant_message_id=assistant_message_id, call_id=call_id
+        )
+        await eventlog.work.put(
+            subjects.tool(at, pool),
+            request.model_dump_json(by_alias=True).encode(),
+            once=f"{at.session_id}:{assistant_message_id}:{call_id}",
+        )

@@ -1,0 +1,220 @@
+"""The life of one call in a worker: begun in the log, run, settled in the log, its session woken."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final, TypeAlias, assert_never
+
+from fairlead_eventlog import port
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import CommitTooLarge
+from fairlead_eventlog.port import Job
+from fairlead_eventlog.streams import TOOL_DEADLINE_S
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import WorkerId
+from fairlead_schema.subjects import Address
+from fairlead_schema.tooling import ToolRequest
+from fairlead_session.calling import (
+    INTERRUPTED,
+    Begin,
+    Failed,
+    Gone,
+    Leave,
+    Outcome,
+    Settle,
+    begin,
+    settle,
+)
+from fairlead_session.fold_calls import find
+from fairlead_session.state import Call, Session
+from fairlead_tools.ledger import Erased, Ledger
+from fairlead_tools.metrics import RUNNING
+from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail
+from fairlead_tools.registry import Context, Prepared, Registry
+from fairlead_tools.watch import watch
+
+log = logging.getLogger(__name__)
+
+PING_TIMEOUT_S: Final = 2.0
+# How long a request waits before somebody looks again at a call whose worker lives.
+LATER_S: Final = 1.0
+LAG_S: Final = 0.2
+
+
+@dataclass(slots=True)
+class Held:
+    """A request in this worker's hands, and the run it led to."""
+
+    job: Job
+    performance: Performance | None = None
+
+    def stop(self, why: Stop) -> None:
+        if self.performance is not None:
+            self.performance.stop(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Begun in the log: run it."""
+
+    prepared: Prepared
+    call: Call
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Not now, or not by this worker."""
+
+    delay_s: float
+
+
+Decided: TypeAlias = Ready | Later | Settle | Failed | Gone
+Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
+
+
+class Life:
+    """Lives calls through for one worker."""
+
+    def __init__(self, worker: WorkerId, eventlog: EventLog, registry: Registry) -> None:
+        self._worker = worker
+        self._eventlog = eventlog
+        self._registry = registry
+        self._ledger = Ledger(eventlog)
+        self.over = False
+
+    async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:
+        """Do what is left to do of a call; the answer says how it ended."""
+        try:
+            session, decided = await self._ledger.commit(
+                at, lambda session: self._decide(session, at, request, held.job)
+            )
+            match decided:
+                case Ready():
+                    return await self._run(at, decided, held, session.seq)
+                case Later(delay_s=delay_s):
+                    await held.job.later(delay_s)
+                    return "left"
+                case Gone():
+                    return await self._gone(at, session, held)
+                case Settle() | Failed():
+                    log.info("call settled unrun", extra=_ids(at, request.call_id))
+                    await self._wake(at, held)
+                    return "interrupted" if isinstance(decided, Settle) else "refused"
+                case _:
+                    assert_never(decided)
+        except Erased:
+            await held.job.done()
+            return "gone"
+
+    async def _decide(
+        self, session: Session, at: Address, request: ToolRequest, job: Job
+    ) -> Decision:
+        """What to write before anything runs. Asked anew whenever the session has moved."""
+        if self.over:
+            return (), Later(0.0)
+        life = await self._ask(session, request)
+        if life == "silent" and job.deliveries == 1:
+            # Perhaps only busy: its own request's deadline decides, and this one waits as long.
+            return (), Later(TOOL_DEADLINE_S)
+        decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
+        match decision:
+            case Begin():
+                return self._begun(session, at, decision)
+            case Settle(event=event):
+                return (event,), decision
+            case Leave():
+                return (), Later(LATER_S)
+            case Gone():
+                return (), decision
+            case _:
+                assert_never(decision)
+
+    def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
+        prepared = self._registry.prepare(decision.call)
+        if isinstance(prepared, Failed):
+            return settle(session, decision.call, prepared), prepared
+        assert session.profile is not None, "a session with calls was created"
+        context = Context(
+            at=at,
+            location=session.profile.location,
+            agent=decision.call.agent,
+            assistant_message_id=decision.call.assistant_message_id,
+            call_id=decision.call.call_id,
+            worker=self._worker,
+        )
+        return (decision.event,), Ready(prepared, decision.started, context)
+
+    async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
+        call = find(session, request.assistant_message_id, request.call_id)
+        if call is None or call.worker is None or call.worker == self._worker:
+            return None
+        return await self._eventlog.liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
+
+    async def _run(self, at: Address, ready: Ready, held: Held, seq: int) -> str:
+        performance = held.performance = Performance(ready.prepared, ready.context)
+        if self.over:
+            performance.stop("leaving")
+        watching = asyncio.create_task(watch(self._eventlog.log, at, ready.call, seq, performance))
+        RUNNING.inc()
+        try:
+            ended = await performance.run()
+        finally:
+            RUNNING.dec()
+            watching.cancel()
+        # From here on nothing outside can stop what the tool returned from being settled.
+        if isinstance(ended, Stopped):
+            log.info("call stopped", extra={**_ids(at, ready.call.call_id), "why": ended.why})
+            if ended.why == "leaving" and ready.call.retry != "once":
+                await held.job.later(0.0)
+                return "handed-over"
+            return await self._settle(at, ready.call, INTERRUPTED, held)
+        return await self._settle(at, ready.call, ended, held)
+
+    async def _settle(self, at: Address, call: Call, outcome: Outcome, held: Held) -> str:
+        try:
+            session, settled = await self._settled(at, call, outcome)
+        except (CommitTooLarge, ValueError) as error:
+            log.warning("result unrecordable", extra=_ids(at, call.call_id), exc_info=error)
+            outcome = crashed(f"the result cannot be recorded: {detail(error)}")
+            session, settled = await self._settled(at, call, outcome)
+        ids = {**_ids(at, call.call_id), "tool": call.tool}
+        if not settled and find(session, call.assistant_message_id, call.call_id) is not None:
+            # Another worker runs it now: the request is that worker's to acknowledge.
+            log.warning("call lost", extra=ids)
+            return "lost"
+        await self._wake(at, held)
+        end = _end(outcome) if settled else "late"
+        log.info("call settled", extra={**ids, "end": end})
+        return end
+
+    async def _settled(self, at: Address, call: Call, outcome: Outcome) -> tuple[Session, bool]:
+        async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
+            events = settle(session, call, outcome)
+            return events, bool(events)
+
+        return await self._ledger.commit(at, decide)
+
+    async def _gone(self, at: Address, session: Session, held: Held) -> str:
+        """Nothing to do. A redelivery may mean that a worker died before its wake: leave one."""
+        if await self._ledger.behind(at, session):
+            await held.job.later(LAG_S)
+            return "behind"
+        if held.job.deliveries > 1:
+            await self._eventlog.wakes.wake(at)
+        await held.job.done()
+        return "gone"
+
+    async def _wake(self, at: Address, held: Held) -> None:
+        await self._eventlog.wakes.wake(at)
+        await held.job.done()
+
+
+def _end(outcome: Outcome) -> str:
+    if outcome == INTERRUPTED:
+        return "interrupted"
+    return "failed" if isinstance(outcome, Failed) else "succeeded"
+
+
+def _ids(at: Address, call_id: str) -> dict[str, str]:
+    return {"session_id": at.session_id, "call_id": call_id}

@@ -1,0 +1,159 @@
+"""Takes requests from the work queue and runs their calls. A request is a hint: the log says whether."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from pydantic import ValidationError
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.port import Job
+from fairlead_eventlog.streams import TOOL_DEADLINE_S, TOOLS, tools_consumer
+from fairlead_schema.ids import CallId, MessageId, WorkerId
+from fairlead_schema.record import RecordError
+from fairlead_schema.subjects import Address
+from fairlead_schema.tooling import ToolRequest
+from fairlead_service.config import Tools
+from fairlead_tools.call import Held, Life
+from fairlead_tools.metrics import CALLS
+from fairlead_tools.registry import Registry
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_S: Final = 3.0
+RETRY_S: Final = 1.0
+DELIVERIES_MAX: Final = 5
+# After the grace time: how long stopped calls may take to settle or to be put back.
+LAST_S: Final = 5.0
+
+assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
+
+Key: TypeAlias = tuple[Address, MessageId, CallId]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request and the session it was addressed to."""
+
+    at: Address
+    request: ToolRequest
+
+    @property
+    def key(self) -> Key:
+        return self.at, self.request.assistant_message_id, self.request.call_id
+
+
+class Poison(Exception):
+    """A message that is no request and never will be."""
+
+
+def read(job: Job) -> Asked:
+    """What a message asks for. Raises Poison."""
+    try:
+        request = ToolRequest.model_validate_json(job.payload)
+    except ValidationError as error:
+        raise Poison(error.errors()[0]["msg"]) from error
+    _root, _kind, _pool, tenant, session_id = job.subject.split(".")
+    if session_id != request.session_id:
+        raise Poison(f"addressed to {session_id}, asks for {request.session_id}")
+    return Asked(Address(tenant, session_id), request)
+
+
+class Execute:
+    """Every call that one worker has in its hands."""
+
+    def __init__(
+        self, worker: WorkerId, eventlog: EventLog, registry: Registry, settings: Tools
+    ) -> None:
+        self._eventlog = eventlog
+        self._settings = settings
+        self._life = Life(worker, eventlog, registry)
+        self._held: dict[Key, Held] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def stand(self) -> None:
+        """Take requests for ever."""
+        consumer = tools_consumer(self._settings.pool)
+        while True:
+            try:
+                async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
+                    task = asyncio.create_task(self._on_job(job))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+            except LogError as error:
+                log.warning("cannot take requests", extra={"reason": str(error)})
+                await asyncio.sleep(RETRY_S)
+
+    async def beat(self, every_s: float = HEARTBEAT_S) -> None:
+        """Keep every held request in progress, so that nobody else is given it."""
+        while True:
+            await asyncio.sleep(every_s)
+            for held in tuple(self._held.values()):
+                with suppress(LogError):
+                    await held.job.keep()
+
+    async def leave(self) -> None:
+        """Finish within the grace time; then stop what is left, which settles or is put back."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=self._settings.grace_s)
+        self._life.over = True
+        for held in self._held.values():
+            held.stop("leaving")
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=LAST_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=RETRY_S)
+
+    def _slots(self) -> int:
+        return self._settings.concurrency - len(self._tasks)
+
+    async def _on_job(self, job: Job) -> None:
+        try:
+            end = await self._served(job)
+        except Poison as poison:
+            log.warning("poison request", extra={"subject": job.subject, "reason": str(poison)})
+            end = await self._bury(job, "poison", str(poison))
+        except RecordError as error:
+            log.warning("session cannot be read", extra=_why(job, error))
+            end = await self._bury(job, "unreadable", str(error))
+        except LogError as error:
+            # Not acknowledged: the request comes again, and the log says what is left to do.
+            log.warning("request deferred", extra=_why(job, error))
+            end = "unavailable"
+        except Exception as error:
+            log.exception("request failed", extra={"subject": job.subject})
+            last = job.deliveries >= DELIVERIES_MAX
+            end = await self._bury(job, "defect", repr(error)) if last else "defect"
+        CALLS.labels(end).inc()
+
+    async def _served(self, job: Job) -> str:
+        asked = read(job)
+        held = self._held.get(asked.key)
+        if held is not None:
+            # The same message again: its newest delivery is the one to acknowledge. Another
+            # message for the same call: the first is enough.
+            if held.job.sequence == job.sequence:
+                held.job = job
+            else:
+                await job.done()
+            return "joined"
+        held = self._held[asked.key] = Held(job)
+        try:
+            return await self._life.serve(asked.at, asked.request, held)
+        finally:
+            del self._held[asked.key]
+
+    async def _bury(self, job: Job, end: str, reason: str) -> str:
+        with suppress(LogError):
+            await self._eventlog.dead.bury("tool", job.subject, job.payload, reason)
+            await job.done()
+        return end
+
+
+def _why(job: Job, error: Exception) -> dict[str, str]:
+    return {"subject": job.subject, "reason": str(error)}

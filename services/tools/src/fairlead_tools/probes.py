@@ -1,0 +1,100 @@
+"""Probe tools: they leave a line in a file each time they run, so that runs can be counted.
+
+A run appends `<tool> <key> <worker> <pid> begun` before its delay and the same with `ended` after it,
+each synced to disk: a worker killed in between leaves the first line alone.
+"""
+
+import asyncio
+import os
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairlead_schema.tool import RetryClass
+from fairlead_tools.registry import Context, Registry, Tool
+
+DELAY_MS_MAX: Final = 600_000
+SLOW_MS: Final = 30_000
+
+
+class ProbeInput(BaseModel):
+    """What a probe is asked to do."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    key: str = Field(pattern=r"^\S{1,200}$")
+    delay_ms: int = Field(default=0, ge=0, le=DELAY_MS_MAX)
+    path: str | None = Field(default=None, description="another counter file")
+
+
+class SlowInput(ProbeInput):
+    """What the slow probe is asked to do."""
+
+    delay_ms: int = Field(default=SLOW_MS, ge=0, le=DELAY_MS_MAX)
+
+
+class ProbeOutput(BaseModel):
+    """How often the probe has begun to run with this key, this time included."""
+
+    key: str
+    runs: int
+
+
+PROBES: Final[tuple[tuple[str, RetryClass], ...]] = (
+    ("probe_pure", "pure"),
+    ("probe_idempotent", "idempotent"),
+    ("probe_once", "once"),
+    ("probe_crash", "pure"),
+    ("probe_slow", "pure"),
+)
+
+
+def register(registry: Registry, file: str | None) -> None:
+    """Offer the probes; `file` is where they leave their lines, unless a call names another."""
+    for name, retry in PROBES:
+        registry.register(
+            Tool(
+                name=name,
+                description=f"Leaves a line in a file and answers. For tests only. Retry: {retry}.",
+                input=SlowInput if name == "probe_slow" else ProbeInput,
+                output=ProbeOutput,
+                execute=partial(run, name, file),
+                retry=retry,
+                timeout_s=DELAY_MS_MAX / 1000,
+            )
+        )
+
+
+async def run(name: str, file: str | None, asked: ProbeInput, context: Context) -> ProbeOutput:
+    """One run of a probe."""
+    path = asked.path or file
+    line = f"{name} {asked.key} {context.worker} {os.getpid()}"
+    await asyncio.to_thread(_append, path, f"{line} begun")
+    await asyncio.sleep(asked.delay_ms / 1000)
+    if name == "probe_crash":
+        raise RuntimeError(f"probe crashed: {asked.key}")
+    await asyncio.to_thread(_append, path, f"{line} ended")
+    runs = await asyncio.to_thread(begun, path, name, asked.key)
+    return ProbeOutput(key=asked.key, runs=runs)
+
+
+def begun(path: str | None, name: str, key: str) -> int:
+    """How many runs the file tells of."""
+    if path is None:
+        return 0
+    lines = (line.split() for line in Path(path).read_text().splitlines())
+    return sum((line[0], line[1], line[-1]) == (name, key, "begun") for line in lines)
+
+
+def _append(path: str | None, line: str) -> None:
+    if path is None:
+        return
+    # One write of one line in append mode: lines of several processes never mix.
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

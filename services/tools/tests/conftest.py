@@ -1,0 +1,232 @@
+"""Tool workers over the in-memory twin: sessions with calls, tools that tests steer, two workers."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import pytest
+from pydantic import BaseModel
+from typing_extensions import override
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory import MemoryDeadLetters, MemoryLiveness, MemoryLog, memory
+from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes, MemoryWork
+from fairlead_eventlog.port import START, Head, Stored
+from fairlead_schema import subjects
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ExecutionClaimed,
+    SessionCreated,
+    SessionEvent,
+    StepStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolInputStarted,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.ids import CommitId
+from fairlead_schema.location import LocationRef
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Executor, RetryClass
+from fairlead_schema.tooling import ToolRequest
+from fairlead_service import ids
+from fairlead_service.config import Tools
+from fairlead_tools.execute import Execute
+from fairlead_tools.registry import Context, Registry, Tool
+
+AT = Address("default", "ses_1")
+WAIT_S = 5.0
+MODEL = ModelRef(provider_id="acme", id="fast")
+BEFORE: tuple[SessionEvent, ...] = (
+    SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w")),
+    ExecutionClaimed(generation=1, runner="run_a"),
+    AttemptDispatched(
+        attempt_id="att_1", assistant_message_id="msg_a", agent="build", model=MODEL, step=1
+    ),
+    StepStarted(assistant_message_id="msg_a", agent="build", model=MODEL),
+)
+
+Before: TypeAlias = Callable[[tuple[Draft, ...]], Awaitable[None]]
+
+
+class Asked(BaseModel):
+    """The input of the tools under test."""
+
+    key: str = "k"
+
+
+class Told(BaseModel):
+    """Their output."""
+
+    said: str
+
+
+class WatchedLog(MemoryLog):
+    """A log where something may happen just before an append."""
+
+    before: Before | None = None
+
+    @override
+    async def append(
+        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+    ) -> Stored:
+        if self.before is not None:
+            await self.before(drafts)
+        return await super().append(at, commit_id, drafts, after=after)
+
+
+@dataclass
+class Gate:
+    """A tool that waits until a test lets it go, and counts its runs."""
+
+    runs: list[Context] = field(default_factory=list)
+    cancelled: int = 0
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def __call__(self, asked: Asked, context: Context) -> Told:
+        self.runs.append(context)
+        try:
+            await self.opened.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return Told(said=asked.key)
+
+
+async def echo(asked: Asked, _context: Context) -> Told:
+    return Told(said=asked.key)
+
+
+def tool(name: str = "echo", **changes: Any) -> Tool:  # noqa: ANN401
+    made = Tool(name=name, description=name, input=Asked, output=Told, execute=echo)
+    return replace(made, **changes)
+
+
+@dataclass
+class World:
+    """One session's surroundings and the workers that serve it."""
+
+    eventlog: EventLog
+    log: WatchedLog
+    registry: Registry
+    settings: Tools
+
+    def worker(self, name: str = "wkr_a") -> Execute:
+        self.liveness.alive.add(name)
+        return Execute(name, self.eventlog, self.registry, self.settings)
+
+    async def write(self, *events: SessionEvent, at: Address = AT) -> None:
+        """Write as anybody else would."""
+        drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
+        head = await self.log.head(at)
+        await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
+
+    async def call(
+        self,
+        called: Tool | str,
+        *,
+        id_: str = "call_1",
+        retry: RetryClass | None = None,
+        **asked: Any,  # noqa: ANN401
+    ) -> MemoryJob:
+        """A call in the log and its request in the queue, as a runner leaves them."""
+        name, info = (called, None) if isinstance(called, str) else (called.name, called.info)
+        await self.write(
+            ToolInputStarted(assistant_message_id="msg_a", call_id=id_, name=name),
+            ToolCalled(
+                assistant_message_id="msg_a",
+                call_id=id_,
+                tool=name,
+                input=asked,
+                provider=Executor(),
+                agent="build",
+                retry=retry or (info.retry if info else None),
+                revision=info.revision if info else None,
+            ),
+        )
+        return await self.put(id_)
+
+    async def put(self, id_: str = "call_1") -> MemoryJob:
+        request = ToolRequest(session_id="ses_1", assistant_message_id="msg_a", call_id=id_)
+        body = request.model_dump_json(by_alias=True).encode()
+        await self.eventlog.work.put(subjects.tool(AT, "default"), body)
+        return self.jobs[-1]
+
+    async def events(self) -> list[SessionEvent]:
+        page = await self.log.read(AT, after=START)
+        return [one.event for stored in page.commits for one in stored.commit.events]
+
+    async def starts(self) -> list[str]:
+        return [event.worker for event in await self.events() if isinstance(event, ToolStarted)]
+
+    async def settlements(self) -> list[str]:
+        """How each call was settled, in order."""
+        return [
+            str(event.structured) if isinstance(event, ToolSucceeded) else event.error.message
+            for event in await self.events()
+            if isinstance(event, ToolSucceeded | ToolFailed)
+        ]
+
+    async def served(self, name: str = "wkr_a") -> list[str]:
+        """Let one worker work until no request is left."""
+        async with standing(self.worker(name)):
+            await until(lambda: not self.jobs)
+        return await self.settlements()
+
+    @property
+    def jobs(self) -> list[MemoryJob]:
+        assert isinstance(self.eventlog.work, MemoryWork)
+        return self.eventlog.work.queue("TOOLS").jobs
+
+    @property
+    def wakes(self) -> list[MemoryJob]:
+        assert isinstance(self.eventlog.wakes, MemoryWakes)
+        return self.eventlog.wakes.queue.jobs
+
+    @property
+    def liveness(self) -> MemoryLiveness:
+        assert isinstance(self.eventlog.liveness, MemoryLiveness)
+        return self.eventlog.liveness
+
+    @property
+    def buried(self) -> list[tuple[str, str, bytes, str]]:
+        assert isinstance(self.eventlog.dead, MemoryDeadLetters)
+        return self.eventlog.dead.buried
+
+
+@asynccontextmanager
+async def standing(execute: Execute) -> AsyncIterator[None]:
+    task = asyncio.create_task(execute.stand())
+    try:
+        yield
+    finally:
+        await ended(task)
+        await execute.leave()
+
+
+async def ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def until(true: Callable[[], bool]) -> None:
+    """Wait, for a bounded time, until something holds."""
+    async with asyncio.timeout(WAIT_S):
+        while not true():
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+async def world() -> World:
+    log = WatchedLog()
+    made = World(
+        replace(memory(), log=log, shards=log), log, Registry(), Tools(grace_s=0.01, concurrency=8)
+    )
+    await made.write(*BEFORE)
+    return made

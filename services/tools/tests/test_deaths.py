@@ -1,0 +1,187 @@
+"""Workers that die, pause or come back: what may run again does, `once` never, settlements are single."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from fairlead_schema.events import ToolFailed, ToolStarted
+from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
+from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_tools.execute import Execute
+from services.tools.tests.conftest import (
+    Gate,
+    World,
+    ended,
+    standing,
+    tool,
+    until,
+)
+
+AGAIN: tuple[RetryClass, ...] = ("pure", "idempotent")
+STARTED = ToolStarted(
+    assistant_message_id="msg_a", call_id="call_1", worker="wkr_dead", generation=1
+)
+
+
+@asynccontextmanager
+async def dying(world: World, name: str = "wkr_a") -> AsyncIterator[Execute]:
+    """A worker that is cut off: it takes nothing more, and its tools hang for ever."""
+    execute = world.worker(name)
+    task = asyncio.create_task(execute.stand())
+    try:
+        yield execute
+    finally:
+        await ended(task)
+        world.liveness.alive.discard(name)
+
+
+@pytest.mark.parametrize("retry", [*AGAIN, "once"])
+async def test_a_worker_that_dies_before_its_start_is_simply_replaced(
+    world: World, retry: RetryClass
+) -> None:
+    """E-20: nothing was started, so even `once` runs."""
+    running = tool(retry=retry)
+    world.registry.register(running)
+    job = await world.call(running)
+    job.times = 1
+
+    assert await world.served("wkr_b") == ["{'said': 'k'}"]
+    assert await world.starts() == ["wkr_b"]
+
+
+@pytest.mark.parametrize("retry", AGAIN)
+async def test_what_may_run_again_runs_again_when_its_worker_died(
+    world: World, retry: RetryClass
+) -> None:
+    """E-20: and the dead one, should it come back, settles nothing."""
+    gate = Gate()
+    running = tool(execute=gate, retry=retry)
+    world.registry.register(running)
+    job = await world.call(running)
+
+    async with dying(world):
+        await until(lambda: len(gate.runs) == 1)
+    job.expire()
+    async with standing(world.worker("wkr_b")):
+        await until(lambda: len(gate.runs) == 2)
+        gate.opened.set()
+        await until(lambda: not world.jobs)
+
+    assert [context.worker for context in gate.runs] == ["wkr_a", "wkr_b"]
+    assert {context.key for context in gate.runs} == {"ses_1:msg_a:call_1"}
+    assert await world.starts() == ["wkr_a", "wkr_b"]
+    assert await world.settlements() == ["{'said': 'k'}"]
+
+
+@pytest.mark.parametrize("life", ["gone", "silent"])
+async def test_a_once_call_whose_worker_died_settles_as_interrupted(
+    world: World, life: str
+) -> None:
+    """E-20: its outcome is unknown, it is never run again, and the session goes on."""
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    job = await world.call(running)
+    await world.write(STARTED)
+    if life == "silent":
+        world.liveness.alive.add("wkr_dead")
+        world.liveness.paused.add("wkr_dead")
+
+    assert await world.served("wkr_b") == [INTERRUPTED_TOOL]
+    assert job.times == (1 if life == "gone" else 2)
+    assert gate.runs == []
+    assert len(world.wakes) == 1
+
+
+async def test_a_live_workers_call_is_left_to_it(world: World) -> None:
+    """E-20: a second request for it is put back until it is settled."""
+    running = tool()
+    world.registry.register(running)
+    job = await world.call(running)
+    await world.write(STARTED)
+    world.liveness.alive.add("wkr_dead")
+
+    async with standing(world.worker("wkr_b")):
+        await until(lambda: job.times >= 3)
+        assert await world.settlements() == []
+        await world.write(failed("by its worker"))
+        await until(lambda: not world.jobs)
+
+    assert await world.settlements() == ["by its worker"]
+
+
+async def test_a_worker_that_died_between_settlement_and_wake_is_made_good(world: World) -> None:
+    """E-03: the redelivery finds the call settled and leaves the wake."""
+    running = tool()
+    world.registry.register(running)
+    job = await world.call(running)
+    await world.write(STARTED, failed("settled"))
+    job.times = 1
+
+    assert await world.served("wkr_b") == ["settled"]
+    assert len(world.wakes) == 1
+
+
+async def test_a_paused_worker_that_was_overtaken_stops_and_settles_nothing(world: World) -> None:
+    """E-20: another's start cancels its tool; the request is the other's to acknowledge."""
+    gate = Gate()
+    running = tool(execute=gate, retry="pure")
+    world.registry.register(running)
+    job = await world.call(running)
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 1)
+        world.liveness.alive.add("wkr_b")
+        await world.write(STARTED.model_copy(update={"worker": "wkr_b"}))
+        await until(lambda: gate.cancelled == 1)
+        await asyncio.sleep(0.01)
+
+    assert await world.settlements() == []
+    assert (world.jobs, world.wakes) == ([job], [])
+
+
+async def test_a_settlement_by_somebody_else_ends_the_run(world: World) -> None:
+    """E-16: a runner that settles what it interrupts leaves nothing to settle."""
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    await world.call(running)
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 1)
+        await world.write(failed(INTERRUPTED_TOOL))
+        await until(lambda: not world.jobs)
+
+    assert gate.cancelled == 1
+    assert await world.settlements() == [INTERRUPTED_TOOL]
+
+
+async def test_one_worker_runs_a_redelivered_call_once(world: World) -> None:
+    """E-20: nor does a second request for the call it runs start anything."""
+    gate = Gate()
+    running = tool(execute=gate, retry="pure")
+    world.registry.register(running)
+    job = await world.call(running)
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 1)
+        job.expire()
+        await until(lambda: job.times == 2)
+        await world.put()
+        await until(lambda: world.jobs == [job])
+        gate.opened.set()
+        await until(lambda: not world.jobs)
+
+    assert len(gate.runs) == 1
+    assert await world.settlements() == ["{'said': 'k'}"]
+
+
+def failed(message: str) -> ToolFailed:
+    return ToolFailed(
+        assistant_message_id="msg_a",
+        call_id="call_1",
+        error=ErrorInfo(message=message),
+        provider=Executor(),
+    )

@@ -1,0 +1,130 @@
+"""What becomes of a run: checked output, crashes, timeouts, and what no log can hold."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from pydantic import RootModel
+
+from fairlead_schema.events import ToolSucceeded
+from fairlead_schema.tool import TextContent
+from fairlead_tools.registry import CallFailed, Context
+from services.tools.tests.conftest import (
+    Asked,
+    Gate,
+    Told,
+    World,
+    standing,
+    tool,
+    until,
+)
+
+FOREIGN = RootModel[dict[str, int]]({"said": 3})
+
+
+async def test_input_that_does_not_fit_never_runs(world: World) -> None:
+    """J-17: the error starts with its kind and says what does not fit."""
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    await world.call(running, key=7)
+
+    (message,) = await world.served()
+
+    assert message.startswith("Invalid tool input: key: ")
+    assert (gate.runs, await world.starts()) == ([], [])
+
+
+@pytest.mark.parametrize("returned", [{"said": 3}, {}, None, FOREIGN])
+async def test_output_that_does_not_fit_is_never_a_success(world: World, returned: object) -> None:
+    """J-18: nor is an instance of another model."""
+
+    async def run(_asked: Asked, _context: Context) -> object:
+        return returned
+
+    running = tool(execute=run)
+    world.registry.register(running)
+    await world.call(running)
+
+    (message,) = await world.served()
+
+    assert message.startswith("Tool execution failed: Invalid tool output: ")
+
+
+@pytest.mark.parametrize(
+    ("raised", "message"),
+    [
+        (RuntimeError("boom"), "Tool execution failed: boom"),
+        (KeyError(), "Tool execution failed: KeyError"),
+        (SystemExit(3), "Tool execution failed: the tool raised SystemExit(3)"),
+        (asyncio.CancelledError(), "Tool execution failed: the tool cancelled itself"),
+        (CallFailed("no such file"), "no such file"),
+        (RuntimeError("\ud800"), "Tool execution failed: \\ud800"),
+    ],
+)
+async def test_a_crash_is_the_failure_of_that_call_alone(
+    world: World, raised: BaseException, message: str
+) -> None:
+    """E-07, J-20: a sibling goes on; a declared failure keeps its own words."""
+
+    async def run(_asked: Asked, _context: Context) -> Told:
+        raise raised
+
+    crashing, gate = tool("crash", execute=run), Gate()
+    waiting = tool("wait", execute=gate)
+    for one in (crashing, waiting):
+        world.registry.register(one)
+    await world.call(waiting, id_="call_1")
+    await world.call(crashing, id_="call_2")
+
+    async with standing(world.worker()):
+        await until(lambda: len(world.jobs) == 1)
+        gate.opened.set()
+        await until(lambda: not world.jobs)
+
+    assert await world.settlements() == [message, "{'said': 'k'}"]
+
+
+async def test_a_call_that_takes_too_long_is_cancelled_from_outside(world: World) -> None:
+    """E-07: the timeout is the registry's, not the tool's."""
+    gate = Gate()
+    running = tool(execute=gate, timeout_s=0.01)
+    world.registry.register(running)
+    await world.call(running)
+
+    assert await world.served() == ["Tool execution failed: timed out after 0.01 s"]
+    assert gate.cancelled == 1
+
+
+async def test_what_the_log_cannot_hold_fails_the_call_instead_of_losing_it(world: World) -> None:
+    """J-33: too large for one commit, or no text at all."""
+    outputs: dict[str, Any] = {"large": "x" * (9 * 1024 * 1024), "odd": "\ud800"}
+
+    async def run(asked: Asked, _context: Context) -> Told:
+        return Told.model_construct(said=outputs[asked.key])
+
+    running = tool(execute=run, output=RootModel[dict[str, Any]])
+    world.registry.register(running)
+    await world.call(running, id_="call_1", key="large")
+    await world.call(running, id_="call_2", key="odd")
+
+    messages = await world.served()
+
+    assert len(messages) == 2
+    assert all(one.startswith("Tool execution failed: ") for one in messages)
+
+
+async def test_text_is_told_as_text(world: World) -> None:
+    """J-21: without a projection a string becomes one text item."""
+
+    async def run(_asked: Asked, _context: Context) -> str:
+        return "hello"
+
+    running = tool(execute=run, output=RootModel[str])
+    world.registry.register(running)
+    await world.call(running)
+    await world.served()
+
+    event = (await world.events())[-1]
+    assert isinstance(event, ToolSucceeded)
+    assert (event.structured, event.content) == ({}, (TextContent(text="hello"),))

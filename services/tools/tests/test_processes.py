@@ -1,0 +1,190 @@
+"""Tool workers as processes on a real server: killed in mid-call, overtaken, interrupted, stopped."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.port import START
+from fairlead_eventlog.provision import provision
+from fairlead_schema import subjects
+from fairlead_schema.events import (
+    InterruptRequested,
+    SessionEvent,
+    ToolCalled,
+    ToolFailed,
+    ToolSucceeded,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Executor
+from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
+from fairlead_service import ids
+from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_testing.nats import Server, free_port
+from services.tools.tests.conftest import BEFORE
+
+pytestmark = pytest.mark.integration
+
+AT = Address("default", "ses_1")
+ASK = ListTools(location=LocationRef(directory="/w")).model_dump_json(by_alias=True).encode()
+WAIT_S = 40.0
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    running = Server(tmp_path, free_port())
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+async def eventlog(server: Server) -> AsyncIterator[EventLog]:
+    await provision(server.url)
+    async with connect(server.url, name="test") as connected:
+        await write(connected, *BEFORE)
+        yield connected
+
+
+@contextmanager
+def worker(server: Server, file: Path, grace_s: float = 20.0) -> Iterator[subprocess.Popen[bytes]]:
+    env = {
+        **os.environ,
+        "FAIRLEAD_NATS_URL": server.url,
+        "FAIRLEAD_HEALTH_PORT": str(free_port()),
+        "FAIRLEAD_TOOLS_PROBES": "true",
+        "FAIRLEAD_TOOLS_PROBE_FILE": str(file),
+        "FAIRLEAD_TOOLS_GRACE_S": str(grace_s),
+    }
+    process = subprocess.Popen([sys.executable, "-m", "fairlead_tools"], env=env)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+async def write(eventlog: EventLog, *events: SessionEvent) -> None:
+    drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
+    head = await eventlog.log.head(AT)
+    await eventlog.log.append(AT, ids.commit_id(), drafts, after=head)
+
+
+async def catalog(eventlog: EventLog) -> dict[str, ToolInfo]:
+    """What the pool offers, as soon as anybody there answers."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            try:
+                body = await eventlog.requests.ask(subjects.tooling("default"), ASK, timeout_s=2)
+            except Exception:  # noqa: BLE001 - not there yet
+                await asyncio.sleep(0.1)
+                continue
+            answered = ToolCatalog.model_validate_json(body.removeprefix(b'{"data":')[:-1])
+            return {one.name: one for one in answered.tools}
+
+
+async def call(eventlog: EventLog, info: ToolInfo, delay_ms: int) -> None:
+    called = ToolCalled(
+        assistant_message_id="msg_a",
+        call_id=info.name,
+        tool=info.name,
+        input={"key": "k", "delay_ms": delay_ms},
+        provider=Executor(),
+        retry=info.retry,
+        revision=info.revision,
+    )
+    await write(eventlog, called)
+    request = ToolRequest(session_id="ses_1", assistant_message_id="msg_a", call_id=info.name)
+    body = request.model_dump_json(by_alias=True).encode()
+    await eventlog.work.put(subjects.tool(AT, "default"), body, once=info.name)
+
+
+async def settled(eventlog: EventLog, count: int) -> dict[str, str]:
+    """The settlement of each call, once there are that many; a second one would show."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            page = await eventlog.log.read(AT, after=START)
+            events = [one.event for stored in page.commits for one in stored.commit.events]
+            found = [event for event in events if isinstance(event, ToolSucceeded | ToolFailed)]
+            if len(found) >= count:
+                assert len(found) == len({event.call_id for event in found}) == count
+                return {event.call_id: _told(event) for event in found}
+            await asyncio.sleep(0.05)
+
+
+def _told(event: ToolSucceeded | ToolFailed) -> str:
+    return str(event.structured) if isinstance(event, ToolSucceeded) else event.error.message
+
+
+async def begun(file: Path, count: int) -> list[str]:
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            lines = await asyncio.to_thread(lambda: file.read_text() if file.exists() else "")
+            found = [one.split()[0] for one in lines.splitlines() if one.endswith("begun")]
+            if len(found) >= count:
+                return sorted(found)
+            await asyncio.sleep(0.02)
+
+
+async def test_a_killed_workers_calls_are_taken_over_and_once_is_not_run_again(
+    server: Server, eventlog: EventLog, tmp_path: Path
+) -> None:
+    """E-20: SIGKILL in mid-call; the request's deadline passes and another worker has it."""
+    file = tmp_path / "runs"
+    with worker(server, file) as first:
+        offered = await catalog(eventlog)
+        for name in ("probe_pure", "probe_idempotent", "probe_once"):
+            await call(eventlog, offered[name], delay_ms=2_000)
+        await begun(file, 3)
+        first.kill()
+        first.wait(10)
+        with worker(server, file):
+            told = await settled(eventlog, 3)
+
+    assert told == {
+        "probe_pure": "{'key': 'k', 'runs': 2}",
+        "probe_idempotent": "{'key': 'k', 'runs': 2}",
+        "probe_once": INTERRUPTED_TOOL,
+    }
+    assert await begun(file, 5) == [
+        "probe_idempotent",
+        "probe_idempotent",
+        "probe_once",
+        "probe_pure",
+        "probe_pure",
+    ]
+
+
+async def test_an_interrupt_and_a_departure_settle_or_hand_over(
+    server: Server, eventlog: EventLog, tmp_path: Path
+) -> None:
+    """E-16, E-20: SIGTERM puts back what may run again and settles `once`."""
+    file = tmp_path / "runs"
+    with worker(server, file, grace_s=0.1) as first:
+        offered = await catalog(eventlog)
+        await call(eventlog, offered["probe_pure"], delay_ms=3_000)
+        await call(eventlog, offered["probe_once"], delay_ms=3_000)
+        await begun(file, 2)
+        with worker(server, file):
+            first.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(first.wait, 20)
+            told = await settled(eventlog, 2)
+            await call(eventlog, offered["probe_slow"], delay_ms=30_000)
+            await begun(file, 4)
+            await write(eventlog, InterruptRequested())
+            last = await settled(eventlog, 3)
+
+    assert told == {"probe_pure": "{'key': 'k', 'runs': 2}", "probe_once": INTERRUPTED_TOOL}
+    assert last["probe_slow"] == INTERRUPTED_TOOL

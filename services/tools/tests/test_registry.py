@@ -1,0 +1,130 @@
+"""The registry: names, layers, order, revisions; and the catalogue on the wire."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from pydantic import BaseModel
+
+from fairlead_schema.location import LocationRef
+from fairlead_schema.tooling import ListTools, ToolCatalog
+from fairlead_service.config import Config
+from fairlead_tools.app import list_tools, registry
+from fairlead_tools.registry import Context, InvalidTool, Registry, Tool
+from fairlead_tools.settings import Settings
+from services.tools.tests.conftest import Asked, Told, tool
+
+
+class Wider(Asked):
+    more: int = 0
+
+
+class Unschemable(BaseModel):
+    model_config = {"arbitrary_types_allowed": True}
+    thing: Registry
+
+
+async def other(asked: Asked, _context: Context) -> Told:
+    return Told(said=asked.key * 2)
+
+
+@pytest.mark.parametrize("name", ["a", "A9_-", "x" * 64])
+def test_a_name_that_providers_take_is_registered(name: str) -> None:
+    """J-01: a letter, then letters, digits, underscores and dashes; 64 at most."""
+    made = Registry()
+    made.register(tool(name))
+
+    assert [one.name for one in made.catalog().tools] == [name]
+
+
+@pytest.mark.parametrize("name", ["", "9a", "_a", "a b", "a.b", "é", "x" * 65, "a\n"])
+def test_another_name_is_refused_and_leaves_nothing(name: str) -> None:
+    """J-01: registration fails."""
+    made = Registry()
+
+    with pytest.raises(InvalidTool):
+        made.register(tool(name))
+
+    assert made.catalog() == ToolCatalog(tools=())
+
+
+@pytest.mark.parametrize(
+    "broken", [tool(timeout_s=0), tool(input=Unschemable), tool(output=Unschemable)]
+)
+def test_what_cannot_be_advertised_or_bounded_is_refused(broken: Tool) -> None:
+    """J-01: before anybody could call it."""
+    with pytest.raises(InvalidTool):
+        Registry().register(broken)
+
+
+def test_the_latest_registration_answers_and_its_removal_reveals_the_previous() -> None:
+    """J-03, J-04, J-38: a shadow keeps the shadowed place; removing twice removes nothing more."""
+    made, first, second = Registry(), tool("a"), tool("a", description="second")
+    below = made.register(first)
+    made.register(tool("b"))
+    above = made.register(second)
+    assert [one.description for one in made.catalog().tools] == ["second", "b"]
+
+    made.remove(above)
+    made.remove(above)
+    assert made.find("a") is first
+    made.remove(below)
+
+    assert [one.name for one in made.catalog().tools] == ["b"]
+    assert made.find("a") is None
+
+
+def test_a_revision_is_the_same_wherever_the_content_is() -> None:
+    """J-06: two workers of one pool answer for each other; any change is another registration."""
+    one = tool()
+    changes = (
+        {"name": "other"},
+        {"description": "other"},
+        {"input": Wider},
+        {"output": Wider},
+        {"execute": other},
+        {"retry": "pure"},
+        {"timeout_s": 1.0},
+        {"version": "2"},
+    )
+
+    revisions = {replace(one, **change).info.revision for change in changes}
+
+    assert tool().info.revision == one.info.revision
+    assert len(revisions | {one.info.revision}) == len(changes) + 1
+
+
+async def test_the_catalogue_is_answered_as_data() -> None:
+    """J-02: what a turn may advertise, with the schema the model sees."""
+    made = Registry()
+    made.register(tool(retry="pure"))
+    asked = ListTools(location=LocationRef(directory="/w"), agent="build")
+
+    body = json.loads(await list_tools(made, asked.model_dump_json(by_alias=True).encode()))
+
+    (listed,) = body["data"]["tools"]
+    assert (listed["name"], listed["retry"]) == ("echo", "pure")
+    assert listed["inputSchema"]["properties"]["key"]["type"] == "string"
+    assert ToolCatalog.model_validate(body["data"]) == made.catalog()
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"location": 3}', b"\xff"])
+async def test_what_is_no_question_is_refused_with_a_typed_error(body: bytes) -> None:
+    """J-17: malformed input is answered, never dropped."""
+    answered = json.loads(await list_tools(Registry(), body))
+
+    assert answered["error"]["_tag"] == "InvalidRequestError"
+
+
+def test_probes_are_there_only_when_the_configuration_says_so() -> None:
+    """J-10: nobody can call them by accident."""
+    off, on = Config(), Config.model_validate({"tools": {"probes": True}})
+
+    assert registry(Settings(off)).catalog().tools == ()
+    assert [one.name for one in registry(Settings(on)).catalog().tools] == [
+        "probe_pure",
+        "probe_idempotent",
+        "probe_once",
+        "probe_crash",
+        "probe_slow",
+    ]

@@ -1,0 +1,148 @@
+"""Interrupts and departures: the tool is cancelled, its call settled or handed over, never lost."""
+
+import asyncio
+
+import pytest
+
+from fairlead_schema.events import InterruptRequested, ToolSucceeded
+from fairlead_schema.record import Draft
+from fairlead_schema.tool import RetryClass
+from fairlead_service.config import Tools
+from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_tools import performance
+from fairlead_tools.registry import Context
+from services.tools.tests.conftest import Asked, Gate, Told, World, ended, standing, tool, until
+
+
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+async def test_an_interrupt_cancels_the_tool_and_the_settlement_says_so(
+    world: World, retry: RetryClass
+) -> None:
+    """E-16: every running call of the session, once each."""
+    gate = Gate()
+    running = tool(execute=gate, retry=retry)
+    world.registry.register(running)
+    await world.call(running, id_="call_1")
+    await world.call(running, id_="call_2")
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 2)
+        await world.write(InterruptRequested())
+        await until(lambda: not world.jobs)
+
+    assert gate.cancelled == 2
+    assert await world.settlements() == [INTERRUPTED_TOOL] * 2
+    assert len(world.wakes) == 1
+
+
+async def test_a_call_of_an_interrupted_session_does_not_start(world: World) -> None:
+    """E-16: its request is dropped; whoever drains the session settles the call."""
+    running = tool()
+    world.registry.register(running)
+    await world.call(running)
+    await world.write(InterruptRequested())
+
+    assert await world.served() == []
+    assert await world.starts() == []
+
+
+async def test_an_interrupt_after_the_tool_returned_does_not_lose_its_result(world: World) -> None:
+    """E-18: checking and settling are one region that nothing cuts."""
+    running = tool()
+    world.registry.register(running)
+    await world.call(running)
+
+    async def interrupt(drafts: tuple[Draft, ...]) -> None:
+        if isinstance(drafts[0].event, ToolSucceeded):
+            world.log.before = None
+            await world.write(InterruptRequested())
+
+    world.log.before = interrupt
+
+    assert await world.served() == ["{'said': 'k'}"]
+
+
+async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-16: its call is settled all the same."""
+    monkeypatch.setattr(performance, "CANCEL_S", 0.01)
+    gate, stubborn = asyncio.Event(), asyncio.Event()
+
+    async def run(_asked: Asked, _context: Context) -> Told:
+        stubborn.set()
+        while not gate.is_set():
+            try:
+                await gate.wait()
+            except asyncio.CancelledError:
+                continue
+        raise RuntimeError("much later")
+
+    running = tool(execute=run)
+    world.registry.register(running)
+    await world.call(running)
+
+    async with standing(world.worker()):
+        await until(stubborn.is_set)
+        await world.write(InterruptRequested())
+        await until(lambda: not world.jobs)
+    gate.set()
+    await asyncio.sleep(0)
+
+    assert await world.settlements() == [INTERRUPTED_TOOL]
+
+
+async def test_a_leaving_worker_finishes_what_fits_its_grace(world: World) -> None:
+    """E-18: and takes nothing new."""
+    world.settings = Tools(grace_s=5)
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    await world.call(running)
+    execute = world.worker()
+    task = asyncio.create_task(execute.stand())
+    await until(lambda: len(gate.runs) == 1)
+
+    await ended(task)
+    leaving = asyncio.create_task(execute.leave())
+    later = await world.call(running, id_="call_2")
+    gate.opened.set()
+    await leaving
+
+    assert await world.settlements() == ["{'said': 'k'}"]
+    assert world.jobs == [later]
+
+
+@pytest.mark.parametrize("retry", ["pure", "idempotent"])
+async def test_what_does_not_fit_the_grace_is_put_back(world: World, retry: RetryClass) -> None:
+    """E-20: another worker runs it as soon as this one is gone."""
+    gate = Gate()
+    running = tool(execute=gate, retry=retry)
+    world.registry.register(running)
+    await world.call(running)
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 1)
+    assert (gate.cancelled, await world.settlements(), len(world.jobs)) == (1, [], 1)
+
+    world.liveness.alive.discard("wkr_a")
+    gate.opened.set()
+
+    assert await world.served("wkr_b") == ["{'said': 'k'}"]
+    assert await world.starts() == ["wkr_a", "wkr_b"]
+
+
+async def test_a_once_call_that_does_not_fit_the_grace_settles_as_interrupted(
+    world: World,
+) -> None:
+    """E-20: nobody can know what it did, so it never runs again."""
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    await world.call(running)
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 1)
+
+    assert await world.settlements() == [INTERRUPTED_TOOL]
+    assert (world.jobs, len(world.wakes)) == ([], 1)
