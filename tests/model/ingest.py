@@ -37,8 +37,9 @@ def _waking(s: State, setting: Setting, prompt: int, at: str, what: str) -> Iter
         yield f"ingest is refused for {what}", _at(s, prompt, told)
     elif not moving(s):
         yield f"ingest sees {what} move", _at(s, prompt, "done")
-    dies = "ingest" in setting.mortal and s.crashes > 0
-    if dies and (at == "refused" or not setting.ingest_tries_first):
+    if at == "refused" and not setting.patient:
+        yield f"ingest gives up on {what}", _at(s, prompt, "done")
+    if s.crashes and "ingest" in setting.mortal:
         dead = _at(s, prompt, "done")._replace(crashes=s.crashes - 1)
         yield f"ingest dies before it wakes for {what}", dead
 

@@ -154,7 +154,9 @@ def _stopped(s: State, r: int, setting: Setting) -> State:
     settled = s._replace(call="settled", settles=s.settles + 1) if unsettled(s) else s
     stirring = s.stirring and setting.interrupt_keeps_later_wakes
     rest = settled._replace(owner=NOBODY, interrupted=False, attempt="", owed=False)
-    return _commit(rest._replace(stirring=stirring), r, "ack", setting)
+    stopped = _commit(rest._replace(stirring=stirring), r, "ack", setting)
+    # A wake after the interrupt may be older than this commit, so the second look is always due.
+    return _put(stopped, r, stopped.runners[r]._replace(fresh=False))
 
 
 def _released(s: State) -> State:

@@ -89,8 +89,8 @@ class Setting:
     wakes_expire: bool = True
     settlement_wakes: bool = True
     fenced: bool = True
-    # Ingest dies only after its wake was refused, never before it tried.
-    ingest_tries_first: bool = False
+    # Whoever was refused may give up after a while, as the sweep has the session then.
+    patient: bool = True
 
 
 def start(setting: Setting) -> State:

@@ -85,7 +85,10 @@ def _wake(s: State, w: int, setting: Setting) -> Iterator[Step]:
     elif s.workers[w].at == "wake":
         at = "refused" if setting.retry else "ack"
         yield f"w{w} is refused", _put(s, w, Worker(at))
-    elif not moving(s):
+    elif moving(s):
+        if not setting.patient:
+            yield f"w{w} gives up", _put(s, w, Worker("ack"))
+    else:
         yield f"w{w} sees the session move", _put(s, w, Worker("ack"))
 
 

@@ -1,11 +1,13 @@
 """The client of the HTTP API, against recorded answers."""
 
 import json
+from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
 
 from fairlead_cli.client import Client
+from fairlead_cli.commands.explain import structure
 from fairlead_cli.errors import Answered, Unreachable
 
 RECEIPT = {
@@ -87,3 +89,36 @@ async def test_a_stream_asks_to_resume_after_what_was_seen() -> None:
     assert frame.seq == 8
     assert server.asked[0].url.path == "/api/session/ses_a/stream"
     assert server.asked[0].headers["last-event-id"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("asked", "request_line"),
+    [
+        (lambda client: client.interrupt("ses_a"), "POST /api/session/ses_a/interrupt"),
+        (lambda client: client.resume("ses_a"), "POST /api/session/ses_a/resume"),
+        (lambda client: client.cancel("ses_a", "msg_a"), "DELETE /api/session/ses_a/input/msg_a"),
+    ],
+    ids=["interrupt", "resume", "cancel"],
+)
+async def test_a_command_needs_no_answer_but_its_status(
+    asked: Callable[[Client], Awaitable[None]], request_line: str
+) -> None:
+    """C-11, C-23, P-29."""
+    server = Server(httpx.Response(204))
+
+    await asked(server.client())
+
+    sent = server.asked[0]
+    assert f"{sent.method} {sent.url.path}" == request_line
+
+
+async def test_an_explanation_is_shown_line_by_line() -> None:
+    waiting = {"kind": "tool", "id": "call_1", "what": "the tool bash"}
+    told = {"state": "waiting", "reason": "It waits.", "since": 0, "waiting_on": [waiting]}
+    server = Server(httpx.Response(200, json={"data": told}))
+
+    found = await server.client().explain("ses_a")
+
+    state, since, waits = structure(found)
+    assert (state, waits) == ("state: waiting", "waiting on: the tool bash (call_1)")
+    assert since.startswith("since: ")

@@ -92,7 +92,17 @@ def test_a_model_without_provider_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [["prompt", "hi"], ["tail", "ses_x"], ["tail", "ses_x", "--no-follow"], ["sessions"]]
+    "argv",
+    [
+        ["prompt", "hi"],
+        ["tail", "ses_x"],
+        ["tail", "ses_x", "--no-follow"],
+        ["sessions"],
+        ["explain", "ses_x"],
+        ["interrupt", "ses_x"],
+        ["resume", "ses_x"],
+        ["cancel", "ses_x", "msg_x"],
+    ],
 )
 def test_a_server_that_is_away_is_said_in_one_line(
     argv: list[str], capsys: pytest.CaptureFixture[str]

@@ -71,6 +71,23 @@ class Client:
         path = f"/api/session/{session_id}/prompt"
         return Receipt.model_validate(await self._data("POST", path, json=body))
 
+    async def explain(self, session_id: SessionId) -> dict[str, Any]:
+        """Why a session moves or does not."""
+        found: dict[str, Any] = await self._data("GET", f"/api/session/{session_id}/explain")
+        return found
+
+    async def interrupt(self, session_id: SessionId) -> None:
+        """Stop the active drain and keep the inbox; an idle session stays as it is."""
+        await self._answer("POST", f"/api/session/{session_id}/interrupt")
+
+    async def resume(self, session_id: SessionId) -> None:
+        """Run at least one turn, or join the one that runs."""
+        await self._answer("POST", f"/api/session/{session_id}/resume")
+
+    async def cancel(self, session_id: SessionId, message_id: MessageId) -> None:
+        """Withdraw one pending input."""
+        await self._answer("DELETE", f"/api/session/{session_id}/input/{message_id}")
+
     async def messages(self, session_id: SessionId) -> list[dict[str, Any]]:
         """The first messages of a session, oldest first."""
         path = f"/api/session/{session_id}/message"
@@ -127,13 +144,16 @@ class Client:
         return (await self._json(method, path, **options))["data"]
 
     async def _json(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
+        return (await self._answer(method, path, **options)).json()
+
+    async def _answer(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401
         try:
             answer = await self._http.request(method, path, **options)
         except httpx.TransportError as error:
             raise Unreachable(str(self._http.base_url)) from error
         if answer.is_error:
             raise refusal(answer)
-        return answer.json()
+        return answer
 
 
 @asynccontextmanager

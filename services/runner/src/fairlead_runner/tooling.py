@@ -51,7 +51,11 @@ def not_started(calls: tuple[Call, ...]) -> list[tuple[MessageId, CallId]]:
 
 
 async def send(
-    eventlog: EventLog, at: Address, pool: str, calls: list[tuple[MessageId, CallId]]
+    eventlog: EventLog,
+    at: Address,
+    pool: str,
+    calls: list[tuple[MessageId, CallId]],
+    generation: int,
 ) -> None:
     """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start."""
     for assistant_message_id, call_id in calls:
@@ -61,5 +65,6 @@ async def send(
         await eventlog.work.put(
             subjects.tool(at, pool),
             request.model_dump_json(by_alias=True).encode(),
-            once=f"{at.session_id}:{assistant_message_id}:{call_id}",
+            # A new owner asks anew: the first request may have been lost with its worker.
+            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{generation}",
         )
