@@ -16,6 +16,7 @@ from fairlead_runner.turn import Facts, Outcome, Turn
 from fairlead_runner.voices import NoVoice, speaker
 from fairlead_schema.events import ExecutionReleased, SessionEvent
 from fairlead_schema.events.execution import RestReason
+from fairlead_schema.ids import CallId, MessageId
 from fairlead_service import ids
 from fairlead_session.boundary import begin_epoch
 from fairlead_session.drain import (
@@ -149,7 +150,7 @@ class Drain:
     async def _await_calls(self, move: AwaitCalls) -> bool:
         """See that every call is on its way; wait a short while; then park."""
         ledger, tackle = self._ledger, self._tackle
-        await tooling.send(tackle.eventlog, ledger.at, tackle.pool, tooling.not_started(move.calls))
+        await self._request(tooling.not_started(move.calls))
         if ledger.durable.owner is None and ledger.durable.rested == "parked":
             ledger.unstage()
             return True
@@ -185,8 +186,11 @@ class Drain:
         return await self._close(outcome)
 
     async def _send(self, events: tuple[SessionEvent, ...]) -> None:
-        calls = tooling.to_send(events)
-        await tooling.send(self._tackle.eventlog, self._ledger.at, self._tackle.pool, calls)
+        await self._request(tooling.to_send(events))
+
+    async def _request(self, calls: list[tuple[MessageId, CallId]]) -> None:
+        tackle, generation = self._tackle, self._ledger.session.generation
+        await tooling.send(tackle.eventlog, self._ledger.at, tackle.pool, calls, generation)
 
     async def _retry(self, retry: Retry) -> bool:
         """Tell the retry; wait for it here if it is short, else park until a timer rings."""

@@ -1,0 +1,102 @@
+"""The wake protocol, explored: nothing is done twice, and nothing that was asked for stands still."""
+
+from dataclasses import replace
+
+import pytest
+from tests.model.corners import CORNERS, Corner
+from tests.model.explore import explore, replay, steps
+from tests.model.state import Setting, undone
+
+ONE = ("steer",)
+
+# With the sweep, whatever dies or pauses.
+SWEPT = {
+    "prompts": Setting(crashes=1, expiries=1),
+    "queued": Setting(prompts=("steer", "queue"), crashes=1, expiries=1),
+    "two crashes": Setting(crashes=2, expiries=1, patient=False, mortal=frozenset({"runner"})),
+    "interrupt": Setting(prompts=ONE, interrupts=1, crashes=1, expiries=1),
+    "call": Setting(prompts=ONE, workers=2, crashes=1, expiries=1),
+    "pure call": Setting(prompts=ONE, workers=2, crashes=1, once=False),
+    "call and interrupt": Setting(prompts=ONE, workers=2, interrupts=1, crashes=1),
+}
+# Without crashes the sweep is not needed: not with pauses, nor when ingest gives up waking.
+UNSWEPT = {
+    "everything": Setting(workers=1, interrupts=1, sweep=False),
+    "prompts": Setting(expiries=2, patient=False, sweep=False),
+    "interrupt": Setting(interrupts=1, expiries=1, patient=False, sweep=False),
+    "call": Setting(prompts=ONE, workers=2, expiries=1, patient=False, sweep=False),
+    "call and interrupt": Setting(prompts=ONE, workers=2, interrupts=1, sweep=False),
+}
+
+IMPATIENT = Setting(patient=False, sweep=False)
+ONE_RUNNER_DIES = Setting(crashes=1, mortal=frozenset({"runner"}), sweep=False)
+PAUSED = Setting(expiries=1, sweep=False)
+INTERRUPTED = Setting(interrupts=1, sweep=False)
+PARKING = Setting(prompts=ONE, workers=1, sweep=False)
+# Each leaves one rule out, where the whole protocol strands nothing even without the sweep.
+NAIVE = {
+    "no second look": (IMPATIENT, {"second_look": False}),
+    "no retry of a refused wake": (ONE_RUNNER_DIES, {"retry": False}),
+    "a newer wake taken for a duplicate": (PAUSED, {"serve_newer": False}),
+    "an interrupt that drops later wakes": (INTERRUPTED, {"interrupt_keeps_later_wakes": False}),
+    "a settlement that does not wake": (PARKING, {"settlement_wakes": False}),
+}
+UNSAFE = {
+    "facts written by whoever": (PAUSED, {"fenced": False}, "another owns"),
+    "old wakes that still count": (
+        replace(INTERRUPTED, expiries=1),
+        {"wakes_expire": False},
+        "an earlier wake ran",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_whatever_dies_every_session_comes_to_rest_and_nothing_is_done_twice(name: str) -> None:
+    """C-01, C-05, C-12, C-16, C-24, E-20: with the sweep no reachable state is stranded."""
+    found = explore(SWEPT[name])
+
+    print(f"{name}: {len(found.states)} states")  # noqa: T201
+    assert [(found.states[i].wrong, found.trace(i)) for i in found.wrong[:1]] == []
+    assert [found.trace(i) for i in found.stranded[:1]] == []
+
+
+@pytest.mark.parametrize("name", UNSWEPT)
+def test_without_crashes_nothing_is_stranded_even_without_the_sweep(name: str) -> None:
+    """C-05, C-06, C-13: wakes alone are enough while nobody dies."""
+    found = explore(UNSWEPT[name])
+
+    print(f"{name}: {len(found.states)} states")  # noqa: T201
+    assert [(found.states[i].wrong, found.trace(i)) for i in found.wrong[:1]] == []
+    assert [found.trace(i) for i in found.stranded[:1]] == []
+
+
+@pytest.mark.parametrize("name", NAIVE)
+def test_a_naive_variant_strands_a_session(name: str) -> None:
+    whole, left_out = NAIVE[name]
+    naive = explore(replace(whole, **left_out))
+
+    assert explore(whole).stranded == []
+    assert naive.stranded, "every rule is needed"
+    print(f"{name}: {'; '.join(naive.worst())}")  # noqa: T201
+
+
+@pytest.mark.parametrize("name", UNSAFE)
+def test_an_unsafe_variant_is_seen(name: str) -> None:
+    whole, left_out, complaint = UNSAFE[name]
+    unsafe = explore(replace(whole, **left_out))
+
+    assert explore(whole).wrong == []
+    assert complaint in unsafe.states[unsafe.wrong[0]].wrong
+    print(f"{name}: {'; '.join(unsafe.trace(unsafe.wrong[0]))}")  # noqa: T201
+
+
+@pytest.mark.parametrize("corner", CORNERS, ids=lambda corner: corner.name)
+def test_every_corner_can_be_walked(corner: Corner) -> None:
+    end = replay(replace(corner.setting, sweep=False), corner.trace)
+
+    assert undone(end) == corner.strands
+    assert end.wrong == ""
+    if corner.strands:
+        assert list(steps(end, replace(corner.setting, sweep=False))) == []
+        assert [label for label, _ in steps(end, corner.setting)] == ["the sweep wakes it"]
