@@ -96,7 +96,7 @@ def explore(setting: Setting) -> Explored:
 
 def _stranded(states: list[State], before: list[list[int]]) -> list[int]:
     """The states from which no way leads to one where nothing is left undone."""
-    saved = [not undone(s) and NO_TOKEN == s.request for s in states]
+    saved = [not undone(s) and s.request == NO_TOKEN for s in states]
     todo = [index for index, good in enumerate(saved) if good]
     while todo:
         for one in before[todo.pop()]:

@@ -33,7 +33,7 @@ def steps(s: State, r: int, setting: Setting) -> Iterator[Step]:
             yield from _load(s, r)
         case "work":
             yield _work(s, r, setting) if me.fresh else _moved(s, r)
-        case "turn" | "request" | "stream" | "wait":
+        case "turn" | "request" | "again" | "stream" | "wait":
             yield from _turn(s, r, setting)
         case "ack":
             yield f"r{r} acknowledges", _acknowledged(s, r)
@@ -74,7 +74,7 @@ def _work(s: State, r: int, setting: Setting) -> Step:
         # A wake from before an interrupt, or while a tool runs, finds nobody who asks it to move.
         return f"r{r} finds rest", _put(s, r, s.runners[r]._replace(at="ack"))
     if s.attempt and unsettled(s):
-        at = "request" if s.call == "called" else "wait"
+        at = "again" if s.call == "called" else "wait"
         return f"r{r} waits for the call", _commit(s._replace(owner=r), r, at, setting)
     inputs = _eligible(s, setting)
     if inputs or s.owed or s.attempt:
@@ -106,7 +106,7 @@ def _crossed(s: State, r: int, inputs: tuple[int, ...]) -> State:
 def _turn(s: State, r: int, setting: Setting) -> Iterator[Step]:
     """Facts are written after whatever others wrote, as long as the session is still owned."""
     me = s.runners[r]
-    if s.owner != r and me.at != "request":
+    if s.owner != r and me.at not in {"request", "again"}:
         if setting.fenced:
             yield f"r{r} is fenced", _ended(s, r)
             return
@@ -118,9 +118,9 @@ def _turn(s: State, r: int, setting: Setting) -> Iterator[Step]:
         if s.interrupted:
             yield f"r{r} stops its turn", _stopped(s, r, setting)
         yield _answered(s, r, setting)
-    elif me.at == "request":
+    elif me.at in {"request", "again"}:
         queued = s._replace(request=AVAILABLE) if s.request == NO_TOKEN else s
-        at = "stream" if s.attempt == "open" and s.owner == r else "wait"
+        at = "stream" if me.at == "request" else "wait"
         yield f"r{r} queues the request", _put(queued, r, me._replace(at=at))
     elif me.at == "stream":
         finished = s._replace(attempt="finished")

@@ -3,11 +3,13 @@
 from dataclasses import replace
 
 import pytest
+
+from fairlead_schema.prompt import Delivery
 from tests.model.corners import CORNERS, Corner
 from tests.model.explore import explore, replay, steps
 from tests.model.state import Setting, undone
 
-ONE = ("steer",)
+ONE: tuple[Delivery, ...] = ("steer",)
 
 # With the sweep, whatever dies or pauses.
 SWEPT = {
@@ -35,17 +37,20 @@ INTERRUPTED = Setting(interrupts=1, sweep=False)
 PARKING = Setting(prompts=ONE, workers=1, sweep=False)
 # Each leaves one rule out, where the whole protocol strands nothing even without the sweep.
 NAIVE = {
-    "no second look": (IMPATIENT, {"second_look": False}),
-    "no retry of a refused wake": (ONE_RUNNER_DIES, {"retry": False}),
-    "a newer wake taken for a duplicate": (PAUSED, {"serve_newer": False}),
-    "an interrupt that drops later wakes": (INTERRUPTED, {"interrupt_keeps_later_wakes": False}),
-    "a settlement that does not wake": (PARKING, {"settlement_wakes": False}),
+    "no second look": (IMPATIENT, replace(IMPATIENT, second_look=False)),
+    "no retry of a refused wake": (ONE_RUNNER_DIES, replace(ONE_RUNNER_DIES, retry=False)),
+    "a newer wake taken for a duplicate": (PAUSED, replace(PAUSED, serve_newer=False)),
+    "an interrupt that drops later wakes": (
+        INTERRUPTED,
+        replace(INTERRUPTED, interrupt_keeps_later_wakes=False),
+    ),
+    "a settlement that does not wake": (PARKING, replace(PARKING, settlement_wakes=False)),
 }
 UNSAFE = {
-    "facts written by whoever": (PAUSED, {"fenced": False}, "another owns"),
+    "facts written by whoever": (PAUSED, replace(PAUSED, fenced=False), "another owns"),
     "old wakes that still count": (
         replace(INTERRUPTED, expiries=1),
-        {"wakes_expire": False},
+        replace(INTERRUPTED, expiries=1, wakes_expire=False),
         "an earlier wake ran",
     ),
 }
@@ -73,8 +78,8 @@ def test_without_crashes_nothing_is_stranded_even_without_the_sweep(name: str) -
 
 @pytest.mark.parametrize("name", NAIVE)
 def test_a_naive_variant_strands_a_session(name: str) -> None:
-    whole, left_out = NAIVE[name]
-    naive = explore(replace(whole, **left_out))
+    whole, without = NAIVE[name]
+    naive = explore(without)
 
     assert explore(whole).stranded == []
     assert naive.stranded, "every rule is needed"
@@ -83,8 +88,8 @@ def test_a_naive_variant_strands_a_session(name: str) -> None:
 
 @pytest.mark.parametrize("name", UNSAFE)
 def test_an_unsafe_variant_is_seen(name: str) -> None:
-    whole, left_out, complaint = UNSAFE[name]
-    unsafe = explore(replace(whole, **left_out))
+    whole, without, complaint = UNSAFE[name]
+    unsafe = explore(without)
 
     assert explore(whole).wrong == []
     assert complaint in unsafe.states[unsafe.wrong[0]].wrong

@@ -12,6 +12,8 @@ async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Re
     """Ask for it durably, and see that it is honoured even when the owner is dead."""
     at = Address(tenant, command.session_id)
     session = await change(desk, at, lambda found: maybe(requests.interrupt(found)))
+    if session.interrupted and session.owner is not None:
+        await desk.eventlog.liveness.nudge(session.owner.runner, at)
     if session.interrupted:
         desk.waker.attend(at)
     return reached(session)

@@ -99,7 +99,7 @@ class Life:
                     return await self._gone(at, session, held)
                 case Settle() | Failed():
                     log.info("call settled unrun", extra=_ids(at, request.call_id))
-                    await self._wake(at, held)
+                    await self._wake(at, session, held)
                     return "interrupted" if isinstance(decided, Settle) else "refused"
                 case _:
                     assert_never(decided)
@@ -183,7 +183,7 @@ class Life:
             # Another worker runs it now: the request is that worker's to acknowledge.
             log.warning("call lost", extra=ids)
             return "lost"
-        await self._wake(at, held)
+        await self._wake(at, session, held)
         end = _end(outcome) if settled else "late"
         log.info("call settled", extra={**ids, "end": end})
         return end
@@ -205,7 +205,10 @@ class Life:
         await held.job.done()
         return "gone"
 
-    async def _wake(self, at: Address, held: Held) -> None:
+    async def _wake(self, at: Address, session: Session, held: Held) -> None:
+        """Tell whoever drains the session, or wake it if nobody does."""
+        if session.owner is not None:
+            await self._eventlog.liveness.nudge(session.owner.runner, at)
         await self._eventlog.wakes.wake(at)
         await held.job.done()
 

@@ -1,0 +1,341 @@
+"""Session semantics through real processes: tools, interrupts, fencing, retries, limits, budgets."""
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from fairlead_schema.record import Recorded
+from fairlead_testing.stack import Stack, check, stack, types
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(180),
+]
+
+CONFIG = """
+default_agent = "build"
+
+[agent.build]
+
+[agent.brief]
+steps = 2
+
+[agent.careful]
+recovery = "hold"
+
+[tenant.poor]
+tokens = 1
+
+[runner]
+tools_wait_s = 1.0
+park_after_s = 0.5
+retry_base_s = 0.05
+repeats_max = 3
+
+[tools]
+probes = true
+probe_file = "{probe}"
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """Two runners, two tool workers, probes that count."""
+    place: Path = tmp_path_factory.mktemp("semantics")
+    for parent in (place, *place.parents[:2]):
+        parent.chmod(0o755)
+    config = place / "fairlead.toml"
+    config.write_text(CONFIG.format(probe=place / "probe.log"))
+    async with stack(
+        place / "state", scale={"runner": 2, "tools": 2}, config=config, sim=True
+    ) as running:
+        yield running
+
+
+def runs(up: Stack, key: str) -> list[str]:
+    """The executions that a probe noted for a key."""
+    noted = up.up.config.parent.parent / "probe.log"
+    place = noted if noted.exists() else next(up.up.state.root.parent.glob("probe.log"))
+    lines = (line.split() for line in place.read_text().splitlines())
+    return [words[0] for words in lines if words[1] == key and words[-1] == "begun"]
+
+
+async def say(up: Stack, session: str, text: str, **more: object) -> dict[str, Any]:
+    answer = await up.ask(
+        "session.prompt", {"sessionID": session, "prompt": {"text": text}, **more}
+    )
+    assert "data" in answer, answer
+    return answer
+
+
+def of(log: list[Recorded], type_: str) -> list[Any]:
+    return [item.event for item in log if item.event.type == type_]
+
+
+def tool(name: str, key: str, delay_ms: int = 0) -> str:
+    return f'tool={name} args=\'{{"key": "{key}", "delay_ms": {delay_ms}}}\''
+
+
+async def test_a_tool_is_called_run_settled_and_its_result_answered(up: Stack) -> None:
+    """E-01, E-03, E-04, D-33: called before it starts, settled before the step ends, continued."""
+    session = await up.session()
+
+    await say(up, session, f"[[sim: {tool('probe_once', 'one')} ; answer=done]] go")
+    log = await up.until(session, "step.ended", count=2)
+
+    check(log)
+    told = [name for name in types(log) if name.startswith(("tool.", "step.", "attempt."))]
+    assert told.index("tool.called") < told.index("tool.started") < told.index("tool.succeeded")
+    assert told.index("tool.succeeded") < told.index("step.ended")
+    assert runs(up, "one") == ["probe_once"]
+    assert of(log, "text.ended")[-1].text == "done"
+
+
+async def test_parallel_calls_are_all_settled_before_the_model_continues(up: Stack) -> None:
+    """E-02, E-03."""
+    session = await up.session()
+    calls = " ".join(tool("probe_pure", f"par{number}", 50) for number in range(4))
+
+    await say(up, session, f"[[sim: {calls} ; answer=all]] go")
+    log = await up.until(session, "step.ended", count=2)
+
+    check(log)
+    assert types(log).count("tool.succeeded") == 4
+    assert all(len(runs(up, f"par{number}")) == 1 for number in range(4))
+
+
+async def test_a_long_tool_parks_the_session_and_its_settlement_wakes_it(up: Stack) -> None:
+    """ARCHITECTURE section 5: a runner never blocks on long tools."""
+    session = await up.session()
+
+    await say(up, session, f"[[sim: {tool('probe_once', 'long', 2500)} ; answer=late]] go")
+    parked = await up.until(session, "execution.released")
+    told = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
+    log = await up.until(session, "step.ended", count=2)
+
+    check(log)
+    assert of(parked, "execution.released")[0].reason == "parked"
+    assert told["state"] == "waiting"
+    assert "probe_once" in told["reason"]
+    assert runs(up, "long") == ["probe_once"]
+    assert of(log, "text.ended")[-1].text == "late"
+
+
+async def test_an_interrupt_stops_a_streaming_turn_and_keeps_what_was_said(up: Stack) -> None:
+    """C-12, D-11, C-16."""
+    session = await up.session()
+    await say(up, session, "[[sim: chunks=200 delay_ms=50]] talk for ten seconds")
+    await up.until(session, "text.started")
+    await say(up, session, "for later", delivery="queue")
+
+    began = time.monotonic()
+    answer = await up.http.post(f"/api/session/{session}/interrupt")
+    log = await up.until(session, "execution.released")
+    took = time.monotonic() - began
+    await asyncio.sleep(4.5)
+    quiet = await up.events(session)
+
+    check(log)
+    assert answer.status_code == 204
+    assert took < 5, "the interrupt did not wait for the stream's end"
+    assert of(log, "step.failed")[0].error.message == "Provider turn interrupted"
+    assert of(log, "text.ended")[0].text != ""
+    assert of(log, "execution.released")[0].reason == "interrupted"
+    assert len(quiet) == len(log), "the queued input waits in peace"
+    await up.ask("session.resume", {"sessionID": session})
+    log = await up.until(session, "step.ended")
+    assert types(log).count("prompt.promoted") >= 1
+
+
+async def test_an_interrupt_cancels_a_running_tool_and_says_so(up: Stack) -> None:
+    """E-16, E-17."""
+    session = await up.session()
+    await say(up, session, f"[[sim: {tool('probe_once', 'stopped', 20_000)} ; answer=no]] go")
+    await up.until(session, "tool.started")
+
+    await up.ask("session.interrupt", {"sessionID": session})
+    log = await up.until(session, "tool.failed")
+    await asyncio.sleep(1)
+
+    check(await up.events(session))
+    assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
+    assert types(await up.events(session)).count("tool.failed") == 1
+
+
+async def test_a_paused_runner_that_was_overtaken_writes_nothing_more(up: Stack) -> None:
+    """P-02: SIGSTOP, take-over, SIGCONT: the log fences, no clock does."""
+    session = await up.session()
+    await say(up, session, "[[sim: chunks=40 delay_ms=50]] while one of us sleeps")
+    log = await up.until(session, "step.started")
+    owner = of(log, "execution.claimed")[0].runner
+
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGSTOP)
+    await asyncio.sleep(0.2)
+    awake = await _the_other(up, owner)
+    up.up.kill("runner", awake, signal.SIGCONT)
+    log = await up.until(session, "execution.claimed", count=2)
+    up.up.kill("runner", 1 - awake, signal.SIGCONT)
+    log = await up.until(session, "step.ended")
+    await up.up.ready()
+
+    check(log)
+    claims = of(log, "execution.claimed")
+    assert claims[1].runner != owner
+    after = [item for item in log if item.seq > _seq(log, "execution.claimed", 1)]
+    assert "execution.recovered" in types(after)
+    assert types(log).count("step.ended") == 1
+
+
+async def test_a_killed_runners_session_is_taken_over_within_three_seconds(up: Stack) -> None:
+    session = await up.session()
+    await say(up, session, "[[sim: chunks=60 delay_ms=50]] take over")
+    log = await up.until(session, "step.started")
+    victim = 1 - await _the_other(up, of(log, "execution.claimed")[0].runner)
+
+    up.up.kill("runner", victim, signal.SIGKILL)
+    began = time.monotonic()
+    log = await up.until(session, "execution.claimed", count=2)
+    took = time.monotonic() - began
+    await up.until(session, "step.ended")
+    await up.up.ready()
+
+    assert took < 10, "a generous guard; the bench has the figure"
+    check(await up.events(session))
+
+
+async def test_a_rolling_restart_of_all_runners_costs_no_turn(up: Stack) -> None:
+    sessions = [await up.session() for _ in range(6)]
+    for session in sessions:
+        await say(up, session, "[[sim: chunks=20 delay_ms=50]] keep going")
+    await up.until(sessions[0], "step.started")
+
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGTERM)
+        await asyncio.sleep(0.5)
+        await up.up.ready()
+
+    for session in sessions:
+        log = await up.until(session, "step.ended")
+        check(log)
+        assert types(log).count("step.failed") == 0
+        assert types(log).count("prompt.promoted") == 1
+
+
+async def test_a_rate_limit_is_retried_and_told(up: Stack) -> None:
+    """D-43, D-44: each retry is a public event, and then the turn is answered."""
+    session = await up.session()
+
+    await say(up, session, "[[sim: status=429 times=2 answer=finally]] please")
+    log = await up.until(session, "step.ended")
+
+    check(log)
+    assert [event.attempt for event in of(log, "retried")] == [1, 2]
+    assert of(log, "retried")[0].error.status_code == 429
+    assert of(log, "attempt.dispatched")[-1].step == 1
+
+
+async def test_a_long_back_off_parks_the_session_on_a_timer(up: Stack) -> None:
+    session = await up.session()
+
+    await say(up, session, "[[sim: status=429 retry_after=2 times=1 answer=rested]] please")
+    log = await up.until(session, "execution.released")
+    rest = of(log, "execution.released")[0]
+    log = await up.until(session, "step.ended")
+
+    check(log)
+    assert rest.reason == "retry-later"
+    assert rest.wake_at is not None
+    claims = [item.time for item in log if item.event.type == "execution.claimed"]
+    assert claims[1] >= rest.wake_at, "never early"
+
+
+async def test_a_loop_of_the_same_call_is_stopped_with_a_reason(up: Stack) -> None:
+    """E-30."""
+    session = await up.session()
+    loop = " ; ".join(tool("probe_pure", "again") for _ in range(6))
+
+    await say(up, session, f"[[sim: {loop} ; answer=never]] go")
+    log = await up.until(session, "execution.released")
+
+    check(log)
+    assert of(log, "execution.released")[-1].reason == "repeated-calls"
+    assert len(runs(up, "again")) == 3
+    told = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
+    assert told["state"] == "resting"
+
+
+async def test_an_agents_last_step_is_forced_to_be_text(up: Stack) -> None:
+    """E-23, E-24: no tools on the last step; a call made anyway is not executed."""
+    session = await up.session(agent="brief")
+    calls = f"{tool('probe_pure', 'brief1')} ; {tool('probe_pure', 'brief2')}"
+
+    await say(up, session, f"[[sim: {calls} ; answer=never]] go")
+    log = await up.until(session, "step.ended", count=2)
+    await up.rested(session)
+
+    check(log)
+    assert runs(up, "brief1") == ["probe_pure"]
+    assert runs(up, "brief2") == []
+
+
+async def test_a_budget_stops_a_session_and_raising_it_goes_on(up: Stack) -> None:
+    session = await up.session()
+    await say(up, session, "spend a little")
+    await up.until(session, "step.ended")
+    await up.ask("session.budget", {"sessionID": session, "tokens": 1})
+    await say(up, session, "spend more")
+    log = await up.until(session, "execution.released", count=2)
+    reason = of(log, "execution.released")[-1].reason
+    await up.ask("session.budget", {"sessionID": session, "tokens": 1_000_000})
+    log = await up.until(session, "step.ended", count=2)
+
+    check(log)
+    assert reason == "over-budget"
+
+
+async def test_a_held_recovery_waits_for_a_resume(up: Stack) -> None:
+    """P-01: the policy of the agent decides what follows a crash."""
+    session = await up.session(agent="careful")
+    await say(up, session, "[[sim: chunks=60 delay_ms=50]] carefully")
+    await up.until(session, "step.started")
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGKILL)
+    log = await up.until(session, "execution.released")
+    await up.up.ready()
+    held = of(log, "execution.released")[-1].reason
+    answer = await up.http.post(f"/api/session/{session}/resume")
+    log = await up.until(session, "step.ended")
+
+    check(log)
+    assert held == "held"
+    assert answer.status_code == 202
+    assert of(log, "execution.recovered")[0].action == "held"
+
+
+async def _the_other(up: Stack, owner: str) -> int:
+    """The index of the runner that is not this one: its log says its own name nowhere, so ask."""
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGCONT)
+    found = 0
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGSTOP)
+        alive = await up.eventlog.liveness.ask(owner, timeout_s=0.3)
+        up.up.kill("runner", index, signal.SIGCONT)
+        if alive == "silent":
+            found = 1 - index
+    for index in range(2):
+        if index != found:
+            up.up.kill("runner", index, signal.SIGSTOP)
+    return found
+
+
+def _seq(log: list[Recorded], type_: str, index: int) -> int:
+    return [item.seq for item in log if item.event.type == type_][index]
