@@ -74,9 +74,10 @@ class Waker:
         while waited < GIVE_UP_S:
             self._asked.discard(at)
             try:
-                if await self._wakes.wake(at):
-                    return
+                # Look first: what moved meanwhile, or was interrupted, wants no wake any more.
                 if waited and not moving((await self._folded.load(at)).state):
+                    return
+                if await self._wakes.wake(at):
                     return
             except LogError as error:
                 _say(at, error)

@@ -1,0 +1,85 @@
+"""What a session's log leaves undone that somebody asked for, told without the fold."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ExecutionRecovered,
+    ExecutionReleased,
+    InterruptRequested,
+    PromptAdmitted,
+    PromptPromoted,
+    ResumeRequested,
+    SessionEvent,
+    StepEnded,
+    StepFailed,
+    ToolCalled,
+    ToolFailed,
+    ToolSucceeded,
+)
+from fairlead_schema.ids import MessageId
+from fairlead_schema.record import Recorded
+from fairlead_session.verify import Reading
+
+# Rest that leaves the work as it was asked for: the session goes on by itself.
+GOES_ON: Final = frozenset({"handover", "context-unavailable", "interrupted"})
+
+
+class _Asked:
+    """Whether somebody asked for work since the session last rested, and a turn is owed."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.owed = False
+        self.interrupted = False
+        self._called: MessageId | None = None
+
+    def see(self, event: SessionEvent, *, unsettled: bool) -> None:
+        match event:
+            case PromptAdmitted():
+                self.asked = self.asked or event.resume is not False
+            case ResumeRequested():
+                self.asked = self.owed = True
+            case InterruptRequested():
+                self.asked, self.interrupted = False, True
+            case ExecutionReleased(reason=reason):
+                self.asked = self.asked and reason in GOES_ON
+                self.interrupted = False
+            case ToolSucceeded() | ToolFailed():
+                self.asked = self.asked or not (unsettled or self.interrupted)
+            case _:
+                self._turn(event)
+
+    def _turn(self, event: SessionEvent) -> None:
+        match event:
+            case PromptPromoted() | ExecutionRecovered(action="retried"):
+                self.owed = True
+            case AttemptDispatched():
+                self.owed = False
+            case ToolCalled() if not event.provider.executed:
+                self._called = event.assistant_message_id
+            case StepEnded(assistant_message_id=id_):
+                self.owed = self._called == id_
+            case StepFailed():
+                self.owed = False
+            case _:
+                pass
+
+
+def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
+    """What should still move, a sentence each; nothing for a session that may rest."""
+    reading, asked = Reading(), _Asked()
+    for recorded in events:
+        reading.read(recorded)
+        asked.see(recorded.event, unsettled=bool(reading.calls.unsettled))
+    owner, attempt = reading.ownership.owner, reading.attempts.open
+    parked = bool(reading.calls.unsettled)
+    return (
+        *((f"{owner[0]} owns it",) if owner else ()),
+        *(("an interrupt is not honoured",) if asked.interrupted else ()),
+        *(f"call {name} is not settled" for name in reading.calls.names()),
+        *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),
+        *(("a turn is owed",) if asked.asked and asked.owed else ()),
+        *(f"input {id_} is pending" for id_ in reading.inbox.pending if asked.asked),
+    )

@@ -1,0 +1,156 @@
+"""Verifies what provider turns wrote: steps, their blocks, and their tool calls."""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ReasoningEnded,
+    ReasoningStarted,
+    SessionEvent,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    TextEnded,
+    TextStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolInputEnded,
+    ToolInputStarted,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.ids import CallId, MessageId
+
+Found: TypeAlias = Iterator[tuple[str, str]]
+CallKey: TypeAlias = tuple[MessageId, CallId]
+
+
+class Steps:
+    """A step starts once, for the request that was dispatched, and ends once."""
+
+    def __init__(self) -> None:
+        self._dispatched: MessageId | None = None
+        self._open: MessageId | None = None
+        self._seen: set[MessageId] = set()
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case AttemptDispatched(assistant_message_id=id_):
+                self._dispatched = id_
+            case StepStarted(assistant_message_id=id_):
+                if id_ in self._seen:
+                    yield "step-once", f"{id_} starts a second time"
+                if self._open is not None:
+                    yield "step-open", f"{id_} starts while {self._open} is open"
+                if id_ != self._dispatched:
+                    yield "step-dispatched", f"{id_} starts, {self._dispatched} was dispatched"
+                self._open = id_
+                self._seen.add(id_)
+            case StepEnded(assistant_message_id=id_) | StepFailed(assistant_message_id=id_):
+                if id_ != self._open:
+                    yield "step-ended", f"{id_} ends and is not open"
+                self._open = None
+            case _:
+                pass
+
+
+class Blocks:
+    """Text, reasoning and tool input end once after they start, and before their step does."""
+
+    def __init__(self) -> None:
+        self._open: set[tuple[MessageId, str, str]] = set()
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case TextStarted(text_id=id_) | TextEnded(text_id=id_):
+                yield from self._block(event, "text", id_)
+            case ReasoningStarted(reasoning_id=id_) | ReasoningEnded(reasoning_id=id_):
+                yield from self._block(event, "reasoning", id_)
+            case ToolInputStarted(call_id=id_) | ToolInputEnded(call_id=id_):
+                yield from self._block(event, "input", id_)
+            case StepEnded(assistant_message_id=owner) | StepFailed(assistant_message_id=owner):
+                left = {one for one in self._open if one[0] == owner}
+                # The input of a call whose process died has no end: the call's failure closes it.
+                for _owner, kind, id_ in sorted(left):
+                    if kind != "input":
+                        yield "block-closed", f"{kind} {id_} is open when its step ends"
+                self._open -= left
+            case _:
+                pass
+
+    def _block(
+        self,
+        event: TextStarted
+        | TextEnded
+        | ReasoningStarted
+        | ReasoningEnded
+        | ToolInputStarted
+        | ToolInputEnded,
+        kind: str,
+        id_: str,
+    ) -> Found:
+        key = (event.assistant_message_id, kind, id_)
+        if isinstance(event, TextStarted | ReasoningStarted | ToolInputStarted):
+            if key in self._open:
+                yield "block-once", f"{kind} {id_} starts while it is open"
+            self._open.add(key)
+        elif key not in self._open:
+            yield "block-started", f"{kind} {id_} ends and is not open"
+        else:
+            self._open.remove(key)
+
+
+class Calls:
+    """A call is made once, started at most once if it may not run again, settled at most once."""
+
+    def __init__(self) -> None:
+        self.unsettled: dict[CallKey, ToolCalled] = {}
+        self._known: set[CallKey] = set()
+        self._started: set[CallKey] = set()
+        self._settled: set[CallKey] = set()
+
+    def names(self) -> tuple[CallId, ...]:
+        return tuple(call for _owner, call in self.unsettled)
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case ToolInputStarted():
+                self._known.add(_key(event))
+            case ToolCalled():
+                yield from self._called(event)
+            case ToolStarted():
+                yield from self._begun(event)
+            case ToolSucceeded() | ToolFailed():
+                key = _key(event)
+                if key in self._settled:
+                    yield "settled-once", f"{event.call_id} is settled a second time"
+                elif key not in self._known:
+                    yield "settled-called", f"{event.call_id} is settled and was never called"
+                self._settled.add(key)
+                self.unsettled.pop(key, None)
+            case _:
+                pass
+
+    def _called(self, event: ToolCalled) -> Found:
+        key = _key(event)
+        if key in self.unsettled or key in self._settled:
+            yield "called-once", f"{event.call_id} is called a second time"
+        self._known.add(key)
+        if not event.provider.executed:
+            self.unsettled[key] = event
+
+    def _begun(self, event: ToolStarted) -> Found:
+        key = _key(event)
+        call = self.unsettled.get(key)
+        if call is None:
+            yield "started-unsettled", f"{event.call_id} is started and no call waits for it"
+        elif key in self._started and call.retry in {None, "once"}:
+            yield "started-once", f"{event.call_id} may run once and is started again"
+        self._started.add(key)
+
+
+def _key(
+    event: ToolInputStarted | ToolCalled | ToolStarted | ToolSucceeded | ToolFailed,
+) -> CallKey:
+    return event.assistant_message_id, event.call_id
