@@ -13,10 +13,11 @@ def steps(s: State, setting: Setting) -> Iterator[Step]:
         if at == "todo":
             admitted = s._replace(pending=(*s.pending, prompt), stirring=True, asked=True)
             yield f"ingest appends {prompt}", _at(written(admitted, setting), prompt, "appended")
-        yield from _waking(s, setting, prompt, at, str(prompt))
+        yield from _waking(s, setting, prompt, at)
     if s.interrupter == "todo":
         yield _interrupt(s, setting)
-    yield from _waking(s, setting, NOBODY, s.interrupter, "the interrupt")
+    elif s.interrupter == "appended":
+        yield from _attend(s, setting)
 
 
 def _interrupt(s: State, setting: Setting) -> Step:
@@ -27,24 +28,35 @@ def _interrupt(s: State, setting: Setting) -> Step:
     return "ingest appends the interrupt", written(asked, setting)
 
 
-def _waking(s: State, setting: Setting, prompt: int, at: str, what: str) -> Iterator[Step]:
+def _attend(s: State, setting: Setting) -> Iterator[Step]:
+    """See that somebody honours the interrupt, and wake no more than once for it."""
+    done = s._replace(interrupter="done")
+    if not s.interrupted:
+        yield "ingest sees the interrupt honoured", done
+    elif s.wake == NO_TOKEN:
+        yield "ingest wakes for the interrupt", woken(done) or done
+    else:
+        yield "ingest is refused for the interrupt", done
+    if s.crashes and "ingest" in setting.mortal:
+        yield "ingest dies before it wakes for the interrupt", done._replace(crashes=s.crashes - 1)
+
+
+def _waking(s: State, setting: Setting, prompt: int, at: str) -> Iterator[Step]:
     if at not in {"appended", "refused"}:
         return
-    if s.wake == NO_TOKEN:
-        yield f"ingest wakes for {what}", _at(woken(s) or s, prompt, "done")
+    if at == "refused" and not moving(s):
+        yield f"ingest sees {prompt} move", _at(s, prompt, "done")
+    elif s.wake == NO_TOKEN:
+        yield f"ingest wakes for {prompt}", _at(woken(s) or s, prompt, "done")
     elif at == "appended":
         told = "refused" if setting.retry else "done"
-        yield f"ingest is refused for {what}", _at(s, prompt, told)
-    elif not moving(s):
-        yield f"ingest sees {what} move", _at(s, prompt, "done")
+        yield f"ingest is refused for {prompt}", _at(s, prompt, told)
     if at == "refused" and not setting.patient:
-        yield f"ingest gives up on {what}", _at(s, prompt, "done")
+        yield f"ingest gives up on {prompt}", _at(s, prompt, "done")
     if s.crashes and "ingest" in setting.mortal:
         dead = _at(s, prompt, "done")._replace(crashes=s.crashes - 1)
-        yield f"ingest dies before it wakes for {what}", dead
+        yield f"ingest dies before it wakes for {prompt}", dead
 
 
 def _at(s: State, prompt: int, at: str) -> State:
-    if prompt == NOBODY:
-        return s._replace(interrupter=at)
     return s._replace(prompts=(*s.prompts[:prompt], at, *s.prompts[prompt + 1 :]))

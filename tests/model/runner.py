@@ -73,6 +73,8 @@ def _work(s: State, r: int, setting: Setting) -> Step:
     if s.owner != r and not moving(s) and setting.wakes_expire:
         # A wake from before an interrupt, or while a tool runs, finds nobody who asks it to move.
         return f"r{r} finds rest", _put(s, r, s.runners[r]._replace(at="ack"))
+    if unsettled(s) and s.owner == NOBODY:
+        return f"r{r} finds it parked", _put(s, r, s.runners[r]._replace(at="ack"))
     if s.attempt and unsettled(s):
         at = "again" if s.call == "called" else "wait"
         return f"r{r} waits for the call", _commit(s._replace(owner=r), r, at, setting)
@@ -135,7 +137,7 @@ def _wait(s: State, r: int, setting: Setting) -> Iterator[Step]:
     if not unsettled(s) or s.interrupted:
         yield f"r{r} has waited", _put(s, r, me._replace(at="work", fresh=True))
     elif me.fresh:
-        yield f"r{r} parks", _commit(_released(s), r, "ack", setting)
+        yield f"r{r} parks", _commit(s._replace(owner=NOBODY), r, "ack", setting)
     else:
         # Parking is a decision too: its commit is refused when anything was written meanwhile.
         yield f"r{r} reads on", _put(s, r, me._replace(fresh=True))
@@ -151,8 +153,10 @@ def _answered(s: State, r: int, setting: Setting) -> Step:
 
 def _stopped(s: State, r: int, setting: Setting) -> State:
     """Claim if need be, close what is open, settle what is not, release: one commit."""
-    settled = s._replace(call="settled", settles=s.settles + 1) if unsettled(s) else s
-    stirring = s.stirring and setting.interrupt_keeps_later_wakes
+    open_call = unsettled(s)
+    settled = s._replace(call="settled", settles=s.settles + 1) if open_call else s
+    stirs = open_call and not setting.settlement_respects_interrupt
+    stirring = stirs or (s.stirring and setting.interrupt_keeps_later_wakes)
     rest = settled._replace(owner=NOBODY, interrupted=False, attempt="", owed=False)
     stopped = _commit(rest._replace(stirring=stirring), r, "ack", setting)
     # A wake after the interrupt may be older than this commit, so the second look is always due.

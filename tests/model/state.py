@@ -88,8 +88,9 @@ class Setting:
     interrupt_keeps_later_wakes: bool = True
     wakes_expire: bool = True
     settlement_wakes: bool = True
+    settlement_respects_interrupt: bool = True
     fenced: bool = True
-    # Whoever was refused may give up after a while, as the sweep has the session then.
+    # Ingest may give up a refused wake after a while, as the sweep has the session then.
     patient: bool = True
 
 

@@ -53,6 +53,11 @@ UNSAFE = {
         replace(INTERRUPTED, expiries=1, wakes_expire=False),
         "an earlier wake ran",
     ),
+    "settlements that undo an interrupt": (
+        replace(PARKING, interrupts=1),
+        replace(PARKING, interrupts=1, settlement_respects_interrupt=False),
+        "lost its effect",
+    ),
 }
 
 

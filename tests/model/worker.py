@@ -10,7 +10,6 @@ from tests.model.state import (
     Setting,
     State,
     Worker,
-    moving,
     unsettled,
     woken,
     written,
@@ -35,8 +34,8 @@ def steps(s: State, w: int, setting: Setting) -> Iterator[Step]:
             yield _start(s, w, setting)
         case "run" | "fail":
             yield f"w{w} settles the call", _settled(s, w, setting)
-        case "wake" | "refused":
-            yield from _wake(s, w, setting)
+        case "wake":
+            yield _wake(s, w, setting)
         case _:
             gone = s._replace(request=NO_TOKEN)
             yield f"w{w} acknowledges the request", _put(gone, w, Worker())
@@ -66,30 +65,24 @@ def _settled(s: State, w: int, setting: Setting) -> State:
     """Written after whatever others wrote, unless one of them settled it."""
     if not unsettled(s):
         return _put(s, w, Worker("wake"))
-    stirring = s.stirring or not s.interrupted
+    stirs = not (s.interrupted and setting.settlement_respects_interrupt)
     settled = s._replace(
         call="settled",
         settles=s.settles + 1,
         starter=NOBODY,
-        stirring=stirring,
+        stirring=s.stirring or stirs,
         asked=s.asked or not s.interrupted,
     )
     return _put(written(settled, setting), w, Worker("wake"))
 
 
-def _wake(s: State, w: int, setting: Setting) -> Iterator[Step]:
+def _wake(s: State, w: int, setting: Setting) -> Step:
+    """Once: whoever holds the wake that refuses this one looks again before it rests."""
     if not setting.settlement_wakes:
-        yield f"w{w} does not wake", _put(s, w, Worker("ack"))
-    elif s.wake == NO_TOKEN:
-        yield f"w{w} wakes the session", _put(woken(s) or s, w, Worker("ack"))
-    elif s.workers[w].at == "wake":
-        at = "refused" if setting.retry else "ack"
-        yield f"w{w} is refused", _put(s, w, Worker(at))
-    elif moving(s):
-        if not setting.patient:
-            yield f"w{w} gives up", _put(s, w, Worker("ack"))
-    else:
-        yield f"w{w} sees the session move", _put(s, w, Worker("ack"))
+        return f"w{w} does not wake", _put(s, w, Worker("ack"))
+    if s.wake != NO_TOKEN:
+        return f"w{w} is refused", _put(s, w, Worker("ack"))
+    return f"w{w} wakes the session", _put(woken(s) or s, w, Worker("ack"))
 
 
 def _crashed(s: State, w: int) -> State:

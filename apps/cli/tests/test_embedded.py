@@ -87,7 +87,7 @@ async def killed(process: Kept) -> None:
     before = process.pid
     process.kill(signal.SIGKILL)
     async with asyncio.timeout(10):
-        while process.pid in {before, None}:  # noqa: ASYNC110 - only time tells of a death
+        while process.pid in {before, None}:
             await asyncio.sleep(0.02)
     await process.ready()
 

@@ -151,7 +151,7 @@ async def test_what_dies_is_started_again(state: Path) -> None:
         for name in before:
             stack.kill(name, 0, signal.SIGKILL)
         # Only time tells of a death.
-        while any(stack.pid(name) in {before[name], None} for name in before):  # noqa: ASYNC110
+        while any(stack.pid(name) in {before[name], None} for name in before):
             await asyncio.sleep(0.05)
         await stack.ready()
 

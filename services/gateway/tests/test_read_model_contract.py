@@ -111,7 +111,7 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ReadModel]:
     await _fill(dsn)
     read = PostgresReadModel(dsn, connections_max=2, timeout_s=5)
     async with read.opened():
-        while read.complaint() is not None:  # noqa: ASYNC110 - a real server comes when it comes
+        while read.complaint() is not None:
             await asyncio.sleep(0.01)
         yield read
 

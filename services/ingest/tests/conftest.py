@@ -97,7 +97,7 @@ def jobs(eventlog: EventLog, stream: str) -> list[MemoryJob]:
 async def until(true: Callable[[], bool]) -> None:
     """Wait, for a bounded time, until something holds."""
     async with asyncio.timeout(WAIT_S):
-        while not true():  # noqa: ASYNC110 - the twin tells nobody when it moves
+        while not true():
             await asyncio.sleep(0)
 
 

@@ -22,8 +22,8 @@ from fairlead_eventlog.memory import MemoryLog, MemoryRequests, memory
 from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes
 from fairlead_eventlog.port import START, Head, Stored
 from fairlead_runner.app import FOLDING
-from fairlead_runner.drain import Tackle
 from fairlead_runner.settings import Settings
+from fairlead_runner.tackle import Tackle
 from fairlead_runner.wakes import Watch
 from fairlead_schema import subjects
 from fairlead_schema.context import ContextSample, Observation, Observed
@@ -181,7 +181,7 @@ async def standing(watch: Watch) -> AsyncIterator[None]:
 async def until(true: Callable[[], bool]) -> None:
     """Wait, for a bounded time, until something holds."""
     async with asyncio.timeout(WAIT_S):
-        while not true():  # noqa: ASYNC110 - the twin tells nobody when it moves
+        while not true():
             await asyncio.sleep(0)
 
 

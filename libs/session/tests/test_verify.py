@@ -1,0 +1,219 @@
+"""The checker sees every planted violation, and none in a valid life."""
+
+import pytest
+from hypothesis import given
+from libs.session.tests.conftest import (
+    CREATED,
+    MODEL,
+    PROPERTY,
+    admitted,
+    claimed,
+    dispatched,
+    promoted,
+    recorded,
+    released,
+    step_ended,
+    step_started,
+)
+from libs.session.tests.test_life import lived, plans
+
+from fairlead_schema.events import (
+    ExecutionRecovered,
+    InputCancelled,
+    InputEdited,
+    ReasoningEnded,
+    ReasoningStarted,
+    SessionEvent,
+    StepFailed,
+    StepStarted,
+    TextEnded,
+    TextStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolInputEnded,
+    ToolInputStarted,
+    ToolStarted,
+    ToolSucceeded,
+    TurnRetried,
+)
+from fairlead_schema.events.turn import RetryError
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Recorded
+from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
+from fairlead_session.verify import verify
+
+HERE = Executor(executed=False)
+OPENED = (CREATED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched("msg_a"))
+STREAMING = (*OPENED, step_started("msg_a"))
+RETRIED = ExecutionRecovered(attempt_id="att_msg_a", action="retried", detail="again")
+
+
+def called(
+    call: str = "call_1", *, retry: RetryClass | None = "once", executor: Executor = HERE
+) -> ToolCalled:
+    return ToolCalled(
+        assistant_message_id="msg_a",
+        call_id=call,
+        tool="read",
+        input={},
+        provider=executor,
+        retry=retry,
+    )
+
+
+def started(call: str = "call_1") -> ToolStarted:
+    return ToolStarted(assistant_message_id="msg_a", call_id=call, worker="wkr_1", generation=1)
+
+
+def settled(call: str = "call_1") -> ToolSucceeded:
+    return ToolSucceeded(
+        assistant_message_id="msg_a", call_id=call, structured={}, content=(), provider=HERE
+    )
+
+
+def failed(call: str = "call_1") -> ToolFailed:
+    error = ErrorInfo(message="no")
+    return ToolFailed(assistant_message_id="msg_a", call_id=call, error=error, provider=HERE)
+
+
+def text(id_: str = "t") -> tuple[TextStarted, TextEnded]:
+    return (
+        TextStarted(assistant_message_id="msg_a", text_id=id_),
+        TextEnded(assistant_message_id="msg_a", text_id=id_, text="hi"),
+    )
+
+
+def thought() -> tuple[ReasoningStarted, ReasoningEnded]:
+    return (
+        ReasoningStarted(assistant_message_id="msg_a", reasoning_id="r"),
+        ReasoningEnded(assistant_message_id="msg_a", reasoning_id="r", text="hm"),
+    )
+
+
+def typed() -> tuple[ToolInputStarted, ToolInputEnded]:
+    return (
+        ToolInputStarted(assistant_message_id="msg_a", call_id="call_1", name="read"),
+        ToolInputEnded(assistant_message_id="msg_a", call_id="call_1", text="{}"),
+    )
+
+
+def step_failed(assistant: str = "msg_a") -> StepFailed:
+    return StepFailed(assistant_message_id=assistant, error=ErrorInfo(message="no"))
+
+
+def edited(id_: str) -> InputEdited:
+    return InputEdited(message_id=id_, prompt=Prompt(text="else"), delivery="steer")
+
+
+PLANTED: dict[str, tuple[SessionEvent, ...]] = {
+    "created-first": (CREATED, CREATED),
+    "admitted-once": (CREATED, admitted("msg_1"), admitted("msg_1")),
+    "promoted-once": (*OPENED, RETRIED, promoted("msg_1")),
+    "promoted-in-order": (CREATED, admitted("msg_1"), admitted("msg_2"), promoted("msg_2")),
+    "pending-only": (*OPENED, InputCancelled(message_id="msg_1")),
+    "generation": (CREATED, claimed(2), claimed(2, "run_b")),
+    "released-by-owner": (CREATED, claimed(1), claimed(2, "run_b"), released(generation=1)),
+    "rest": (CREATED, claimed(), admitted("msg_1"), released()),
+    "one-attempt": (*OPENED, dispatched("msg_b")),
+    "attempt-owned": (CREATED, dispatched()),
+    "tools-settled": (*STREAMING, called(), step_ended(), dispatched("msg_b")),
+    "step-once": (*STREAMING, step_ended(), step_started("msg_a")),
+    "step-open": (*STREAMING, step_started("msg_a")),
+    "step-dispatched": (*OPENED, step_started("msg_b")),
+    "step-ended": (*STREAMING, step_ended(), step_failed()),
+    "block-once": (*STREAMING, text()[0], text()[0]),
+    "block-started": (*STREAMING, *text(), text()[1]),
+    "block-closed": (*STREAMING, thought()[0], step_ended()),
+    "called-once": (*STREAMING, called(), settled(), called()),
+    "started-unsettled": (*STREAMING, called(), settled(), started()),
+    "started-once": (*STREAMING, called(), started(), started()),
+    "settled-once": (*STREAMING, called(), started(), settled(), failed()),
+    "settled-called": (*STREAMING, settled()),
+}
+
+VALID: dict[str, tuple[SessionEvent, ...]] = {
+    "a turn": (*STREAMING, *text(), *thought(), step_ended(), released()),
+    "a turn with a call": (
+        *(*STREAMING, *typed(), called(), started(), settled(), step_ended()),
+        *(dispatched("msg_b", 2), step_started("msg_b"), step_ended("msg_b"), released()),
+    ),
+    "a pure call, run again": (*STREAMING, called(retry="pure"), started(), started(), settled()),
+    "a hosted call is nobody's to wait for": (
+        *(*STREAMING, called(executor=Executor(executed=True)), step_ended()),
+        dispatched("msg_b"),
+    ),
+    "an input whose call never came": (*STREAMING, typed()[0], failed(), step_failed()),
+    "a take-over": (
+        *OPENED,
+        claimed(2, "run_b"),
+        RETRIED,
+        dispatched("msg_b"),
+        released("failed", 2),
+    ),
+    "a retried request": (
+        *OPENED,
+        TurnRetried(attempt=1, error=RetryError(message="busy", is_retryable=True)),
+        dispatched("msg_b"),
+    ),
+    "a steer overtakes a queued input": (
+        *(CREATED, admitted("msg_1", delivery="queue"), admitted("msg_2")),
+        *(promoted("msg_2"), promoted("msg_1")),
+    ),
+    "a queued input becomes a steer": (
+        *(CREATED, admitted("msg_1"), admitted("msg_2", delivery="queue"), admitted("msg_3")),
+        *(edited("msg_2"), promoted("msg_1"), promoted("msg_2"), promoted("msg_3")),
+    ),
+    "input may wait at any rest but idleness": (
+        *(CREATED, claimed(), admitted("msg_1"), released("interrupted")),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_a_planted_violation_is_found_at_its_event(rule: str) -> None:
+    events = recorded(*PLANTED[rule])
+
+    found = verify(events)
+
+    assert rule in {violation.rule for violation in found}
+    assert {violation.seq for violation in found} == {events[-1].seq}
+    assert verify(events[:-1]) == []
+
+
+@pytest.mark.parametrize("name", VALID)
+def test_what_is_allowed_is_no_violation(name: str) -> None:
+    assert verify(recorded(*VALID[name])) == []
+
+
+def test_a_gap_a_repetition_and_a_missing_beginning_are_found() -> None:
+    one, two, three = recorded(CREATED, admitted("msg_1"), admitted("msg_2"))
+    again = Recorded(one.id, 2, 0, two.event)
+
+    assert [found.rule for found in verify((one, three))] == ["sequence"]
+    assert [found.rule for found in verify((one, again))] == ["event-id"]
+    assert [found.rule for found in verify((two,))] == ["sequence", "created-first"]
+
+
+def test_an_input_is_not_promoted_after_it_was_cancelled() -> None:
+    """B-05: what is cancelled is never seen by the model."""
+    events = recorded(CREATED, admitted("msg_1"), InputCancelled(message_id="msg_1"))
+    found = verify((*events, *recorded(promoted("msg_1"), after=3)))
+
+    assert [violation.detail for violation in found] == ["msg_1 is promoted and cancelled"]
+
+
+def test_an_input_is_edited_only_while_it_is_pending() -> None:
+    assert [found.rule for found in verify(recorded(*OPENED, edited("msg_1")))] == ["pending-only"]
+
+
+def test_a_step_of_another_model_is_still_the_dispatched_one() -> None:
+    step = StepStarted(assistant_message_id="msg_a", agent="plan", model=MODEL)
+
+    assert verify(recorded(*OPENED, step)) == []
+
+
+@PROPERTY
+@given(plans)
+def test_a_valid_life_has_no_violation(plan: list[str]) -> None:
+    """B-05, B-06, B-11, C-01: whatever crashes, the checker agrees with the fold."""
+    assert verify(lived(plan).log) == []
