@@ -16,7 +16,7 @@ from libs.session.tests.conftest import (
 from libs.session.tests.test_life import lived, plans
 from libs.session.tests.test_verify import OPENED, RETRIED, STREAMING, called, settled
 
-from fairlead_schema.events import InterruptRequested, ResumeRequested, SessionEvent
+from fairlead_schema.events import InterruptRequested, ResumeRequested, SessionEvent, SessionPurged
 from fairlead_session.unfinished import unfinished
 
 
@@ -34,13 +34,21 @@ def test_an_input_that_nobody_is_asked_to_run_may_rest() -> None:
 
 
 def test_a_dead_owners_turn_should_move() -> None:
-    assert left(*OPENED) == ("run_a owns it", "attempt att_msg_a has no outcome")
+    assert left(*OPENED) == ("attempt att_msg_a has no outcome",)
 
 
 def test_a_turn_that_is_owed_again_should_move() -> None:
     told = left(*OPENED, RETRIED, released("handover"))
 
     assert told == ("a turn is owed",)
+
+
+def test_a_purged_session_leaves_nothing() -> None:
+    assert left(*OPENED, SessionPurged()) == ()
+
+
+def test_an_owner_without_work_is_nothing_to_wait_for() -> None:
+    assert left(CREATED, claimed()) == ()
 
 
 def test_an_answered_session_may_rest() -> None:
@@ -67,8 +75,8 @@ def test_a_failed_turn_leaves_its_session_in_peace() -> None:
 
 def test_an_interrupt_keeps_the_inbox_and_a_prompt_after_it_counts() -> None:
     """C-12, C-13, C-16: earlier wakes are dropped, later ones are not."""
-    asked = (*STREAMING, admitted("msg_2"), InterruptRequested())
-    stopped = (step_ended(), released("interrupted"))
+    asked = (*STREAMING, called(), admitted("msg_2"), InterruptRequested())
+    stopped = (settled(), step_ended(), released("interrupted"))
 
     assert "an interrupt is not honoured" in left(*asked)
     assert left(*asked, *stopped) == ()

@@ -24,6 +24,7 @@ from fairlead_schema.events import (
     ReasoningEnded,
     ReasoningStarted,
     SessionEvent,
+    SessionPurged,
     StepFailed,
     StepStarted,
     TextEnded,
@@ -107,6 +108,7 @@ def edited(id_: str) -> InputEdited:
 
 PLANTED: dict[str, tuple[SessionEvent, ...]] = {
     "created-first": (CREATED, CREATED),
+    "purged-last": (CREATED, SessionPurged(), admitted("msg_1")),
     "admitted-once": (CREATED, admitted("msg_1"), admitted("msg_1")),
     "promoted-once": (*OPENED, RETRIED, promoted("msg_1")),
     "promoted-in-order": (CREATED, admitted("msg_1"), admitted("msg_2"), promoted("msg_2")),
@@ -192,6 +194,11 @@ def test_a_gap_a_repetition_and_a_missing_beginning_are_found() -> None:
     assert [found.rule for found in verify((one, three))] == ["sequence"]
     assert [found.rule for found in verify((one, again))] == ["event-id"]
     assert [found.rule for found in verify((two,))] == ["sequence", "created-first"]
+
+
+def test_a_purged_sessions_last_word_may_stand_alone() -> None:
+    assert verify(recorded(SessionPurged(), after=50)) == []
+    assert verify(recorded(*OPENED, SessionPurged())) == []
 
 
 def test_an_input_is_not_promoted_after_it_was_cancelled() -> None:

@@ -24,6 +24,7 @@ from fairlead_eventlog.port import START, Head, Stored
 from fairlead_runner.app import FOLDING
 from fairlead_runner.settings import Settings
 from fairlead_runner.tackle import Tackle
+from fairlead_runner.tooling import Catalogs
 from fairlead_runner.wakes import Watch
 from fairlead_schema import subjects
 from fairlead_schema.context import ContextSample, Observation, Observed
@@ -114,7 +115,8 @@ class World:
     def tackle(self, runner: str = "run_a") -> Tackle:
         folded = Folded(self.log, self.eventlog.snapshots, FOLDING, capacity=10)
         settings = Settings(Config.model_validate(self.config))
-        return Tackle(runner, self.eventlog, folded, self.client, settings)
+        catalogs = Catalogs(self.eventlog, pool="default", timeout_s=1)
+        return Tackle(runner, self.eventlog, folded, self.client, settings, catalogs)
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
         """Write as anybody else would."""

@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "doctor": "check this machine and say how to mend it",
     "provision": "create or update the streams",
     "rebuild": "drop the read models and rebuild them from the log",
+    "verify": "check the log: every session, one, or an exported file",
     "bench": "measure throughput and latency",
     "sim": "run the simulated model provider alone",
 }

@@ -17,13 +17,16 @@ from fairlead_schema.events import (
     ToolCalled,
     ToolFailed,
     ToolSucceeded,
+    TurnRetried,
 )
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
 from fairlead_session.verify import Reading
 
 # Rest that leaves the work as it was asked for: the session goes on by itself.
-GOES_ON: Final = frozenset({"handover", "context-unavailable", "interrupted"})
+GOES_ON: Final = frozenset(
+    {"handover", "context-unavailable", "interrupted", "parked", "retry-later"}
+)
 
 
 class _Asked:
@@ -46,6 +49,7 @@ class _Asked:
             case ExecutionReleased(reason=reason):
                 self.asked = self.asked and reason in GOES_ON
                 self.interrupted = False
+                self.owed = self.owed and reason != "interrupted"
             case ToolSucceeded() | ToolFailed():
                 self.asked = self.asked or not (unsettled or self.interrupted)
             case _:
@@ -53,7 +57,7 @@ class _Asked:
 
     def _turn(self, event: SessionEvent) -> None:
         match event:
-            case PromptPromoted() | ExecutionRecovered(action="retried"):
+            case PromptPromoted() | ExecutionRecovered() | TurnRetried():
                 self.owed = True
             case AttemptDispatched():
                 self.owed = False
@@ -73,10 +77,10 @@ def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
     for recorded in events:
         reading.read(recorded)
         asked.see(recorded.event, unsettled=bool(reading.calls.unsettled))
-    owner, attempt = reading.ownership.owner, reading.attempts.open
-    parked = bool(reading.calls.unsettled)
+    if reading.purged:
+        return ()
+    attempt, parked = reading.attempts.open, bool(reading.calls.unsettled)
     return (
-        *((f"{owner[0]} owns it",) if owner else ()),
         *(("an interrupt is not honoured",) if asked.interrupted else ()),
         *(f"call {name} is not settled" for name in reading.calls.names()),
         *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),

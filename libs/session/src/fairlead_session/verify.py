@@ -18,6 +18,7 @@ from fairlead_schema.events import (
     PromptPromoted,
     SessionCreated,
     SessionEvent,
+    SessionPurged,
     StepEnded,
     StepFailed,
     TurnRetried,
@@ -125,13 +126,13 @@ class Attempts:
                 if self._calls.unsettled:
                     yield "tools-settled", f"{', '.join(self._calls.names())} not settled yet"
                 self.open = event
-            case ExecutionRecovered(action="retried", attempt_id=id_):
+            case ExecutionRecovered(attempt_id=id_):
                 if self.open is not None and self.open.attempt_id == id_:
                     self.open = None
             case StepEnded(assistant_message_id=id_) | StepFailed(assistant_message_id=id_):
                 if self.open is not None and self.open.assistant_message_id == id_:
                     self.open = None
-            case TurnRetried():
+            case TurnRetried() | ExecutionReleased(reason="interrupted"):
                 self.open = None
             case _:
                 pass
@@ -153,6 +154,7 @@ class Reading:
             Steps(),
             Blocks(),
         )
+        self.purged = False
         self._seq = 0
         self._ids: set[EventId] = set()
 
@@ -164,14 +166,18 @@ class Reading:
         return tuple(Violation(recorded.seq, rule, detail) for rule, detail in found)
 
     def _order(self, recorded: Recorded) -> Found:
-        if recorded.seq != self._seq + 1:
+        first, purged = not self._ids, isinstance(recorded.event, SessionPurged)
+        if recorded.seq != self._seq + 1 and not (first and purged):
             yield "sequence", f"{recorded.seq} follows {self._seq}"
         if recorded.id in self._ids:
             yield "event-id", f"{recorded.id} stands here a second time"
-        if isinstance(recorded.event, SessionCreated) != (not self._ids):
+        if self.purged:
+            yield "purged-last", f"{recorded.event.type} follows the session's last word"
+        elif isinstance(recorded.event, SessionCreated) != first and not (first and purged):
             yield "created-first", f"{recorded.event.type} at the beginning or creation later"
         self._seq = recorded.seq
         self._ids.add(recorded.id)
+        self.purged = self.purged or purged
 
 
 def verify(events: Iterable[Recorded]) -> list[Violation]:

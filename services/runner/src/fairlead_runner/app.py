@@ -11,6 +11,7 @@ from fairlead_eventlog.folded import Folded, Folding
 from fairlead_eventlog.jetstream import connect
 from fairlead_runner.settings import Settings
 from fairlead_runner.tackle import Tackle
+from fairlead_runner.tooling import Catalogs
 from fairlead_runner.wakes import Watch
 from fairlead_service import ids
 from fairlead_service.health import Health
@@ -40,7 +41,10 @@ async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
         folded = Folded(
             eventlog.log, eventlog.snapshots, FOLDING, capacity=config.runner.cache_sessions_max
         )
-        watch = Watch(Tackle(runner, eventlog, folded, client, settings))
+        catalogs = Catalogs(
+            eventlog, pool=config.tools.pool, timeout_s=config.runner.observe_timeout_s
+        )
+        watch = Watch(Tackle(runner, eventlog, folded, client, settings, catalogs))
         await eventlog.liveness.answer(runner, watch.nudge)
         standing = asyncio.create_task(watch.stand())
         ringing = asyncio.create_task(watch.ring())

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from fairlead_runner import context, tooling
+from fairlead_runner import context
 from fairlead_runner.ledger import Ledger
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.voices import Speaker
@@ -48,10 +48,4 @@ class Boundary:
     async def _tools(self, move: TakeTurn, speaking: Speaker) -> dict[str, ToolInfo]:
         if move.final:
             return {}
-        return await tooling.offered(
-            self._tackle.eventlog,
-            self._ledger.session,
-            speaking.agent,
-            pool=self._tackle.pool,
-            timeout_s=self._tackle.settings.config.runner.observe_timeout_s,
-        )
+        return await self._tackle.catalogs.offered(self._ledger.session, speaking.agent)

@@ -11,6 +11,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.folded import Folded
 from fairlead_runner.settings import Settings
+from fairlead_runner.tooling import Catalogs
 from fairlead_schema import subjects
 from fairlead_schema.ids import RunnerId, TenantId
 from fairlead_session.budget import Spending
@@ -28,6 +29,7 @@ class Tackle:
     folded: Folded[Session]
     client: httpx.AsyncClient
     settings: Settings
+    catalogs: Catalogs
     _spent: dict[TenantId, tuple[float, Spending]] = field(default_factory=dict)
 
     @property

@@ -1,6 +1,8 @@
 """Tools from the runner's side: what may be offered, and sending calls on their way."""
 
 import logging
+import time
+from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
@@ -15,12 +17,42 @@ from fairlead_session.state import Call, Session
 log = logging.getLogger(__name__)
 
 _ANSWER = Answer[ToolCatalog]
+FRESH_S: Final = 1.0
+CATALOGS_MAX: Final = 1024
 
 
-async def offered(
+class Catalogs:
+    """What each location offers each agent, remembered for a moment.
+
+    A tool that changed meanwhile refuses the call: its revision is part of the call.
+    """
+
+    def __init__(self, eventlog: EventLog, *, pool: str, timeout_s: float) -> None:
+        self._eventlog = eventlog
+        self._pool = pool
+        self._timeout_s = timeout_s
+        self._known: dict[tuple[str, str], tuple[float, dict[str, ToolInfo]]] = {}
+
+    async def offered(self, session: Session, agent: str) -> dict[str, ToolInfo]:
+        """The tools of the session's location for this agent."""
+        assert session.profile is not None, "a session that drains was created"
+        key = (session.profile.location.directory, agent)
+        at, known = self._known.get(key, (0.0, {}))
+        if time.monotonic() - at < FRESH_S:
+            return known
+        found = await _asked(
+            self._eventlog, session, agent, pool=self._pool, timeout_s=self._timeout_s
+        )
+        if len(self._known) >= CATALOGS_MAX:
+            self._known.clear()
+        self._known[key] = (time.monotonic(), found)
+        return found
+
+
+async def _asked(
     eventlog: EventLog, session: Session, agent: str, *, pool: str, timeout_s: float
 ) -> dict[str, ToolInfo]:
-    """The tools of the session's location. A service that is away offers none for this turn."""
+    """What the tools service says. One that is away offers none for this turn."""
     assert session.profile is not None, "a session that drains was created"
     asked = ListTools(location=session.profile.location, agent=agent)
     body = asked.model_dump_json(by_alias=True).encode()

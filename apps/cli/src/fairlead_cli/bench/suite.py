@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli.bench import admissions, projection, raw, replay
+from fairlead_cli.bench import admissions, ownership, projection, raw, replay
 from fairlead_cli.bench import turns as turning
 from fairlead_cli.bench.lives import live
 from fairlead_cli.bench.measure import Timing
@@ -112,6 +112,11 @@ async def _measure(
         timings[f"turn, {at_once} at once"] = await turning.turns(
             up.http, eventlog, at_once=at_once, each=number
         )
+    progress("ownership")
+    timings["fenced append"], refused = await ownership.fencing(eventlog, count=total)
+    results.figures["refused append, ms"] = refused
+    timings["steer to promotion"] = await ownership.steers(eventlog, trials=max(3, each // 10))
+    timings["take-over after SIGKILL"] = await ownership.take_overs(up, eventlog, trials=3)
     progress("long sessions")
     await _lengths(results, eventlog, up.http, each)
     progress("projection")
@@ -122,6 +127,18 @@ async def _measure(
         "events projected": rows,
     }
     results.figures |= _memory(up)
+
+
+async def scaled(*, runners: int, scale: float, progress: Callable[[str], None]) -> Timing:
+    """Turns of 64 sessions whose provider takes a while, with so many runners."""
+    with _place() as place:
+        progress(f"{runners} runner{'s' if runners > 1 else ''}")
+        async with (
+            running(place, sim=True, scale={"runner": runners}) as up,
+            connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
+        ):
+            each = max(3, int(12 * scale))
+            return await turning.turns(up.http, eventlog, at_once=64, each=each)
 
 
 async def _lengths(results: Results, eventlog: EventLog, url: str, each: int) -> None:

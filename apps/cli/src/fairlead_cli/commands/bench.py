@@ -2,12 +2,13 @@
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import uvloop
 
 from fairlead_cli import terminal
-from fairlead_cli.bench.suite import Results, measured
+from fairlead_cli.bench.suite import Results, measured, scaled
 
 DEFAULT = Path(".bench/bench.json")
 
@@ -25,16 +26,29 @@ def run(args: argparse.Namespace) -> int:
     """Measure with every commit on disk, and again without that promise."""
     remarks = terminal.remarks()
     modes = {"both": (False, True), "always": (False,), "relaxed": (True,)}[args.mode]
-    runs = []
+    runs: list[dict[str, object]] = []
     for relaxed in modes:
         remarks.print("relaxed:" if relaxed else "sync always:")
         results = uvloop.run(measured(relaxed=relaxed, scale=args.scale, progress=remarks.print))
         _show(results)
         runs.append(results.told())
+    runs.append(_scale_out(args.scale, remarks.print))
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(runs, indent=2) + "\n")
     remarks.print(f"written to {args.out}")
     return 0
+
+
+def _scale_out(scale: float, progress: Callable[[str], None]) -> dict[str, object]:
+    """The same load with one runner and with two."""
+    one, two = (
+        uvloop.run(scaled(runners=runners, scale=scale, progress=progress)) for runners in (1, 2)
+    )
+    shown = terminal.table("64 sessions", "p50 ms", "p99 ms", "per second")
+    for name, timed in (("1 runner", one), ("2 runners", two)):
+        shown.add_row(name, f"{timed.p50_ms:.1f}", f"{timed.p99_ms:.1f}", f"{timed.per_s:,.1f}")
+    terminal.answers().print(shown, "", sep="\n")
+    return {"mode": "scale-out", "1 runner": one.told(), "2 runners": two.told()}
 
 
 def _show(results: Results) -> None:

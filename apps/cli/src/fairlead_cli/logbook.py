@@ -1,0 +1,89 @@
+"""Commits to verify, from wherever they are: all shards, one session, or an exported file."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, suppress
+from pathlib import Path
+from typing import Final, NamedTuple, TextIO
+
+from fairlead_cli.errors import CommandError
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.port import START
+from fairlead_schema.record import encode
+from fairlead_schema.subjects import SHARDS, Address
+
+READER: Final = "verify"
+# The last entries of a shard may have been erased with their session: then nothing more comes.
+QUIET_S: Final = 3.0
+
+
+class Entry(NamedTuple):
+    """One commit of one session, still encoded, and how many there are in all, if known."""
+
+    at: Address
+    payload: bytes
+
+
+async def whole(eventlog: EventLog) -> AsyncIterator[Entry]:
+    """Every commit of every shard, up to where each ends now."""
+    for shard in range(SHARDS):
+        async for entry in _shard(eventlog, shard):
+            yield entry
+
+
+async def size(eventlog: EventLog) -> int:
+    """About how many commits the whole log holds."""
+    return sum([await eventlog.shards.end(shard) for shard in range(SHARDS)])
+
+
+async def _shard(eventlog: EventLog, shard: int) -> AsyncIterator[Entry]:
+    end, position = await eventlog.shards.end(shard), 0
+    if not end:
+        return
+    async with aclosing(eventlog.shards.follow(shard, after=0, reader=READER)) as batches:  # type: ignore[type-var]
+        with suppress(TimeoutError):
+            while position < end:
+                async with asyncio.timeout(QUIET_S):
+                    batch = await anext(batches)
+                for entry in batch:
+                    position = entry.position
+                    if position <= end:
+                        yield Entry(entry.at, entry.payload)
+
+
+async def one(eventlog: EventLog, at: Address) -> AsyncIterator[Entry]:
+    """Every commit of one session."""
+    head, more = START, True
+    while more:
+        page = await eventlog.log.read(at, after=head)
+        for stored in page.commits:
+            head = stored.head
+            yield Entry(at, encode(stored.commit))
+        more = page.more
+
+
+def exported(path: Path) -> Iterator[Entry]:
+    """The commits of a file that `write` made. Raises CommandError."""
+    try:
+        with path.open() as lines:
+            for number, line in enumerate(lines, start=1):
+                yield _read(line, path, number)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} cannot be read: {error}") from error
+
+
+def write(file: TextIO, entry: Entry) -> None:
+    """One commit as one line."""
+    commit = json.loads(entry.payload)
+    file.write(json.dumps({"tenant": entry.at.tenant, "session": entry.at.session_id, **commit}))
+    file.write("\n")
+
+
+def _read(line: str, path: Path, number: int) -> Entry:
+    try:
+        raw = json.loads(line)
+        at = Address(raw.pop("tenant"), raw.pop("session"))
+    except (ValueError, KeyError, AttributeError, TypeError) as error:
+        raise CommandError(f"{path}:{number} is no commit that was exported: {error}") from error
+    return Entry(at, json.dumps(raw).encode())
