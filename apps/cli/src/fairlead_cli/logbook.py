@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 
@@ -19,7 +19,7 @@ QUIET_S: Final = 3.0
 
 
 class Entry(NamedTuple):
-    """One commit of one session, still encoded, and how many there are in all, if known."""
+    """One commit of one session, still encoded."""
 
     at: Address
     payload: bytes
@@ -41,15 +41,15 @@ async def _shard(eventlog: EventLog, shard: int) -> AsyncIterator[Entry]:
     end, position = await eventlog.shards.end(shard), 0
     if not end:
         return
-    async with aclosing(eventlog.shards.follow(shard, after=0, reader=READER)) as batches:  # type: ignore[type-var]
-        with suppress(TimeoutError):
-            while position < end:
-                async with asyncio.timeout(QUIET_S):
-                    batch = await anext(batches)
-                for entry in batch:
-                    position = entry.position
-                    if position <= end:
-                        yield Entry(entry.at, entry.payload)
+    batches = aiter(eventlog.shards.follow(shard, after=0, reader=READER))
+    with suppress(TimeoutError):
+        while position < end:
+            async with asyncio.timeout(QUIET_S):
+                batch = await anext(batches)
+            for entry in batch:
+                position = entry.position
+                if position <= end:
+                    yield Entry(entry.at, entry.payload)
 
 
 async def one(eventlog: EventLog, at: Address) -> AsyncIterator[Entry]:

@@ -1,7 +1,8 @@
 """Ways a request can be refused before it leaves.
 
 LlmError
-└── Unsendable    the request does not fit the wire protocol: change it, a retry cannot help
+├── Unsendable    the request does not fit the wire protocol: change it, a retry cannot help
+└── NoTransport   the TLS or proxy settings cannot be used: mend the configuration
 """
 
 
@@ -11,3 +12,7 @@ class LlmError(Exception):
 
 class Unsendable(LlmError):
     """The wire protocol has no way to say what the request holds."""
+
+
+class NoTransport(LlmError):
+    """A file that the settings name cannot be used, or a package they need is missing."""

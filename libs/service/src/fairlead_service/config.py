@@ -6,13 +6,16 @@ A mistake is reported with its file, its key and its reason, before anything sta
 
 import tomllib
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
+from fairlead_service.providers import Model, Provider
+from fairlead_service.section import Section
 
 PREFIX: Final = "FAIRLEAD_"
 
@@ -25,12 +28,6 @@ class ConfigError(Exception):
         self.origin = origin
         self.key = key
         self.reason = reason
-
-
-class Section(BaseModel):
-    """A frozen part of the configuration; an unknown key is a mistake."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Nats(Section):
@@ -112,34 +109,6 @@ class Location(Section):
     default: str | None = None
 
 
-class Cost(Section):
-    """USD per million tokens."""
-
-    input: float = 0
-    output: float = 0
-    cache_read: float = 0
-    cache_write: float = 0
-
-
-class Model(Section):
-    id: str | None = None
-    context: int = Field(default=0, ge=0)
-    output: int = Field(default=0, ge=0)
-    cost: Cost = Cost()
-
-
-class Provider(Section):
-    protocol: Literal["anthropic-messages", "openai-responses", "openai-chat", "gemini"]
-    base_url: str = Field(pattern=r"^https?://")
-    api_key_env: str | None = None
-    api_key_file: str | None = None
-    headers: dict[str, str] = Field(default_factory=dict)
-    connect_timeout_s: float = Field(default=10.0, gt=0)
-    first_byte_timeout_s: float = Field(default=300.0, gt=0)
-    idle_timeout_s: float = Field(default=300.0, gt=0)
-    model: dict[str, Model] = Field(default_factory=dict)
-
-
 class Agent(Section):
     system: str | None = None
     description: str | None = None
@@ -187,11 +156,20 @@ class Config(Section):
         return self
 
     def model_ref(self) -> ModelRef | None:
-        """The default model as a reference."""
-        if self.default_model is None:
-            return None
-        provider_id, model_id = self.default_model.split("/", 1)
-        return ModelRef(provider_id=provider_id, id=model_id)
+        """The model of sessions that name none: the default, else the newest there is (O-29)."""
+        if self.default_model is not None:
+            provider_id, model_id = self.default_model.split("/", 1)
+            return ModelRef(provider_id=provider_id, id=model_id)
+        newest = max(self.models(), key=lambda one: one[1].released or date.min, default=None)
+        return None if newest is None else newest[0]
+
+    def models(self) -> tuple[tuple[ModelRef, Model], ...]:
+        """Every configured model with its reference, in the order of the file."""
+        return tuple(
+            (ModelRef(provider_id=provider_id, id=model_id), model)
+            for provider_id, provider in self.provider.items()
+            for model_id, model in provider.model.items()
+        )
 
     def model(self, ref: ModelRef) -> Model | None:
         """A configured model, if there is one by that reference."""

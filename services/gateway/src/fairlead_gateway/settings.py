@@ -5,7 +5,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairlead_service.config import Agent, Config, Provider
+from fairlead_service.config import Agent, Config
+from fairlead_service.providers import Provider
 
 
 class Settings(BaseModel):

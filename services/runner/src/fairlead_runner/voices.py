@@ -6,7 +6,8 @@ from pathlib import Path
 
 from fairlead_llm.endpoint import Endpoint
 from fairlead_schema.catalog import ModelRef
-from fairlead_service.config import Agent, Config, Provider
+from fairlead_service.config import Agent, Config
+from fairlead_service.providers import Provider
 from fairlead_session.request import Voice
 from fairlead_session.state import Session
 from fairlead_session.usage import Price

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 LATER_S: Final = 1.0
 RETRY_S: Final = 1.0
 TIMERS_MAX: Final = 100
+# A session that fails this often in a row for a reason of ours is put aside with that reason.
+DELIVERIES_MAX: Final = 5
 
 
 class Watch:
@@ -125,8 +127,10 @@ class Watch:
             log.warning("session cannot be read", extra=_why(at, error))
             await self._give_up(at, job, str(error))
             return "unreadable"
-        except Exception:
+        except Exception as error:
             log.exception("drain failed", extra={"session_id": at.session_id})
+            if job.deliveries >= DELIVERIES_MAX:
+                await self._give_up(at, job, f"{type(error).__name__}: {error}")
             return "defect"
 
     async def _serve(self, at: Address, job: Job) -> str:

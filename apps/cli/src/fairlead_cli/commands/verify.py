@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,7 +79,7 @@ async def _examine(args: argparse.Namespace) -> Findings:
             for entry in logbook.exported(args.file):
                 _take(found, entry, export)
             return found
-        async with aclosing(_source(args, found)) as entries:  # type: ignore[type-var]
+        async with aclosing(_source(args, found)) as entries:
             async for entry in entries:
                 _take(found, entry, export)
     if args.session is not None and not found.commits:
@@ -93,7 +93,7 @@ def _take(found: Findings, entry: Entry, export: TextIO | None) -> None:
         logbook.write(export, entry)
 
 
-async def _source(args: argparse.Namespace, found: Findings) -> AsyncIterator[Entry]:
+async def _source(args: argparse.Namespace, found: Findings) -> AsyncGenerator[Entry, None]:
     config, notes = effective_config(args), remarks()
     async with connect(config.nats.url, name="fairlead-verify") as eventlog:
         if args.session is not None:

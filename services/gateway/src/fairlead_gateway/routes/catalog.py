@@ -12,7 +12,7 @@ from fairlead_gateway.routes.location import LocationQuery, selected
 from fairlead_schema.catalog import AgentInfo, RequestOverlay
 from fairlead_schema.location import LocationInfo
 from fairlead_schema.model import Model
-from fairlead_service import config
+from fairlead_service import providers
 
 
 class ModelApi(Model):
@@ -91,7 +91,7 @@ async def _models(call: Call[LocationQuery, Nothing]) -> Response:
 
 
 def _model(
-    provider_id: str, provider: config.Provider, model_id: str, model: config.Model
+    provider_id: str, provider: providers.Provider, model_id: str, model: providers.Model
 ) -> ModelInfo:
     cost = model.cost
     cache = CachePrice(read=cost.cache_read, write=cost.cache_write)
