@@ -1,0 +1,303 @@
+"""The drain's newer moves over the twin: tools, interrupts, retries, timers, limits, defects."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+from typing_extensions import override
+
+from fairlead_eventlog.memory import MemoryDeadLetters, MemoryLog, MemoryTimers
+from fairlead_eventlog.memory_work import MemoryWork
+from fairlead_eventlog.port import Head, Page
+from fairlead_runner.wakes import Watch
+from fairlead_schema import subjects
+from fairlead_schema.events import (
+    InterruptRequested,
+    SessionEvent,
+    ToolFailed,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import ErrorInfo, Executor, TextContent
+from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from services.runner.tests.conftest import (
+    AT,
+    World,
+    admitted,
+    refuses,
+    says,
+    standing,
+    streamed,
+    until,
+)
+
+READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
+
+
+def calls(*ids: str) -> Response:
+    made = [
+        {"index": n, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}
+        for n, id_ in enumerate(ids)
+    ]
+    chunks: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": {"tool_calls": made}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    ]
+    return streamed(*(json.dumps(chunk) for chunk in chunks), "[DONE]")
+
+
+def settled(event: SessionEvent, call: str = "c1") -> ToolSucceeded:
+    return ToolSucceeded(
+        assistant_message_id=event.assistant_message_id,  # type: ignore[union-attr]
+        call_id=call,
+        structured={},
+        content=(TextContent(text="found"),),
+        provider=Executor(),
+    )
+
+
+def offering(world: World) -> None:
+    """The tools service offers one tool."""
+    body = json.dumps({"data": ToolCatalog(tools=(READ,)).wire()}).encode()
+
+    async def answer(_body: bytes) -> bytes:
+        return body
+
+    world.eventlog.requests.answerers[subjects.tooling("default")] = answer  # type: ignore[attr-defined]
+
+
+async def first(world: World, type_: str) -> SessionEvent:
+    found: list[SessionEvent] = []
+
+    async def look() -> bool:
+        found[:] = [event for event in await world.events() if event.type == type_]
+        return bool(found)
+
+    async with asyncio.timeout(5):
+        while not await look():
+            await asyncio.sleep(0.001)
+    return found[0]
+
+
+async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_turn(
+    world: World,
+) -> None:
+    """E-01, E-03, E-04: the request leaves after the commit; the next turn sees the result."""
+    offering(world)
+    world.provider.replies.extend([calls("c1"), says("thanks")])
+    await world.write(admitted("msg_1"))
+    await world.wake()
+
+    async with standing(Watch(world.tackle())):
+        called = await first(world, "tool.called")
+        work = world.eventlog.work
+        assert isinstance(work, MemoryWork)
+        await until(lambda: bool(work.queue("TOOLS").jobs))
+        await world.write(settled(called))
+        await until(lambda: not world.wakes)
+
+    types = await world.types()
+    assert types.index("attempt.finished") < types.index("tool.succeeded")
+    assert types.index("tool.succeeded") < types.index("step.ended")
+    assert types.count("step.ended") == 2
+    assert world.provider.asked()[-1][0] == "tool"
+    assert called.revision == "read@1"  # type: ignore[union-attr]
+    assert world.provider.requests[0]["tools"][0]["function"]["name"] == "read"
+
+
+async def test_long_tools_park_the_session_and_a_wake_meanwhile_writes_nothing(
+    world: World,
+) -> None:
+    """ARCHITECTURE section 5: a runner never blocks; P-06."""
+    world.config["runner"] = {"tools_wait_s": 0.01}
+    world.provider.replies.extend([calls("c1"), says("thanks")])
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+    parked = await world.types()
+    await world.drained()
+    again = await world.types()
+    await world.write(settled(await first(world, "tool.called")))
+    await world.drained()
+
+    assert parked[-1] == "execution.released"
+    assert again == parked
+    assert (await world.types()).count("step.ended") == 2
+
+
+async def test_an_interrupt_settles_a_parked_session(world: World) -> None:
+    """E-16, E-17: whoever claims it later honours the interrupt."""
+    world.config["runner"] = {"tools_wait_s": 0.01}
+    world.provider.replies.append(calls("c1"))
+    await world.write(admitted("msg_1"))
+    await world.drained()
+
+    await world.write(InterruptRequested())
+    await world.drained("run_b")
+
+    types = await world.types()
+    assert types[-4:] == ["execution.claimed", "tool.failed", "step.ended", "execution.released"]
+    assert (await world.session()).rested == "interrupted"
+    assert len(world.provider.requests) == 1
+
+
+async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) -> None:
+    """C-12: a turn that would go on for long stops when it is told to look."""
+    hanging = asyncio.Event()
+
+    async def hangs() -> Response:
+        await hanging.wait()
+        return says("too late")
+
+    world.provider.replies.append(hangs)
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    watch = Watch(world.tackle())
+
+    async with standing(watch):
+        await until(lambda: len(world.provider.requests) == 1)
+        await world.write(InterruptRequested())
+        watch.nudge(AT)
+        await until(lambda: not world.wakes)
+        hanging.set()
+
+    assert (await world.session()).rested == "interrupted"
+    assert "step.started" not in await world.types()
+
+
+async def test_a_busy_provider_is_asked_again_and_each_retry_is_told(world: World) -> None:
+    """D-43, D-44, P-04."""
+    world.config["runner"] = {"retry_base_s": 0.001}
+    world.provider.replies.extend([refuses(429, "busy"), refuses(503, "busy"), says("hello")])
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    types = await world.types()
+    assert types.count("retried") == 2
+    assert types.count("attempt.dispatched") == 3
+    assert types.count("prompt.promoted") == 1
+    assert types.count("step.started") == 1
+
+
+async def test_a_provider_that_stays_busy_fails_the_step_in_the_end(world: World) -> None:
+    world.config["runner"] = {"retry_base_s": 0.001, "retry_attempts_max": 2}
+    world.provider.replies.extend([refuses(429, "busy")] * 2)
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    types = await world.types()
+    assert (types.count("retried"), types.count("step.failed")) == (1, 1)
+    assert (await world.session()).rested == "failed"
+
+
+async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world: World) -> None:
+    world.config["runner"] = {"park_after_s": 0, "retry_base_s": 60}
+    world.provider.replies.extend([refuses(429, "busy"), says("hello")])
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+    parked = await world.types()
+    await world.drained()
+
+    assert (await world.session()).rested == "retry-later"
+    assert await world.types() == parked
+    timers = world.eventlog.timers
+    assert isinstance(timers, MemoryTimers)
+    assert timers.set[AT] == (await world.session()).wake_at
+
+
+async def test_a_due_timer_wakes_its_session(world: World) -> None:
+    timers = world.eventlog.timers
+    assert isinstance(timers, MemoryTimers)
+    await timers.wake_at(AT, 1)
+    watch = Watch(world.tackle())
+    ringing = asyncio.create_task(watch.ring())
+    timers.fire(AT)
+
+    await until(lambda: bool(world.wakes))
+
+    ringing.cancel()
+    assert [job.subject for job in world.wakes] == [subjects.wake(AT)]
+
+
+async def test_too_many_calls_in_one_turn_are_refused_at_once(world: World) -> None:
+    """E-30, P-06: the calls over the limit are settled as errors and never sent."""
+    world.config["runner"] = {"calls_max": 1, "tools_wait_s": 0.01}
+    world.provider.replies.append(calls("c1", "c2"))
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    failed = [event for event in await world.events() if isinstance(event, ToolFailed)]
+    assert [event.call_id for event in failed] == ["c2"]
+    work = world.eventlog.work
+    assert isinstance(work, MemoryWork)
+    assert len(work.queue("TOOLS").jobs) == 1
+
+
+async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None:
+    """E-23, E-24."""
+    offering(world)
+    world.config["agent"] = {"build": {"steps": 1}}
+    world.provider.replies.append(calls("c1"))
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    (failed,) = [event for event in await world.events() if isinstance(event, ToolFailed)]
+    assert failed.error == ErrorInfo(message="Tools are disabled after the maximum agent steps")
+    assert "tools" not in world.provider.requests[0]
+    assert world.provider.asked()[-1][0] == "assistant"
+    assert (await world.session()).rested == "turn-limit"
+
+
+async def test_a_started_call_of_a_dead_owner_is_not_sent_again(world: World) -> None:
+    """E-20: its worker settles it, or the tool service decides by its retry class."""
+    world.config["runner"] = {"tools_wait_s": 0.01}
+    world.provider.replies.append(calls("c1"))
+    await world.write(admitted("msg_1"))
+    await world.drained()
+    called: Any = await first(world, "tool.called")
+    started = ToolStarted(
+        assistant_message_id=called.assistant_message_id,
+        call_id="c1",
+        worker="wkr_1",
+        generation=1,
+    )
+    await world.write(started)
+    work = world.eventlog.work
+    assert isinstance(work, MemoryWork)
+    (sent,) = work.queue("TOOLS").jobs
+
+    await world.drained("run_b")
+
+    assert work.queue("TOOLS").jobs == [sent]
+
+
+class FailingLog(MemoryLog):
+    """Fails for a reason of ours whenever one session is read."""
+
+    @override
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+        raise ZeroDivisionError("our fault")
+
+
+async def test_a_defect_puts_the_session_aside_after_a_few_tries(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(world.log), "read", FailingLog.read)
+    await world.wake()
+    (job,) = world.wakes
+    job.times = 4
+
+    async with standing(Watch(world.tackle())):
+        await until(lambda: not world.wakes)
+
+    dead = world.eventlog.dead
+    assert isinstance(dead, MemoryDeadLetters)
+    assert "our fault" in dead.buried[0][3]
