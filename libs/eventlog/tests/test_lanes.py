@@ -6,6 +6,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.port import Job
 from fairlead_eventlog.provision import provision
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -45,3 +46,21 @@ async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server
                     held -= 1
 
     assert held < 50, "the single wake did not wait for the crowd"
+
+
+async def test_no_more_is_taken_than_there_are_slots(own_server: Server) -> None:
+    await provision(own_server.url)
+    async with connect(own_server.url, name="test") as eventlog:
+        for _ in range(40):
+            await eventlog.wakes.wake(Address("default", ids.session_id()))
+        held: list[Job] = []
+
+        async def take() -> None:
+            async for job in eventlog.wakes.take(lambda: 4 - len(held)):
+                held.append(job)  # noqa: PERF401 - it counts while it grows
+
+        taking = asyncio.create_task(take())
+        await asyncio.sleep(1.5)
+        taking.cancel()
+
+    assert 1 <= len(held) <= 4

@@ -190,7 +190,7 @@ def lane_consumer(tenant: str, *, ack_wait_s: float) -> dict[str, Any]:
 def consumers(
     *, wake_deadline_s: float = 2.0, pools: tuple[str, ...] = ("default",)
 ) -> tuple[ConsumerSpec, ...]:
-    """The durable consumers. Runners share one, so wakes spread over them; so does each pool."""
+    """The durable consumers: the default tenant's lane, due timers, intake, and one per pool."""
     return (
         ConsumerSpec(
             "WAKES",

@@ -5,9 +5,12 @@ another with a single prompt. Whoever first wakes a tenant makes its lane and te
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from functools import partial
 from typing import Final
+from weakref import finalize
 
 from nats.aio.msg import Msg
 
@@ -72,6 +75,7 @@ class _Lanes:
         self._slots = slots
         self._arrived: asyncio.Queue[Job | LogError] = asyncio.Queue()
         self._pulls: dict[str, asyncio.Task[None]] = {}
+        self._held: Counter[str] = Counter()
 
     async def jobs(self) -> AsyncIterator[Job]:
         opened = asyncio.Event()
@@ -109,24 +113,39 @@ class _Lanes:
             self._arrived.put_nowait(error)
 
     async def _pull(self, name: str) -> None:
-        pull = Pull(self._link, WAKES.name, name, slots=self._share, expires_s=PULL_EXPIRES_S)
+        share = partial(self._share, name)
+        pull = Pull(self._link, WAKES.name, name, slots=share, expires_s=PULL_EXPIRES_S)
         try:
             async for batch in pull.batches():
                 for msg in batch:
-                    self._arrived.put_nowait(JetStreamJob(self._link, msg))
+                    self._arrived.put_nowait(self._job(name, msg))
         except LogError as error:
             self._arrived.put_nowait(error)
 
-    def _share(self) -> int:
-        """Free slots are shared; a lane may always have one, however busy the others are."""
-        free = self._slots() - self._arrived.qsize()
-        return max(1, free // max(1, len(self._pulls)))
+    def _job(self, name: str, msg: Msg) -> Job:
+        """A job that counts against its lane for as long as anybody holds it."""
+        job = JetStreamJob(self._link, msg)
+        self._held[name] += 1
+        finalize(job, self._held.subtract, (name,))
+        return job
+
+    def _share(self, name: str) -> int:
+        """Free slots are shared. With none free, a lane that holds nothing may still have one."""
+        free, lanes = self._slots() - self._arrived.qsize(), max(1, len(self._pulls))
+        if free > 0:
+            return max(1, free // lanes)
+        return 1 if lanes > 1 and self._held[name] <= 0 else 0
 
 
 async def consumer_names(link: Link) -> list[str]:
     """The lanes there are."""
-    try:
-        answer = await link.api(f"CONSUMER.NAMES.{WAKES.name}", {"offset": 0})
-    except ServerRefusal as refusal:
-        raise missing(refusal, WAKES.name) from refusal
-    return list(answer.get("consumers") or ())
+    names: list[str] = []
+    while True:
+        try:
+            answer = await link.api(f"CONSUMER.NAMES.{WAKES.name}", {"offset": len(names)})
+        except ServerRefusal as refusal:
+            raise missing(refusal, WAKES.name) from refusal
+        page = list(answer.get("consumers") or ())
+        names += page
+        if not page or len(names) >= int(answer.get("total", 0)):
+            return names

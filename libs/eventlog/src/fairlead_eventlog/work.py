@@ -1,4 +1,4 @@
-"""Wakes and work queues on JetStream."""
+"""Work queues and timers on JetStream."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime

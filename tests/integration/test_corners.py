@@ -1,0 +1,259 @@
+"""The corners of the wake protocol, replayed against real processes (`tests/model/corners.py`).
+
+All but two run without the sweep: nothing but the protocol itself may save them. Where a step is too quick
+to hit from outside, the test writes to the log what the dead process would have written.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from fairlead_schema.events import (
+    StepStarted,
+    ToolCalled,
+    ToolInputEnded,
+    ToolInputStarted,
+)
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Executor
+from fairlead_service import ids
+from fairlead_testing.driving import (
+    SIM,
+    admitted,
+    calling,
+    crossed,
+    force,
+    of,
+    probed,
+    provider_calls,
+    runs,
+    say,
+    settled,
+    tool_revision,
+)
+from fairlead_testing.stack import Stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(180),
+]
+
+SLOW = "[[sim: chunks=40 delay_ms=50]] take your time"
+LONG_MS = 20_000
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """A stack whose sweep never comes in time."""
+    place = tmp_path_factory.mktemp("corners")
+    async with probed(place, sweep_age_s=3600, tools_wait_s=0.4) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def swept(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """A stack whose sweep comes soon."""
+    async with probed(tmp_path_factory.mktemp("swept"), sweep_age_s=1) as running:
+        yield running
+
+
+async def test_the_sweep_finds_input_whose_ingest_died_before_its_wake(swept: Stack) -> None:
+    """Corner: ingest dies between append and wake."""
+    session = await swept.session()
+
+    await force(swept, session, admitted("nobody was told"))
+    log = await settled(swept, session)
+
+    assert len(of(log, "prompt.promoted")) == 1
+    assert len(of(log, "step.ended")) == 1
+
+
+async def test_the_sweep_finds_a_turn_whose_wake_and_owner_are_gone(swept: Stack) -> None:
+    """A stale acknowledgement took the wake, and then both runners died.
+
+    Corner: a stale acknowledgement followed by two crashes.
+    """
+    session = await swept.session()
+    prompt = admitted("both of us are gone")
+
+    await force(swept, session, prompt)
+    await force(swept, session, *crossed(prompt, ids.message_id()))
+    log = await settled(swept, session)
+
+    assert len(of(log, "execution.recovered")) == 1
+    assert len(of(log, "prompt.promoted")) == 1
+    assert of(log, "execution.claimed")[-1].generation == 2
+
+
+async def test_an_overtaken_owner_writes_nothing_more(up: Stack) -> None:
+    """P-02: it was paused, not dead, and the log fences it when it comes back.
+
+    Corner: a paused owner is overtaken.
+    """
+    session = await up.session()
+    up.up.kill("runner", 0, signal.SIGSTOP)
+    try:
+        await say(up, session, SLOW)
+        await up.until(session, "step.started")
+    finally:
+        up.up.kill("runner", 0, signal.SIGCONT)
+    up.up.kill("runner", 1, signal.SIGSTOP)
+    try:
+        await up.until(session, "step.ended")
+        finished = await settled(up, session)
+    finally:
+        up.up.kill("runner", 1, signal.SIGCONT)
+    await asyncio.sleep(2.5)
+
+    assert await up.events(session) == finished
+    assert len(of(finished, "execution.claimed")) == 2
+    assert (await provider_calls(up))[session] == len(of(finished, "attempt.dispatched")) == 2
+
+
+@pytest.mark.parametrize("moment", ["step.started", "step.ended", "execution.released"])
+async def test_input_that_arrives_as_a_drain_ends_is_not_left_behind(
+    up: Stack, moment: str
+) -> None:
+    """C-05, C-06: before the release it fails it; after it, the second look or a newer wake.
+
+    Corner: input arrives as the turn ends.
+    Corner: input arrives between release and acknowledgement.
+    Corner: a newer wake comes while the drain ends.
+    """
+    session = await up.session()
+
+    for number in range(12):
+        seen = len(of(await up.events(session), moment))
+        await say(up, session, f"once more {number}")
+        await up.until(session, moment, count=seen + 1)
+    log = await settled(up, session)
+
+    assert len(of(log, "prompt.promoted")) == 12
+
+
+async def test_a_call_whose_request_was_lost_with_its_runner_is_run(up: Stack) -> None:
+    """E-01: the call is durable, so whoever comes next sends it on its way.
+
+    Corner: a runner dies between a call and its request.
+    """
+    session, assistant, call = await up.session(), ids.message_id(), "call_lost"
+    prompt = admitted("go")
+    owner = {"assistant_message_id": assistant, "call_id": call}
+    await force(up, session, prompt)
+    await force(
+        up,
+        session,
+        *crossed(prompt, assistant),
+        StepStarted(assistant_message_id=assistant, agent="build", model=SIM),
+        ToolInputStarted(**owner, name="probe_once"),
+        ToolInputEnded(**owner, text="{}"),
+        ToolCalled(
+            **owner,
+            tool="probe_once",
+            input={"key": "lost"},
+            provider=Executor(executed=False),
+            agent="build",
+            retry="once",
+            revision=await tool_revision(up, "probe_once"),
+        ),
+    )
+
+    await up.eventlog.wakes.wake(Address(DEFAULT_TENANT, session))
+    log = await settled(up, session)
+
+    assert runs(up, "lost") == 1
+    assert len(of(log, "tool.succeeded")) == 1
+    assert of(log, "text.ended")[-1].text.startswith("The tool said")
+
+
+async def test_a_settlement_that_meets_a_parking_runner_is_not_lost(up: Stack) -> None:
+    """The calls end just before, while and just after their sessions park.
+
+    Corner: a settlement arrives while the runner parks.
+    """
+    sessions = [await up.session() for _ in range(16)]
+
+    for number, session in enumerate(sessions):
+        await say(up, session, calling(f"park{number}", 320 + 10 * number))
+    logs = [await settled(up, session) for session in sessions]
+
+    assert all(of(log, "text.ended")[-1].text == "done" for log in logs)
+    assert [runs(up, f"park{number}") for number in range(16)] == [1] * 16
+
+
+async def test_a_once_call_whose_worker_died_is_settled_and_never_run_again(up: Stack) -> None:
+    """E-20: its outcome is unknown, and that is what the model is told.
+
+    Corner: the worker of a once call dies.
+    """
+    session = await up.session()
+    await say(up, session, calling("widow", LONG_MS))
+    await up.until(session, "tool.started")
+    await asyncio.sleep(0.5)
+
+    for index in range(2):
+        up.up.kill("tools", index, signal.SIGKILL)
+    log = await settled(up, session)
+    await up.up.ready()
+
+    assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
+    assert runs(up, "widow") == 1, "it had begun before its worker died"
+    assert of(log, "text.ended")[-1].text == "done"
+
+
+async def test_an_interrupt_of_a_dead_owners_turn_is_honoured_by_the_next(up: Stack) -> None:
+    """C-12: durable, whoever owns the session later.
+
+    Corner: an interrupt arrives between a reading and its claim.
+    """
+    session = await up.session()
+    await say(up, session, SLOW)
+    await up.until(session, "step.started")
+
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGKILL)
+    answer = await up.ask("session.interrupt", {"sessionID": session})
+    log = await settled(up, session)
+    await up.up.ready()
+
+    assert "data" in answer
+    assert of(log, "execution.released")[-1].reason == "interrupted"
+    assert len(of(log, "attempt.dispatched")) == 1
+
+
+async def test_an_interrupt_finds_a_parked_session(up: Stack) -> None:
+    """C-12, E-17: nobody owns it, a tool runs for it, and both come to rest.
+
+    Corner: an interrupt finds the session parked.
+    """
+    session = await up.session()
+    await say(up, session, calling("parked", LONG_MS))
+    await up.until(session, "execution.released")
+
+    await up.ask("session.interrupt", {"sessionID": session})
+    log = await settled(up, session)
+
+    assert [event.reason for event in of(log, "execution.released")] == ["parked", "interrupted"]
+    assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
+
+
+async def test_a_prompt_after_an_interrupt_counts(up: Stack) -> None:
+    """C-13: earlier wakes are dropped, this one is not.
+
+    Corner: a prompt after the interrupt counts.
+    """
+    session = await up.session()
+    await say(up, session, SLOW)
+    await up.until(session, "step.started")
+
+    await up.ask("session.interrupt", {"sessionID": session})
+    after = await say(up, session, "[[sim: answer=here]] are you")
+    log = await settled(up, session)
+
+    assert after in [event.message_id for event in of(log, "prompt.promoted")]
+    assert of(log, "text.ended")[-1].text == "here"
