@@ -48,17 +48,16 @@ LONG_MS = 20_000
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+async def up() -> AsyncIterator[Stack]:
     """A stack whose sweep never comes in time."""
-    place = tmp_path_factory.mktemp("corners")
-    async with probed(place, sweep_age_s=3600, tools_wait_s=0.4) as running:
+    async with probed(sweep_age_s=3600, tools_wait_s=0.4) as running:
         yield running
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def swept(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+async def swept() -> AsyncIterator[Stack]:
     """A stack whose sweep comes soon."""
-    async with probed(tmp_path_factory.mktemp("swept"), sweep_age_s=1) as running:
+    async with probed(sweep_age_s=1) as running:
         yield running
 
 

@@ -1,6 +1,7 @@
 """The wake protocol, explored: nothing is done twice, and nothing that was asked for stands still."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -110,3 +111,9 @@ def test_every_corner_can_be_walked(corner: Corner) -> None:
     if corner.strands:
         assert list(steps(end, replace(corner.setting, sweep=False))) == []
         assert [label for label, _ in steps(end, corner.setting)] == ["the sweep wakes it"]
+
+
+def test_every_corner_is_replayed_against_real_processes() -> None:
+    told = (Path(__file__).parents[1] / "integration/test_corners.py").read_text()
+
+    assert [one.name for one in CORNERS if f"Corner: {one.name}." not in told] == []

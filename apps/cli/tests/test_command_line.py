@@ -7,6 +7,7 @@ import pytest
 
 from fairlead_cli.__main__ import COMMANDS, build_parser, main
 from fairlead_cli.commands.prompt import parse_model
+from fairlead_cli.commands.sim import settings_of
 from fairlead_cli.commands.up import parse_scale, plan_of
 from fairlead_cli.embedded.services import checked_scale
 from fairlead_cli.errors import UsageError
@@ -59,6 +60,21 @@ def test_up_finds_the_configuration_of_its_directory(tmp_path: Path) -> None:
     assert (found.config, found.sim) == (tmp_path / "fairlead.toml", False)
     assert (simulated.config, simulated.sim) == (None, True)
     assert named.config == Path("other.toml")
+
+
+def test_the_simulated_provider_takes_a_seed_and_scenarios(tmp_path: Path) -> None:
+    file = tmp_path / "scenarios.toml"
+    file.write_text('[[scenario]]\nname = "hi"\nmodel = "demo"\nscript = "answer=hello"\n')
+
+    settings = settings_of(parse("sim", "--scenarios", str(file), "--seed", "7"))
+
+    assert (settings.seed, [one.name for one in settings.scenarios]) == (7, ["hi"])
+    assert settings_of(parse("sim")).scenarios == ()
+
+
+def test_scenarios_that_cannot_be_read_are_a_mistake_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--scenarios: .*missing"):
+        settings_of(parse("sim", "--scenarios", str(tmp_path / "missing.toml")))
 
 
 def test_scale_is_read_pair_by_pair() -> None:

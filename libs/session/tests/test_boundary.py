@@ -23,7 +23,7 @@ from fairlead_schema.events import (
     SessionEvent,
 )
 from fairlead_schema.message import SystemMessage
-from fairlead_session.boundary import TurnIds, begin_epoch, cross, dispatch, reconcile
+from fairlead_session.boundary import TurnIds, approach, begin_epoch, dispatch, reconcile
 from fairlead_session.epoch import Blocked
 from fairlead_session.promotion import eligible
 from fairlead_session.state import Session
@@ -41,7 +41,7 @@ def initialised(*events: SessionEvent, by: ContextSample = MONDAY) -> Session:
 
 def crossed(session: Session, seen: ContextSample) -> tuple[SessionEvent, ...]:
     attempt = dispatch(IDS, agent="build", model=MODEL, step=1)
-    return cross(session, eligible(session), seen, attempt, IDS)
+    return (*approach(session, eligible(session), seen, IDS), attempt)
 
 
 def test_a_first_baseline_is_one_event_and_no_message() -> None:

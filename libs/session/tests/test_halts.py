@@ -234,6 +234,28 @@ def test_a_wake_after_the_interrupt_counts_and_one_before_does_not() -> None:
     assert moving(asked)
 
 
+def test_calls_that_an_interrupt_settles_do_not_stir() -> None:
+    """C-12, C-16: what was pending before the interrupt waits for somebody to ask."""
+    calling = (*READY, dispatched(), step_started(), *call(1), admitted("msg_2", delivery="queue"))
+    stopping = given(*calling, InterruptRequested())
+
+    rested = then(stopping, *stop(stopping), released("interrupted"))
+
+    assert len(rested.inbox) == 1
+    assert not moving(rested)
+
+
+def test_a_resume_during_the_cleanup_of_an_interrupt_is_owed_after_it() -> None:
+    """C-14: unless it is interrupted again."""
+    asked = given(*READY, dispatched(), step_started(), InterruptRequested(), ResumeRequested())
+    again = then(asked, InterruptRequested())
+
+    assert isinstance(
+        next_move(then(asked, *stop(asked), released("interrupted"))), TakeTurn
+    )
+    assert next_move(then(again, *stop(again), released("interrupted"))) == Rest("idle")
+
+
 def test_a_dead_owners_calls_are_awaited_before_its_turn_is_settled() -> None:
     """E-14: results of running tools are recorded before the failure surfaces."""
     left = given(*READY, dispatched(), step_started(), *call(1), claimed(2, "run_b"))

@@ -24,7 +24,7 @@ from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.provider import StepFinish, TextChunk, TextEnd, TextStart, Usage
 from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.admission import Admit, admit
-from fairlead_session.boundary import TurnIds, begin_epoch, cross, dispatch
+from fairlead_session.boundary import TurnIds, approach, begin_epoch, dispatch
 from fairlead_session.drain import (
     AwaitCalls,
     EndStep,
@@ -123,7 +123,7 @@ class Life:
     def _turn(self, move: TakeTurn) -> None:
         ids = TurnIds(*(f"{kind}_{self.session.seq}" for kind in ("att", "msg_a", "msg_s")))
         attempt = dispatch(ids, agent="build", model=MODEL, step=move.step)
-        self._write(*cross(self.session, move.inputs, self._seen(), attempt, ids))
+        self._write(*approach(self.session, move.inputs, self._seen(), ids), attempt)
         publication = Publication(ids.assistant_message_id, "build", MODEL)
         for event in STREAM:
             self._moment()

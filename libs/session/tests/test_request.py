@@ -65,3 +65,13 @@ def test_the_cache_key_is_the_session_id_where_it_fits(session_id: str, key: str
 def test_the_request_carries_the_cache_key() -> None:
     """D-39: the key is the session's."""
     assert build(given(CREATED, INITIALISED), VOICE).cache_key == "ses_1"
+
+
+def test_a_model_brings_its_own_headers_and_options() -> None:
+    """O-31: laid over the request; the session's own headers win."""
+    voice = Voice(MODEL, "m", headers={"x-beta": "1", "X-Session-Id": "?"}, options={"effort": 1})
+
+    request = build(given(CREATED, INITIALISED), voice)
+
+    assert request.options == {"effort": 1}
+    assert (request.headers["x-beta"], request.headers["X-Session-Id"]) == ("1", "ses_1")

@@ -14,7 +14,25 @@ CONFIG = {
             "protocol": "anthropic-messages",
             "base_url": "http://127.0.0.1:9000",
             "headers": {"x-secret": "hidden"},
-            "model": {"fast": {"id": "fast-1", "context": 1000, "output": 100}},
+            "model": {
+                "fast": {
+                    "id": "fast-1",
+                    "context": 1000,
+                    "output": 100,
+                    "cost": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
+                },
+                "newest": {
+                    "name": "Newest",
+                    "family": "fast",
+                    "released": "2026-03-01",
+                    "capabilities": {"input": ["text", "image"]},
+                    "headers": {"x-beta": "hidden"},
+                    "options": {"thinking": {"type": "adaptive"}},
+                    "default_variant": "high",
+                    "variant": {"high": {"body": {"effort": "high"}, "headers": {"x-v": "hidden"}}},
+                },
+                "older": {"released": "2025-03-01"},
+            },
         }
     },
     "agent": {"build": {"system": "Be careful.", "steps": 5}, "helper": {"hidden": True}},
@@ -60,10 +78,34 @@ async def test_every_agent_is_listed_hidden_ones_too(client: httpx.AsyncClient) 
 async def test_models_are_listed_without_secrets(client: httpx.AsyncClient) -> None:
     answer = await client.get("/api/model")
 
-    model = answer.json()["data"][0]
+    *_, model = answer.json()["data"]
     assert (model["id"], model["providerID"], model["api"]["id"]) == ("fast", "acme", "fast-1")
     assert model["limit"] == {"context": 1000, "output": 100}
     assert "hidden" not in answer.text
+
+
+async def test_models_are_listed_newest_first(client: httpx.AsyncClient) -> None:
+    models = (await client.get("/api/model")).json()["data"]
+
+    assert [model["id"] for model in models] == ["newest", "older", "fast"]
+    assert models[0]["time"] == {"released": 1772323200000}
+    assert models[-1]["cost"] == [{"input": 3, "output": 15, "cache": {"read": 0.3, "write": 3.75}}]
+
+
+async def test_a_model_shows_what_it_can_do_and_its_variants(client: httpx.AsyncClient) -> None:
+    """O-31: which variants a session may name, and the one it gets by itself."""
+    model = (await client.get("/api/model")).json()["data"][0]
+
+    assert (model["name"], model["family"]) == ("Newest", "fast")
+    assert model["capabilities"] == {"tools": True, "input": ["text", "image"], "output": ["text"]}
+    assert model["request"] == {
+        "headers": {"x-beta": "…"},
+        "body": {"thinking": {"type": "adaptive"}},
+        "variant": "high",
+    }
+    assert model["variants"] == [
+        {"id": "high", "headers": {"x-v": "…"}, "body": {"effort": "high"}}
+    ]
 
 
 async def test_requests_are_measured_by_route_template_only(client: httpx.AsyncClient) -> None:

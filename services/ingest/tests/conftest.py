@@ -32,7 +32,7 @@ CONFIG: dict[str, Any] = {
         "acme": {
             "protocol": "openai-chat",
             "base_url": "http://acme",
-            "model": {"fast": {}, "slow": {}},
+            "model": {"fast": {"variant": {"high": {"body": {"effort": "high"}}}}, "slow": {}},
         }
     },
     "agent": {"build": {}, "plan": {}},

@@ -152,6 +152,18 @@ async def test_an_unknown_provider_or_model_is_refused(desk: Desk, eventlog: Eve
     assert await events(eventlog) == []
 
 
+async def test_an_unknown_variant_is_refused(desk: Desk, eventlog: EventLog) -> None:
+    """O-31: at creation, before anything is written; `default` is always known."""
+    low = {"providerID": "acme", "id": "fast", "variant": "low"}
+
+    with pytest.raises(InvalidRequest, match="acme/fast: low") as refused:
+        await create(desk, "default", create_command(id="ses_1", model=low))
+
+    assert refused.value.body.field == "model.variant"
+    assert await events(eventlog) == []
+    await create(desk, "default", create_command(id="ses_1", model={**low, "variant": "default"}))
+
+
 async def test_a_purged_id_is_used_up(desk: Desk, eventlog: EventLog) -> None:
     """H-29: nobody can write under it any more, and nobody can begin anew."""
     await created(desk)

@@ -66,6 +66,20 @@ class DownWakes(MemoryWakes):
         return await super().wake(at)
 
 
+async def test_a_departure_does_not_wait_for_a_server_that_is_away(
+    eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was admitted is in the log, and the sweep finds it there."""
+    monkeypatch.setattr(waker, "SETTLE_S", 0.01, raising=False)
+    desk = Desk(replace(eventlog, wakes=HeldWakes()), settings())
+    await created(desk)
+    await prompt(desk, "default", prompt_command())
+
+    await settled(desk)
+
+    assert (await eventlog.log.head(AT)).seq == 2
+
+
 async def test_an_admission_is_followed_by_one_wake(desk: Desk, eventlog: EventLog) -> None:
     """A-23: an advisory wake, addressed to the session."""
     await created(desk)

@@ -151,3 +151,21 @@ def test_after_an_interrupt_only_newer_requests_stir(given: "Given") -> None:
 
     assert (resting.pending, resting.stirring) == (1, False)
     assert (stirred.pending, stirred.stirring) == (2, True)
+
+
+def test_calls_that_an_interrupt_settles_do_not_stir(given: "Given") -> None:
+    """C-12, C-16: the sweep leaves alone what was pending before the interrupt."""
+    calling = (ADMITTED, CLAIMED, DISPATCHED, STARTED, *called("c"))
+
+    row = row_after(given, *calling, InterruptRequested(), settled("c"), released("interrupted"))
+
+    assert (row.pending, row.stirring) == (1, False)
+
+
+def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(given: "Given") -> None:
+    """C-14: should its wake be lost, the sweep finds it."""
+    asked = (InterruptRequested(), ResumeRequested(), released("interrupted"))
+
+    row = row_after(given, CLAIMED, DISPATCHED, *asked)
+
+    assert (row.owed, row.stirring) == (True, True)

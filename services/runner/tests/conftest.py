@@ -116,7 +116,9 @@ class World:
         folded = Folded(self.log, self.eventlog.snapshots, FOLDING, capacity=10)
         settings = Settings(Config.model_validate(self.config))
         catalogs = Catalogs(self.eventlog, pool="default", timeout_s=1)
-        return Tackle(runner, self.eventlog, folded, self.client, settings, catalogs)
+        return Tackle(
+            runner, self.eventlog, folded, lambda _transport: self.client, settings, catalogs
+        )
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
         """Write as anybody else would."""

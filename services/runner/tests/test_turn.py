@@ -156,7 +156,10 @@ async def test_an_empty_answer_is_an_empty_assistant(world: World) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"default_model": None}, {"provider": {"acme": {"api_key_env": "FAIRLEAD_TEST_NO_KEY"}}}],
+    [
+        {"default_model": None, "provider": {"acme": {"model": {}}}},
+        {"provider": {"acme": {"api_key_env": "FAIRLEAD_TEST_NO_KEY"}}},
+    ],
     ids=["no model", "no key"],
 )
 async def test_without_a_voice_nothing_is_promoted(world: World, change: dict[str, object]) -> None:

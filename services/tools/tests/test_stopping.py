@@ -4,9 +4,16 @@ import asyncio
 
 import pytest
 
-from fairlead_schema.events import InterruptRequested, ToolSucceeded
+from fairlead_schema.events import (
+    ExecutionReleased,
+    InterruptRequested,
+    PromptAdmitted,
+    ToolFailed,
+    ToolSucceeded,
+)
+from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
-from fairlead_schema.tool import RetryClass
+from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
 from fairlead_service.config import Tools
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_tools import performance
@@ -44,6 +51,42 @@ async def test_a_call_of_an_interrupted_session_does_not_start(world: World) -> 
 
     assert await world.served() == []
     assert await world.starts() == []
+
+
+async def test_an_interrupt_is_honoured_although_its_own_wake_was_lost(world: World) -> None:
+    """C-12: nobody owns the session, and the request of its call is the last thing on its way."""
+    running = tool()
+    world.registry.register(running)
+    await world.call(running)
+    await world.write(ExecutionReleased(generation=1, reason="parked"), InterruptRequested())
+
+    await world.served()
+
+    assert len(world.wakes) == 1
+
+
+async def test_what_the_interrupt_settled_already_wakes_nobody(world: World) -> None:
+    """C-12, C-16: a wake after the interrupt would start what was left pending."""
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    await world.call(running)
+    pending = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="later"), delivery="queue")
+    failed = ToolFailed(
+        assistant_message_id="msg_a",
+        call_id="call_1",
+        error=ErrorInfo(message=INTERRUPTED_TOOL),
+        provider=Executor(),
+    )
+    rested = ExecutionReleased(generation=1, reason="interrupted")
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 1)
+        await world.write(pending, InterruptRequested(), failed, rested)
+        await until(lambda: not world.jobs)
+
+    assert gate.cancelled == 1
+    assert world.wakes == []
 
 
 async def test_an_interrupt_after_the_tool_returned_does_not_lose_its_result(world: World) -> None:

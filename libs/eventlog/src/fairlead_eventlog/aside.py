@@ -32,6 +32,7 @@ from fairlead_schema.subjects import Address
 
 DELTA_BUFFER: Final = 1024
 SNAPSHOT_BYTES_MAX: Final = 4 * 1024 * 1024
+LETTER_BYTES_MAX: Final = 64 * 1024
 
 
 class JetStreamSnapshots:
@@ -49,7 +50,7 @@ class JetStreamSnapshots:
         return Snapshot(Head(position, seq), state)
 
     async def store(self, at: Address, snapshot: Snapshot) -> None:
-        if len(snapshot.state) <= SNAPSHOT_BYTES_MAX:
+        if len(snapshot.state) <= min(SNAPSHOT_BYTES_MAX, self._link.payload_bytes_max):
             payload = orjson.dumps(list(snapshot.head)) + b"\n" + snapshot.state
             await stored(self._link, _snapshot(at), payload)
 
@@ -202,9 +203,9 @@ class JetStreamDeadLetters:
         self._link = link
 
     async def bury(self, source: str, subject: str, payload: bytes, reason: str) -> None:
-        letter = DeadLetter(
-            subject=subject, reason=reason, payload=payload.decode(errors="backslashreplace")
-        )
+        # Cut where it is long: written as text it may be several times as long as it was.
+        told = payload[:LETTER_BYTES_MAX].decode(errors="backslashreplace")
+        letter = DeadLetter(subject=subject, reason=reason[:LETTER_BYTES_MAX], payload=told)
         await stored(self._link, subjects.dead(source), letter.model_dump_json().encode())
 
 

@@ -22,6 +22,10 @@ SUBJECT_FULL: Final = 10077
 NO_MESSAGE: Final = 10037
 NO_STREAM: Final = 10059
 
+# Room beside a payload: the server counts headers too and closes the connection of who sends more
+# than it takes; and an event is told again in the feed, in a few more words.
+HEADROOM_BYTES: Final = 4096
+
 EXPECTED_LAST: Final = "Nats-Expected-Last-Subject-Sequence"
 MESSAGE_ID: Final = "Nats-Msg-Id"
 
@@ -77,6 +81,11 @@ class Link:
             pending_bytes_limit=0,
         )
 
+    @property
+    def payload_bytes_max(self) -> int:
+        """What a message may hold beside its headers."""
+        return self.client.max_payload - HEADROOM_BYTES
+
     def complaint(self) -> str | None:
         return None if self.client.is_connected else "NATS is not connected"
 
@@ -101,14 +110,19 @@ class Link:
         self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
     ) -> Msg:
         """One request, one answer. Raises Unanswered, NoAnswer or LogUnavailable."""
+        before = _cancellations()
         try:
-            return await self.client.request(subject, body, timeout=self.timeout_s, headers=headers)
+            msg = await self.client.request(subject, body, timeout=self.timeout_s, headers=headers)
         except nats.errors.NoRespondersError as error:
             raise Unanswered(subject) from error
         except (nats.errors.TimeoutError, TimeoutError) as error:
             raise NoAnswer(subject) from error
         except _AWAY as error:
             raise LogUnavailable(str(error) or type(error).__name__) from error
+        # The client's wait_for lets an answer undo a cancellation that comes with it (Python 3.11).
+        if _cancellations() > before:
+            raise asyncio.CancelledError
+        return msg
 
     async def send(
         self, subject: str, body: bytes, *, reply: str = "", headers: dict[str, str] | None = None
@@ -181,6 +195,11 @@ class Link:
 
     def _drop(self, token: str) -> None:
         self._inboxes.pop(token, None)
+
+
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 def missing(error: ServerRefusal, stream: str) -> Exception:

@@ -44,7 +44,7 @@ class JetStreamLog:
     ) -> Stored:
         commit = Commit(commit_id, record(drafts, after=after.seq))
         payload = encode(commit)
-        limit = min(COMMIT_BYTES_MAX, self._link.client.max_payload or COMMIT_BYTES_MAX)
+        limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)
         if len(payload) > limit:
             raise CommitTooLarge(at, len(payload), limit)
         headers = {EXPECTED_LAST: str(after.position)}

@@ -62,19 +62,15 @@ def reconcile(
             assert_never(outcome)
 
 
-def cross(
-    session: Session,
-    inputs: tuple[Input, ...],
-    sample: ContextSample,
-    dispatch: AttemptDispatched,
-    ids: TurnIds,
+def approach(
+    session: Session, inputs: tuple[Input, ...], sample: ContextSample, ids: TurnIds
 ) -> tuple[SessionEvent, ...]:
-    """Promotions, then the context's changes, then the record that a request is about to leave."""
-    return (*promote(inputs), *reconcile(session, sample, ids.system_message_id), dispatch)
+    """Promotions, then the context's changes; what the request to come is made from."""
+    return (*promote(inputs), *reconcile(session, sample, ids.system_message_id))
 
 
 def dispatch(ids: TurnIds, *, agent: str, model: ModelRef, step: int) -> AttemptDispatched:
-    """The attempt as it is recorded before it is made."""
+    """The record, in the same commit, that a request is about to leave."""
     return AttemptDispatched(
         attempt_id=ids.attempt_id,
         assistant_message_id=ids.assistant_message_id,

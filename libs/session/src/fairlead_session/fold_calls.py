@@ -58,11 +58,15 @@ def _called(session: Session, event: ToolCalled, seq: int) -> Session:
 
 
 def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
-    """A settled call leaves; the last one to settle stirs the session, which may be parked."""
+    """A settled call leaves; the last one stirs the session, which may be parked.
+
+    Settled because of an interrupt, it asks for nothing: what is pending waits.
+    """
     calls = tuple(call for call in session.calls if not _same(call, event))
     if len(calls) == len(session.calls):
         return session
-    return replace(session, calls=calls, stirring=session.stirring or not calls)
+    stirs = not calls and not session.interrupted
+    return replace(session, calls=calls, stirring=session.stirring or stirs)
 
 
 def _same(call: Call, event: ToolStarted | ToolSucceeded | ToolFailed) -> bool:

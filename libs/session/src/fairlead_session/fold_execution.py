@@ -45,10 +45,11 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
         case InterruptRequested():
             # Earlier wakes are dropped: only what is asked for after this stirs the session again.
             open_ = session.owner or session.attempt or session.calls
-            return replace(session, interrupted=bool(open_), stirring=False)
+            return replace(session, interrupted=bool(open_), stirring=False, resumed=False)
         case ResumeRequested():
             resumed = replace(session, owed=True, rested=None, stirring=True, held=False)
-            return replace(resumed, recoveries=0, retries=0, repeats=0, step=0)
+            again = replace(resumed, recoveries=0, retries=0, repeats=0, step=0)
+            return replace(again, resumed=session.interrupted)
         case ExecutionRecovered(action=action):
             # The attempt is forgotten and its turn owed again, now or when somebody resumes.
             step = max(0, session.step - 1)
@@ -69,7 +70,8 @@ def _released(session: Session, event: ExecutionReleased) -> Session:
         stirring=stirring,
     )
     if event.reason == "interrupted":
-        return replace(released, interrupted=False, attempt=None, owed=False)
+        owed = session.resumed
+        return replace(released, interrupted=False, attempt=None, owed=owed, resumed=False)
     return released
 
 
@@ -84,6 +86,6 @@ def evolve_context(session: Session, event: ContextEvent, seq: int) -> Session:
         case CompactionRequested():
             return replace(session, compaction_requested=True)
         case CompactionEnded():
-            return replace(session, compaction_requested=False)
+            return replace(session, compaction_requested=False, asked=None)
         case _:
             assert_never(event)

@@ -82,6 +82,7 @@ def _truncated(session: Session, boundary: MessageId) -> Session:
         return session
     return replace(
         session,
+        asked=None,
         transcript=tuple(line for line in session.transcript if line.seq <= seq),
         inbox=tuple(item for item in session.inbox if item.admitted_seq <= seq),
     )

@@ -1,7 +1,7 @@
 """Folds provider turns: attempts, steps, retries, and what they used."""
 
 from dataclasses import replace
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -12,7 +12,10 @@ from fairlead_schema.events import (
     TurnRetried,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
-from fairlead_session.state import Attempt, Finished, Session
+from fairlead_session.state import Asked, Attempt, Finished, Session
+
+# The provider rests in the middle of its own work.
+PAUSE: Final = "pause"
 
 TurnEvent: TypeAlias = (
     AttemptDispatched | AttemptFinished | StepStarted | StepEnded | StepFailed | TurnRetried
@@ -23,7 +26,8 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
     """Apply one event of a provider turn."""
     match event:
         case AttemptDispatched():
-            return replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
+            sent = replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
+            return replace(sent, asked=_asked(session, event))
         case AttemptFinished():
             if session.attempt is None:
                 return session
@@ -57,8 +61,16 @@ def _attempt(session: Session, event: AttemptDispatched) -> Attempt:
     )
 
 
+def _asked(session: Session, event: AttemptDispatched) -> Asked | None:
+    if event.request_hash is None or session.epoch is None:
+        return None
+    return Asked(event.request_hash, event.agent, event.model, session.epoch.seq)
+
+
 def _continues(session: Session, event: StepEnded) -> bool:
-    """A turn that made local calls owes the model their results."""
+    """A turn that made local calls owes the model their results; a paused one is asked again."""
+    if event.finish == PAUSE:
+        return True
     assistant = session.find(event.assistant_message_id)
     if not isinstance(assistant, AssistantMessage):
         return False

@@ -68,6 +68,7 @@ class Publication:
     price: Price = field(default_factory=Price)
     started: bool = False
     failed: bool = False
+    over: bool = False
     finish: StepFinish | None = None
     _open: dict[tuple[str, str], _Block] = field(default_factory=dict)
     offer: Offer = field(default_factory=Offer)
@@ -111,6 +112,7 @@ class Publication:
 
     def complete(self) -> tuple[SessionEvent, ...]:
         """The end of the stream: close what is open, and the step unless it has already failed."""
+        self.over = True
         if self.failed or (self.finish is None and not self.started):
             return ()
         if self.finish is None:
@@ -143,8 +145,8 @@ class Publication:
         )
 
     def interrupt(self) -> tuple[SessionEvent, ...]:
-        """The turn was stopped: keep what was said, fail the rest."""
-        if self.failed or not self.started:
+        """The turn was stopped: keep what was said, fail the rest. A finished one stays finished."""
+        if self.failed or self.over or not self.started:
             return ()
         self.failed = True
         return self._failure(INTERRUPTED_TURN, INTERRUPTED_TOOL, waiting=False)

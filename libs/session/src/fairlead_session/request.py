@@ -1,8 +1,10 @@
 """Builds a turn's canonical request from the session, its agent and its model."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import Any
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.request import (
@@ -22,6 +24,8 @@ LAST_STEP = (
     "This is the last step I may take. I will not call any more tools; I will say what was done, "
     "what is left, and answer with what I know."
 )
+URGED = AssistantTurn((TextPart(LAST_STEP),))
+"""What opens the answer of a final step."""
 _HEX_ID = re.compile(r"^ses_([0-9a-f]{64})$")
 
 
@@ -33,6 +37,8 @@ class Voice:
     api_model: str
     system: str | None = None
     output_tokens_max: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def build(session: Session, voice: Voice, offer: Offer = Offer()) -> ModelRequest:  # noqa: B008
@@ -43,12 +49,13 @@ def build(session: Session, voice: Voice, offer: Offer = Offer()) -> ModelReques
     return ModelRequest(
         model=voice.api_model,
         system=tuple(part for part in system if part),
-        turns=(*turns, AssistantTurn((TextPart(LAST_STEP),))) if offer.final else turns,
+        turns=(*turns, URGED) if offer.final else turns,
         tools=() if offer.final else _definitions(offer),
         tool_choice="none" if offer.final else "auto",
         generation=Generation(max_tokens=voice.output_tokens_max),
         cache_key=cache_key(session.id),
-        headers=correlation(session),
+        headers={**voice.headers, **correlation(session)},
+        options=dict(voice.options),
     )
 
 

@@ -90,6 +90,16 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """The last request that left: its fingerprint, and what its prefix was made for."""
+
+    fingerprint: str
+    agent: str
+    model: ModelRef
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A local call that is not settled."""
 
@@ -145,7 +155,8 @@ class Session:
     """One durable conversation, folded up to `seq`. A session without a profile does not exist.
 
     `owed` means that the model owes an answer; `stirring` that somebody asked for work to be done
-    since the session last rested, so that a session at rest for a reason is left in peace.
+    since the session last rested, so that a session at rest for a reason is left in peace. `resumed`
+    means that a turn was asked for while an interrupt was being honoured: it comes after that.
     """
 
     id: SessionId
@@ -158,6 +169,7 @@ class Session:
     generation: int = 0
     owner: Owner | None = None
     attempt: Attempt | None = None
+    asked: Asked | None = None
     calls: tuple[Call, ...] = ()
     budget: Budget = field(default_factory=Budget)
     owed: bool = False
@@ -169,6 +181,7 @@ class Session:
     repeats: int = 0
     last_call: str | None = None
     interrupted: bool = False
+    resumed: bool = False
     rested: RestReason | None = None
     rest_detail: str | None = None
     wake_at: int | None = None

@@ -36,6 +36,7 @@ class _Asked:
         self.asked = False
         self.owed = False
         self.interrupted = False
+        self._resumed = False
         self._called: MessageId | None = None
 
     def see(self, event: SessionEvent, *, unsettled: bool) -> None:
@@ -44,12 +45,14 @@ class _Asked:
                 self.asked = self.asked or event.resume is not False
             case ResumeRequested():
                 self.asked = self.owed = True
+                self._resumed = self.interrupted
             case InterruptRequested():
-                self.asked, self.interrupted = False, True
+                self.asked, self.interrupted, self._resumed = False, True, False
             case ExecutionReleased(reason=reason):
                 self.asked = self.asked and reason in GOES_ON
                 self.interrupted = False
-                self.owed = self.owed and reason != "interrupted"
+                self.owed = self._resumed if reason == "interrupted" else self.owed
+                self._resumed = False
             case ToolSucceeded() | ToolFailed():
                 self.asked = self.asked or not (unsettled or self.interrupted)
             case _:

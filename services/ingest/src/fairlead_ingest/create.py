@@ -57,11 +57,15 @@ def check_agent(config: Config, agent: str | None) -> None:
 
 
 def check_model(config: Config, model: ModelRef | None) -> None:
-    """Refuse a model that is not configured, before anything is written."""
+    """Refuse a model or a variant that is not configured, before anything is written."""
     if model is None:
         return
     if model.provider_id not in config.provider:
         raise ProviderNotFound(model.provider_id)
-    if config.model(model) is None:
-        name = f"{model.provider_id}/{model.id}"
+    name, known = f"{model.provider_id}/{model.id}", config.model(model)
+    if known is None:
         raise InvalidRequest(f"Unknown model: {name}", kind="Body", field="model")
+    if known.overlaid(model.variant) is None:
+        raise InvalidRequest(
+            f"Unknown variant of {name}: {model.variant}", kind="Body", field="model.variant"
+        )

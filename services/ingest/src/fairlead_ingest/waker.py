@@ -17,6 +17,8 @@ RETRY_S: Final = 0.05
 RETRY_S_MAX: Final = 1.0
 # After this long the sweep has the session.
 GIVE_UP_S: Final = 15.0
+# How long a departure waits for wakes that nobody takes.
+SETTLE_S: Final = 3.0
 # A living owner honours an interrupt well within this.
 HONOUR_S: Final = 1.0
 
@@ -47,8 +49,14 @@ class Waker:
         task.add_done_callback(self._attending.discard)
 
     async def settle(self) -> None:
-        """Wait for what is under way."""
-        await asyncio.gather(*self._running.values(), *self._attending, return_exceptions=True)
+        """Wait for what is under way, but not for a server that is away: the sweep has the rest."""
+        under_way = {*self._running.values(), *self._attending}
+        if not under_way:
+            return
+        _, late = await asyncio.wait(under_way, timeout=SETTLE_S)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _attend(self, at: Address) -> None:
         try:

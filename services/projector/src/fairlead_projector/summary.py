@@ -139,17 +139,20 @@ def _execute(session: Projected, event: SessionEvent) -> None:
             row.owed = bool(_local_calls(session.find(event.assistant_message_id)))
         case ToolSucceeded() | ToolFailed():
             calls = _local_calls(session.find(event.assistant_message_id))
-            due = bool(calls) and all(map(_settled, calls))
-            row.owed, row.stirring = row.owed or due, row.stirring or due
+            # Nothing is owed any more: an interrupt settles them.
+            due = row.owed and bool(calls) and all(map(_settled, calls))
+            row.stirring = row.stirring or due
         case ExecutionClaimed():
             row.owner, row.wake_at = event.runner, None
         case InterruptRequested():
-            row.stirring = False
+            row.owed = row.stirring = False
         case BudgetSet():
             row.stirring = True
         case ExecutionReleased():
             row.owner, row.wake_at = None, event.wake_at
-            row.owed = row.owed and event.reason in _STILL_OWED
+            # What stirs after an interrupt was asked for since.
+            kept = event.reason in _STILL_OWED or (event.reason == "interrupted" and row.stirring)
+            row.owed = row.owed and kept
             row.stirring = row.stirring and event.reason in STILL_STIRRING
         case _:
             row.owed = row.stirring = True

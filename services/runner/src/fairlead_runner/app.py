@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-import httpx
 from starlette.applications import Starlette
 
 from fairlead_eventlog.folded import Folded, Folding
 from fairlead_eventlog.jetstream import connect
+from fairlead_llm.transport import clients
 from fairlead_runner.settings import Settings
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.tooling import Catalogs
@@ -29,12 +29,9 @@ FOLDING = Folding(
 async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
     """Connect, take wakes, and on the way out finish what is under way and hand over."""
     config = settings.config
-    limits = httpx.Limits(
-        max_connections=None, max_keepalive_connections=config.runner.sessions_max
-    )
     async with (
         connect(settings.nats_url, name="fairlead-runner") as eventlog,
-        httpx.AsyncClient(limits=limits) as client,
+        clients(connections_kept=config.runner.sessions_max) as reach,
     ):
         health.depend("nats", eventlog.complaint)
         runner = ids.runner_id()
@@ -44,7 +41,7 @@ async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
         catalogs = Catalogs(
             eventlog, pool=config.tools.pool, timeout_s=config.runner.observe_timeout_s
         )
-        watch = Watch(Tackle(runner, eventlog, folded, client, settings, catalogs))
+        watch = Watch(Tackle(runner, eventlog, folded, reach, settings, catalogs))
         await eventlog.liveness.answer(runner, watch.nudge)
         standing = asyncio.create_task(watch.stand())
         ringing = asyncio.create_task(watch.ring())

@@ -1,17 +1,24 @@
 """The safe boundary in the shell: observe once, then make everything durable before the call."""
 
 import asyncio
+import logging
 
 from fairlead_runner import context
 from fairlead_runner.ledger import Ledger
+from fairlead_runner.metrics import PREFIX_BREAKS
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.voices import Speaker
 from fairlead_schema.context import ContextSample
+from fairlead_schema.request import ModelRequest
 from fairlead_schema.tooling import ToolInfo
 from fairlead_service import ids
-from fairlead_session.boundary import TurnIds, cross, dispatch
+from fairlead_session import request
+from fairlead_session.boundary import TurnIds, approach, dispatch
 from fairlead_session.calls import Offer
 from fairlead_session.drain import TakeTurn
+from fairlead_session.prefix import broken_since, prefix
+
+log = logging.getLogger(__name__)
 
 
 class Boundary:
@@ -33,17 +40,33 @@ class Boundary:
             )
         return self._sample
 
-    async def cross(self, move: TakeTurn, speaking: Speaker) -> Offer:
+    async def cross(self, move: TakeTurn, speaking: Speaker) -> tuple[Offer, ModelRequest]:
         """Cross in one commit; what was not written never happened. Raises Moved."""
-        ledger = self._ledger
+        ledger, voice = self._ledger, speaking.voice
         sample, tools = await asyncio.gather(self.sample(), self._tools(move, speaking))
         self._sample = None
-        minted = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
-        attempt = dispatch(minted, agent=speaking.agent, model=speaking.voice.model, step=move.step)
-        ledger.stage(*cross(ledger.session, move.inputs, sample, attempt, minted))
-        await ledger.commit()
         runner = self._tackle.settings.config.runner
-        return Offer(speaking.agent, tools, runner.calls_max, final=move.final)
+        offer = Offer(speaking.agent, tools, runner.calls_max, final=move.final)
+        minted = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
+        ledger.stage(*approach(ledger.session, move.inputs, sample, minted))
+        asked = request.build(ledger.session, voice, offer)
+        attempt = dispatch(minted, agent=speaking.agent, model=voice.model, step=move.step)
+        ledger.stage(attempt.model_copy(update={"request_hash": self._prefix(asked, speaking)}))
+        await ledger.commit()
+        return offer, asked
+
+    def _prefix(self, asked: ModelRequest, speaking: Speaker) -> str:
+        """The request's fingerprint; a prefix that breaks inside its epoch is told."""
+        session, current = self._ledger.session, prefix(asked)
+        source = broken_since(session, current, speaking.agent, speaking.voice.model)
+        if source is not None and session.asked is not None:
+            PREFIX_BREAKS.labels(source).inc()
+            was, now = session.asked.fingerprint, current.told()
+            log.warning(
+                "prefix broken",
+                extra={"session_id": session.id, "source": source, "was": was, "now": now},
+            )
+        return current.told()
 
     async def _tools(self, move: TakeTurn, speaking: Speaker) -> dict[str, ToolInfo]:
         if move.final:

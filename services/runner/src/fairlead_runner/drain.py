@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import assert_never
 
 from fairlead_eventlog.errors import LogError
+from fairlead_llm.errors import NoTransport
 from fairlead_runner import tooling
 from fairlead_runner.boundary import Boundary
 from fairlead_runner.ledger import Ledger, Moved
@@ -165,16 +166,18 @@ class Drain:
     async def _turn(self, move: TakeTurn) -> bool:
         try:
             speaking = speaker(self._tackle.settings.config, self._ledger.session)
-        except NoVoice as error:
+            client = self._tackle.clients(speaking.transport)
+        except (NoVoice, NoTransport) as error:
             log.warning("no voice", extra=self._ids(reason=str(error)))
             return await self._rest("failed", str(error))
-        offer = await self._boundary.cross(move, speaking)
+        asked = await self._boundary.cross(move, speaking)
         dispatched = self._ledger.durable.attempt
         assert dispatched is not None, "the boundary was just committed"
+        since = self._ledger.durable.seq
         facts = Facts(self._ledger, self._tackle.runner, dispatched.generation, self._send)
-        turn = Turn(self._ledger, dispatched, speaking, offer, facts)
+        turn = Turn(self._ledger, dispatched, speaking, asked, facts)
         outcome = await turn.perform(
-            self._tackle.client,
+            client,
             self._tackle.eventlog.deltas,
             self._tackle.settings.retries,
             self._patience.nudged,
@@ -183,7 +186,7 @@ class Drain:
         facts.check()
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
-        return await self._close(outcome)
+        return await self._close(outcome, since)
 
     async def _send(self, events: tuple[SessionEvent, ...]) -> None:
         await self._request(tooling.to_send(events))
@@ -203,13 +206,18 @@ class Drain:
         await self._tackle.eventlog.timers.wake_at(ledger.at, wake_at)
         return await self._rest("retry-later", retry.event.error.message, wake_at)
 
-    async def _close(self, outcome: Outcome) -> bool:
-        """Write how the turn ended; if the session would then rest, rest in the same commit."""
+    async def _close(self, outcome: Outcome, since: int) -> bool:
+        """Write how the turn ended; if the session would then rest, rest in the same commit.
+
+        A failed turn rests, unless input came since it began: that is a wake of its own.
+        """
         ledger, generation = self._ledger, self._ledger.durable.generation
         ledger.stage(*outcome.events)
         move = await self._next()
         rest = move if isinstance(move, Rest) else None
-        if outcome.end == "failed" and not ledger.session.calls and not ledger.session.attempt:
+        over = not ledger.session.calls and not ledger.session.attempt
+        came = any(item.admitted_seq > since for item in ledger.session.inbox)
+        if outcome.end == "failed" and over and not came:
             rest = Rest("failed")
         try:
             if rest is not None:

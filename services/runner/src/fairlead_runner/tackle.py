@@ -4,12 +4,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Final
 
-import httpx
 from pydantic_core import from_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.folded import Folded
+from fairlead_llm.transport import Clients
 from fairlead_runner.settings import Settings
 from fairlead_runner.tooling import Catalogs
 from fairlead_schema import subjects
@@ -27,7 +27,7 @@ class Tackle:
     runner: RunnerId
     eventlog: EventLog
     folded: Folded[Session]
-    client: httpx.AsyncClient
+    clients: Clients
     settings: Settings
     catalogs: Catalogs
     _spent: dict[TenantId, tuple[float, Spending]] = field(default_factory=dict)

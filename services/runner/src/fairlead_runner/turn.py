@@ -9,6 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 import httpx
 
+from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.port import Deltas
 from fairlead_llm.http import stream
 from fairlead_runner.ledger import Fenced, Ledger
@@ -16,7 +17,7 @@ from fairlead_runner.voices import Speaker
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider import ProviderFailure
-from fairlead_session import request
+from fairlead_schema.request import ModelRequest
 from fairlead_session.calls import Offer, ProtocolViolation
 from fairlead_session.ownership import owns
 from fairlead_session.publication import Publication
@@ -25,6 +26,8 @@ from fairlead_session.settlement import hand_over
 from fairlead_session.state import Attempt
 
 LINGER_S: Final = 0.002
+# A nudge tells at once that somebody wrote; one that was lost costs no more than this.
+LOOK_S: Final = 2.0
 
 TurnEnd: TypeAlias = Literal["answered", "failed", "interrupted", "retried"]
 OnWritten: TypeAlias = Callable[[tuple[SessionEvent, ...]], Awaitable[None]]
@@ -67,7 +70,8 @@ class Facts:
         """Let the write under way finish; the answer is what no write has taken."""
         self._settling = True
         if self._writing is not None:
-            await self._writing
+            # Shielded: what is being written is neither lost nor half told by a cancellation.
+            await asyncio.shield(self._writing)
         rest, self._waiting = tuple(self._waiting), []
         return rest
 
@@ -97,14 +101,14 @@ class Turn:
         ledger: Ledger,
         attempt: Attempt,
         speaker: Speaker,
-        offer: Offer,
+        asked: tuple[Offer, ModelRequest],
         facts: Facts,
     ) -> None:
+        offer, self._asked = asked
         self._ledger = ledger
         self._attempt = attempt
         self._speaker = speaker
         self._facts = facts
-        self._asked = request.build(ledger.durable, speaker.voice, offer)
         self._publication = Publication(
             attempt.assistant_message_id,
             attempt.agent,
@@ -124,21 +128,25 @@ class Turn:
         """Call the provider once and publish what it says, until it ends or somebody interrupts."""
         streaming = asyncio.create_task(self._stream(client, deltas, policy))
         try:
-            while not streaming.done():
-                if await _first(streaming, nudged) and await self._interrupted(nudged):
-                    await _cancelled(streaming)
-                    said = (*await self._facts.settle(), *self._publication.interrupt())
-                    return Outcome("interrupted", said)
-            return await streaming
-        except Fenced:
+            while await _streams_on(streaming, nudged):
+                if await self._interrupted(nudged):
+                    break
+            if streaming.done():
+                return await streaming
             await _cancelled(streaming)
-            raise
+            said = (*await self._facts.settle(), *self._publication.interrupt())
+            return Outcome("interrupted", said)
         except asyncio.CancelledError:
             # The grace time is over: keep what was said, leave the turn to whoever comes next.
             await _cancelled(streaming)
             said = (*await self._facts.settle(), *self._publication.interrupt())
-            await self._facts.insist((*said, hand_over(self._attempt)))
+            # A stream that is over said how the turn ended: it is not owed again.
+            left = () if self._publication.over else (hand_over(self._attempt),)
+            await self._facts.insist((*said, *left))
             raise
+        finally:
+            # Whatever ended the wait: a stream that nobody listens to must not write on.
+            await _cancelled(streaming)
 
     async def _stream(
         self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
@@ -172,17 +180,22 @@ class Turn:
 
     async def _interrupted(self, nudged: asyncio.Event) -> bool:
         nudged.clear()
-        await self._ledger.reload()
+        try:
+            await self._ledger.reload()
+        except LogUnavailable:
+            return False  # The next look will tell: only a write may cost the turn.
         self._facts.check()
         return self._ledger.durable.interrupted
 
 
-async def _first(streaming: asyncio.Task[Outcome], nudged: asyncio.Event) -> bool:
-    """Wait for the stream's end or a nudge; true for a nudge."""
+async def _streams_on(streaming: asyncio.Task[Outcome], nudged: asyncio.Event) -> bool:
+    """Wait for the stream's end, a nudge, or the next look; false at the end."""
     waiting = asyncio.create_task(nudged.wait())
     try:
-        await asyncio.wait({streaming, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        return waiting.done() and not streaming.done()
+        await asyncio.wait(
+            {streaming, waiting}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        return not streaming.done()
     finally:
         waiting.cancel()
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config import Agent, Config
 from fairlead_service.providers import Provider
@@ -24,6 +25,7 @@ class Speaker:
     agent: str
     voice: Voice
     endpoint: Endpoint
+    transport: Transport
     price: Price
 
 
@@ -32,10 +34,13 @@ def speaker(config: Config, session: Session) -> Speaker:
     assert session.profile is not None, "a session that drains was created"
     ref = session.profile.model or config.model_ref()
     if ref is None:
-        raise NoVoice("no model: set default_model in fairlead.toml")
+        raise NoVoice("no model: configure one, and set default_model in fairlead.toml")
     provider, model = config.provider.get(ref.provider_id), config.model(ref)
     if provider is None or model is None:
         raise NoVoice(f"model {ref.provider_id}/{ref.id} is not configured")
+    request = model.overlaid(ref.variant)
+    if request is None:
+        raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
     name = session.profile.agent or config.default_agent
     agent = config.agent.get(name, Agent())
     return Speaker(
@@ -45,8 +50,11 @@ def speaker(config: Config, session: Session) -> Speaker:
             api_model=model.id or ref.id,
             system=agent.system,
             output_tokens_max=model.output or None,
+            headers=request.headers,
+            options=request.body,
         ),
         endpoint=_endpoint(provider, ref),
+        transport=_transport(provider),
         price=Price(
             input=model.cost.input,
             output=model.cost.output,
@@ -68,6 +76,17 @@ def _endpoint(provider: Provider, ref: ModelRef) -> Endpoint:
     )
 
 
+def _transport(provider: Provider) -> Transport:
+    return Transport(
+        ca_file=provider.ca_file,
+        client_cert=provider.client_cert,
+        client_key=provider.client_key,
+        verify=provider.verify,
+        proxy=provider.proxy,
+        http2=provider.http2,
+    )
+
+
 def _key(provider: Provider, ref: ModelRef) -> str | None:
     """The key, from the environment or a file; it is never logged and never written."""
     if provider.api_key_env is not None:
@@ -76,8 +95,17 @@ def _key(provider: Provider, ref: ModelRef) -> str | None:
             raise NoVoice(f"provider {ref.provider_id}: {provider.api_key_env} is not set")
         return key
     if provider.api_key_file is not None:
-        try:
-            return Path(provider.api_key_file).read_text().strip()
-        except OSError as error:
-            raise NoVoice(f"provider {ref.provider_id}: {error}") from error
+        key = _read(provider.api_key_file, ref)
+        if not key:
+            raise NoVoice(f"provider {ref.provider_id}: {provider.api_key_file} is empty")
+        return key
     return None
+
+
+def _read(path: str, ref: ModelRef) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        raise NoVoice(f"provider {ref.provider_id}: {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise NoVoice(f"provider {ref.provider_id}: {path} is no text") from error

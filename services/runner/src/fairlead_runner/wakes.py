@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 LATER_S: Final = 1.0
 RETRY_S: Final = 1.0
 TIMERS_MAX: Final = 100
+# A drain that fails this often fails for a reason that waiting does not mend.
+DELIVERIES_MAX: Final = 5
 # A session that fails this often in a row for a reason of ours is put aside with that reason.
 DELIVERIES_MAX: Final = 5
 
@@ -105,7 +107,12 @@ class Watch:
         self._jobs[at] = job
         DRAINING.set(len(self._jobs))
         try:
-            DRAINS.labels(await self._ended(at, job)).inc()
+            end = await self._ended(at, job)
+            while end == "unavailable" and not self._leaving:
+                # Others leave alone what a living runner owns: it is ours to go on with.
+                await asyncio.sleep(RETRY_S)
+                end = await self._ended(at, job)
+            DRAINS.labels(end).inc()
         finally:
             self._jobs.pop(at, None)
             self._drains.pop(at, None)

@@ -25,6 +25,7 @@ from fairlead_session.calling import (
     begin,
     settle,
 )
+from fairlead_session.drain import moving
 from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
 from fairlead_tools.ledger import Erased, Ledger
@@ -196,20 +197,27 @@ class Life:
         return await self._ledger.commit(at, decide)
 
     async def _gone(self, at: Address, session: Session, held: Held) -> str:
-        """Nothing to do. A redelivery may mean that a worker died before its wake: leave one."""
+        """Nothing to do here. A redelivery may mean that a worker died before its wake: leave one.
+
+        An interrupt may have found nobody who owns the session: somebody has to come.
+        """
         if await self._ledger.behind(at, session):
             await held.job.later(LAG_S)
             return "behind"
-        if held.job.deliveries > 1:
+        if moving(session) and (session.interrupted or held.job.deliveries > 1):
             await self._eventlog.wakes.wake(at)
         await held.job.done()
         return "gone"
 
     async def _wake(self, at: Address, session: Session, held: Held) -> None:
-        """Tell whoever drains the session, or wake it if nobody does."""
+        """Tell whoever drains the session, or wake it if nobody does.
+
+        Not after an interrupt that is over: a wake would start what it left pending.
+        """
         if session.owner is not None:
             await self._eventlog.liveness.nudge(session.owner.runner, at)
-        await self._eventlog.wakes.wake(at)
+        if moving(session):
+            await self._eventlog.wakes.wake(at)
         await held.job.done()
 
 

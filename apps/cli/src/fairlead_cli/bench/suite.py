@@ -11,11 +11,14 @@ from fairlead_cli.bench import admissions, ownership, projection, raw, replay
 from fairlead_cli.bench import turns as turning
 from fairlead_cli.bench.lives import live
 from fairlead_cli.bench.measure import Timing
+from fairlead_cli.bench.parsing import AGAINST_SDK, ROUNDS, parsing
+from fairlead_cli.embedded.configuration import SIM
 from fairlead_cli.embedded.stack import Running, running
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream import connect
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
+from fairlead_service.config import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,8 @@ async def _measure(
     timings["take-over after SIGKILL"] = await ownership.take_overs(up, eventlog, trials=3)
     progress("long sessions")
     await _lengths(results, eventlog, up.http, each)
+    progress("parsing")
+    results.figures |= await parsing(_provider(up), rounds=max(2, int(ROUNDS * scale)))
     progress("projection")
     projected, copied, rows = await projection.projected(up.postgres, eventlog)
     results.figures |= {
@@ -153,6 +158,11 @@ async def _lengths(results: Results, eventlog: EventLog, url: str, each: int) ->
         name = f"turn in a session of {events:,} events"
         name += ", compacted" if compacted else ""
         results.timings[name] = await turning.in_session(url, session, each=each)
+
+
+def _provider(up: Running) -> str:
+    """Where the stack's simulated provider listens."""
+    return load(up.config, {}).provider[SIM].base_url
 
 
 def _memory(up: Running) -> dict[str, float]:
@@ -201,3 +211,5 @@ def _compare(results: Results) -> None:
         ),
         Ratio("turn at 5,000 events / at 10", long / short, 1.2, at_most=True),
     ]
+    if AGAINST_SDK in figures:
+        results.ratios.append(Ratio(AGAINST_SDK, figures[AGAINST_SDK], 1, at_most=True))

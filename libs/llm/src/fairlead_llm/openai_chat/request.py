@@ -26,11 +26,12 @@ def headers(key: str | None) -> dict[str, str]:
 
 def body(request: ModelRequest) -> dict[str, Any]:
     """The JSON body; the request's own options win, except over streaming. Raises Unsendable."""
-    sent = {"model": request.model, "messages": messages(request)}
-    sent |= _tools(request) | _generation(request)
+    sent = {"model": request.model} | _tools(request) | _generation(request)
     if request.cache_key is not None:
         sent["prompt_cache_key"] = request.cache_key
-    return sent | request.options | {"stream": True, "stream_options": {"include_usage": True}}
+    sent |= request.options | {"stream": True, "stream_options": {"include_usage": True}}
+    # What grows comes last, so that the whole of an earlier request is a prefix of a later one.
+    return {**sent, "messages": messages(request)}
 
 
 def _tools(request: ModelRequest) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """`GET /api/agent` and `GET /api/model`: what the configuration offers, never its secrets."""
 
+from datetime import UTC, date, datetime, time
 from typing import Any, Literal
 
 from pydantic import Field
@@ -28,7 +29,19 @@ class Capabilities(Model):
     output: tuple[str, ...] = ("text",)
 
 
+class VariantInfo(RequestOverlay):
+    id: str
+
+
+class OwnRequest(RequestOverlay):
+    """What is laid over every request to the model, and the variant it takes by itself."""
+
+    variant: str | None = None
+
+
 class Released(Model):
+    """When the model came out, in epoch milliseconds; 0 when nobody says."""
+
     released: int = 0
 
 
@@ -54,10 +67,11 @@ class ModelInfo(Model):
     id: str
     provider_id: str
     name: str
+    family: str | None = None
     api: ModelApi
     capabilities: Capabilities = Capabilities()
-    request: RequestOverlay = RequestOverlay()
-    variants: tuple[RequestOverlay, ...] = ()
+    request: OwnRequest = OwnRequest()
+    variants: tuple[VariantInfo, ...] = ()
     time: Released = Released()
     cost: tuple[Price, ...]
     status: Literal["active"] = "active"
@@ -82,27 +96,48 @@ async def _agents(call: Call[LocationQuery, Nothing]) -> Response:
 
 
 async def _models(call: Call[LocationQuery, Nothing]) -> Response:
-    data = tuple(
+    """Newest release first; those of one day, and those of no known day, in the file's order."""
+    data = (
         _model(provider_id, provider, model_id, model)
         for provider_id, provider in call.runtime.settings.providers.items()
         for model_id, model in provider.model.items()
     )
-    return answer(ModelsAnswer(location=selected(call), data=data))
+    newest = sorted(data, key=lambda info: info.time.released, reverse=True)
+    return answer(ModelsAnswer(location=selected(call), data=tuple(newest)))
 
 
 def _model(
     provider_id: str, provider: providers.Provider, model_id: str, model: providers.Model
 ) -> ModelInfo:
-    cost = model.cost
+    cost, able = model.cost, model.capabilities
     cache = CachePrice(read=cost.cache_read, write=cost.cache_write)
     return ModelInfo(
         id=model_id,
         provider_id=provider_id,
-        name=model_id,
+        name=model.name or model_id,
+        family=model.family,
         api=ModelApi(id=model.id or model_id, url=provider.base_url),
+        capabilities=Capabilities(tools=able.tools, input=able.input, output=able.output),
+        request=OwnRequest(
+            headers=_hidden(model.headers), body=model.options, variant=model.default_variant
+        ),
+        variants=tuple(
+            VariantInfo(id=id_, headers=_hidden(one.headers), body=one.body)
+            for id_, one in model.variant.items()
+        ),
+        time=Released(released=_epoch_ms(model.released)),
         cost=(Price(input=cost.input, output=cost.output, cache=cache),),
         limit=Limit(context=model.context, output=model.output),
     )
+
+
+def _hidden(headers: dict[str, str]) -> dict[str, str]:
+    """A header's value may be a secret: only its name is shown."""
+    return dict.fromkeys(headers, "…")
+
+
+def _epoch_ms(day: date | None) -> int:
+    return 0 if day is None else int(datetime.combine(day, time(), UTC).timestamp() * 1000)
 
 
 AGENTS = Operation(

@@ -1,0 +1,103 @@
+"""The proof of the prefix: inside one epoch a request opens with the whole of the one before.
+
+The serialised body of turn n, up to its last message, is a byte prefix of turn n+1's, on every wire.
+The last message may still grow: results and system updates join it. Two things are set aside:
+- Anthropic's cache breakpoint moves to what was said last; it marks the prefix and is no part of
+  what is cached, so bodies are compared without breakpoints.
+- Chat vendors want plain reasoning text back only inside an open tool loop, so it leaves when the
+  user speaks again; reasoning here has the form that stays (`reasoning_details`).
+"""
+
+from typing import Any, Final
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_llm.protocol import WIRES
+from fairlead_schema.request import ModelRequest
+from fairlead_session.prefix import Prefix, broken, prefix
+from fairlead_testing.growing import THOUGHTS, Answer, Round, requests
+
+GROWING: Final = {
+    "anthropic-messages": "messages",
+    "gemini": "contents",
+    "openai-chat": "messages",
+    "openai-responses": "input",
+}
+NAMES: Final = {"gemini": "gemini-3-pro", "openai-responses": "gpt-5"}
+words = st.text("ab<&é\n ", max_size=6)
+answers = st.builds(
+    Answer,
+    words,
+    st.sampled_from(THOUGHTS),
+    st.lists(st.sampled_from(("text", "json", "media", "failed")), max_size=3).map(tuple),
+    st.booleans(),
+    st.booleans(),
+)
+prompts = st.lists(st.tuples(words, st.booleans()), max_size=2).map(tuple)
+rounds = st.lists(st.builds(Round, prompts, words, answers), min_size=2, max_size=5)
+
+
+def test_every_wire_is_proved() -> None:
+    assert set(GROWING) == set(WIRES)
+
+
+@pytest.mark.parametrize("protocol", sorted(WIRES))
+@settings(deadline=None, max_examples=60)
+@given(history=rounds)
+def test_a_request_opens_with_the_whole_of_the_one_before(
+    protocol: str, history: list[Round]
+) -> None:
+    opened: bytes | None = None
+    for request in requests(history, NAMES.get(protocol, "m"), {}):
+        whole, cut = told(protocol, request)
+
+        assert opened is None or whole.startswith(opened), (opened, whole)
+        opened = cut
+
+
+@settings(deadline=None, max_examples=60)
+@given(history=rounds)
+def test_native_system_messages_keep_the_prefix_while_the_model_answers(
+    history: list[Round],
+) -> None:
+    """O-20: a native update stands before an answer; after an empty one it would be wrapped."""
+    spoken = [
+        Round(one.prompts, one.update, Answer("so", None, one.answer.local, False, False))  # noqa: FBT003
+        for one in history
+    ]
+    opened: bytes | None = None
+    for request in requests(spoken, "claude", {"native_system": True}):
+        whole, cut = told("anthropic-messages", request)
+
+        assert opened is None or whole.startswith(opened), (opened, whole)
+        opened = cut
+
+
+@settings(deadline=None, max_examples=60)
+@given(history=rounds)
+def test_the_fingerprint_sees_no_break_where_there_is_none(history: list[Round]) -> None:
+    before: Prefix | None = None
+    for request in requests(history, "m", {}):
+        now = prefix(request)
+
+        assert before is None or broken(before.told(), now, epoch_changed=False) is None
+        before = now
+
+
+def told(protocol: str, request: ModelRequest) -> tuple[bytes, bytes]:
+    """The body as bytes, and its part up to the last message."""
+    body, growing = WIRES[protocol].body(request), GROWING[protocol]
+    assert list(body)[-1] == growing, "what grows comes last"
+    if protocol == "anthropic-messages":
+        body = unmarked(body)
+    cut = {**body, growing: body[growing][:-1]}
+    return orjson.dumps(body), orjson.dumps(cut).removesuffix(b"]}")
+
+
+def unmarked(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        return {key: unmarked(one) for key, one in value.items() if key != "cache_control"}
+    return [unmarked(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,122 @@
+"""`fairlead verify`: what it reads, what it says, and how it ends."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead_cli import logbook
+from fairlead_cli.__main__ import main
+from fairlead_cli.logbook import Entry
+from fairlead_eventlog.memory import memory
+from fairlead_eventlog.port import START
+from fairlead_schema.events import ExecutionClaimed, SessionCreated, SessionEvent
+from fairlead_schema.location import LocationRef
+from fairlead_schema.record import Commit, Draft, encode, record
+from fairlead_schema.subjects import Address
+
+AT = Address("default", "ses_1")
+CREATED = SessionCreated(title="One", project_id="prj_1", location=LocationRef(directory="/work"))
+CLAIMED = ExecutionClaimed(generation=1, runner="run_a")
+
+
+def drafts(*events: SessionEvent, first: int = 1) -> tuple[Draft, ...]:
+    return tuple(Draft(f"evt_{number}", 1, event) for number, event in enumerate(events, first))
+
+
+def entry(*events: SessionEvent, after: int = 0) -> Entry:
+    commit = Commit(f"cmt_{after}", record(drafts(*events, first=after + 1), after=after))
+    return Entry(AT, encode(commit))
+
+
+def written(path: Path, *entries: Entry) -> Path:
+    with path.open("w") as file:
+        for one in entries:
+            logbook.write(file, one)
+    return path
+
+
+def verified(*argv: str) -> int:
+    return main(["verify", *argv])
+
+
+def test_a_sound_file_exits_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, after=1))
+
+    assert verified("--file", str(file)) == 0
+    assert capsys.readouterr().out == "1 sessions, 2 commits, 2 events, 0 violations\n"
+
+
+def test_a_violation_is_listed_and_exits_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, CLAIMED, after=1))
+
+    assert verified("--file", str(file)) == 1
+    assert "ses_1 (tenant default) at 3: generation: 1 follows 1" in capsys.readouterr().out
+
+
+def test_findings_as_json_are_one_per_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, after=2))
+
+    assert verified("--file", str(file), "--json") == 1
+
+    found, counted = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (found["sessionID"], found["seq"], found["rule"]) == ("ses_1", 3, "sequence")
+    assert counted == {"sessions": 1, "commits": 2, "events": 2, "violations": 1}
+
+
+def test_what_is_exported_reads_back_the_same(tmp_path: Path) -> None:
+    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, after=1))
+    again = tmp_path / "again.jsonl"
+
+    assert verified("--file", str(file), "--export", str(again)) == 0
+    assert again.read_text() == file.read_text()
+
+
+def test_an_unreadable_commit_is_a_violation_of_its_session_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange = json.loads(entry(CREATED).payload)
+    strange["events"][0]["type"] = "session.dreamt"
+    other = Entry(Address("default", "ses_2"), json.dumps(strange).encode())
+    file = written(tmp_path / "log.jsonl", entry(CREATED), other)
+
+    assert verified("--file", str(file)) == 1
+    assert "ses_2 (tenant default) at 0: readable: unknown event" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["nonsense\n", "[]\n", '{"tenant": "t"}\n', "\x00\n"])
+def test_a_file_that_is_no_export_is_refused_with_its_line(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "log.jsonl"
+    file.write_text(text)
+
+    assert verified("--file", str(file)) == 1
+    assert f"{file}:1 is no commit" in capsys.readouterr().err
+
+
+def test_a_missing_file_is_said_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verified("--file", str(tmp_path / "none")) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_session_and_a_file_do_not_go_together() -> None:
+    assert verified("ses_1", "--file", "x") == 2
+
+
+async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
+    eventlog = memory()
+    first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
+    await eventlog.log.append(AT, "cmt_2", drafts(CLAIMED, first=2), after=first.head)
+
+    alone = [one async for one in logbook.one(eventlog, AT)]
+    everything = [one async for one in logbook.whole(eventlog)]
+
+    assert [one.payload for one in alone] == [one.payload for one in everything]
+    assert await logbook.size(eventlog) == 2

@@ -1,0 +1,36 @@
+"""Messages as large as the server takes: stored or refused, and the connection lives on."""
+
+import pytest
+
+from fairlead_eventlog.errors import CommitTooLarge
+from fairlead_eventlog.jetstream import connect, linked
+from fairlead_eventlog.port import START
+from fairlead_eventlog.session_log import JetStreamLog
+from fairlead_schema.record import Commit, encode, record
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.events import drafts
+from fairlead_testing.nats import Server
+
+pytestmark = pytest.mark.integration
+
+
+async def test_a_commit_that_fits_without_its_headers_is_refused(
+    server: Server, at: Address
+) -> None:
+    """The server counts headers too, and closes the connection of who sends more than it takes."""
+    async with linked(server.url, name="test") as link:
+        log, commit_id = JetStreamLog(link), ids.commit_id()
+        empty = len(encode(Commit(commit_id, record(drafts(1, text=""), after=0))))
+        largest = drafts(1, text="x" * (link.client.max_payload - empty))
+
+        with pytest.raises(CommitTooLarge):
+            await log.append(at, commit_id, largest, after=START)
+
+        assert await log.append(at, ids.commit_id(), drafts(1), after=START)
+
+
+async def test_poison_as_large_as_the_server_takes_is_buried(server: Server) -> None:
+    """Otherwise it would come again for ever: written as text it is several times as long."""
+    async with connect(server.url, name="test") as eventlog:
+        await eventlog.dead.bury("prompt", "fairlead.prompt.default.x", b"\xff" * 1_000_000, "why")

@@ -1,0 +1,190 @@
+"""Reaching a provider: real sockets, real TLS, a real proxy, and one connection for many turns."""
+
+import asyncio
+import ipaddress
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.errors import NoTransport
+from fairlead_llm.http import stream
+from fairlead_llm.transport import Transport, clients
+from fairlead_schema.provider import ProviderFailure, StepFinish
+from fairlead_schema.request import ModelRequest, TextPart, UserTurn
+
+ASK = ModelRequest("m", turns=(UserTurn((TextPart("hi"),)),))
+BODY = b'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+    + f"content-length: {len(BODY)}\r\n\r\n".encode()
+    + BODY
+)
+
+
+class Peer:
+    """A server that answers everything with one short stream, and remembers who came."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.connections = 0
+        self.asked: list[str] = []
+        self.certificates: list[object] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.certificates.append(writer.get_extra_info("peercert"))
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                lines = head.decode().split("\r\n")
+                self.asked.append(lines[0])
+                length = next(line for line in lines if line.lower().startswith("content-length"))
+                await reader.readexactly(int(length.split(":")[1]))
+                writer.write(ANSWER)
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(trust: ssl.SSLContext | None = None) -> AsyncIterator[Peer]:
+    peer = Peer()
+    server = await asyncio.start_server(peer.serve, "127.0.0.1", 0, ssl=trust)
+    scheme = "https" if trust else "http"
+    peer.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        yield peer
+
+
+@pytest.fixture
+def pem(tmp_path: Path) -> Path:
+    """A certificate of this machine, signed by itself, with its key in the same file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "fairlead test")])
+    now = datetime.now(UTC)
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(here, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    path = tmp_path / "both.pem"
+    path.write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
+    return path
+
+
+def trusting(pem: Path, *, both: bool = False) -> ssl.SSLContext:
+    """A server's side; `both` wants to know its clients too."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    if both:
+        context.load_verify_locations(pem)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+async def asked(client: httpx.AsyncClient, url: str) -> object:
+    """The last thing an attempt says."""
+    return [event async for event in stream(client, Endpoint("openai-chat", url), ASK)][-1]
+
+
+@pytest.mark.integration
+async def test_turns_share_a_connection_and_equal_settings_a_client() -> None:
+    async with serving() as peer:
+        async with clients(connections_kept=4) as reach:
+            ends = [await asked(reach(Transport()), peer.url) for _ in range(3)]
+
+            assert reach(Transport()) is reach(Transport())
+            assert reach(Transport()) is not reach(Transport(verify=False))
+
+        assert all(isinstance(end, StepFinish) for end in ends)
+        assert (peer.connections, len(peer.asked)) == (1, 3)
+
+
+async def test_every_client_is_closed_at_the_end() -> None:
+    async with clients(connections_kept=4) as reach:
+        made = [reach(Transport()), reach(Transport(verify=False))]
+
+    assert all(client.is_closed for client in made)
+
+
+@pytest.mark.integration
+async def test_a_private_authority_is_trusted_only_where_it_is_named(pem: Path) -> None:
+    async with serving(trusting(pem)) as peer, clients(connections_kept=4) as reach:
+        trusted = await asked(reach(Transport(ca_file=str(pem))), peer.url)
+        careless = await asked(reach(Transport(verify=False)), peer.url)
+        stranger = await asked(reach(Transport()), peer.url)
+
+    assert isinstance(trusted, StepFinish)
+    assert isinstance(careless, StepFinish)
+    assert isinstance(stranger, ProviderFailure)
+    assert stranger.kind == "network"
+    assert "certificate" in stranger.message.lower()
+
+
+@pytest.mark.integration
+async def test_a_client_certificate_is_shown(pem: Path) -> None:
+    shown = Transport(ca_file=str(pem), client_cert=str(pem))
+    async with serving(trusting(pem, both=True)) as peer, clients(connections_kept=4) as reach:
+        known = await asked(reach(shown), peer.url)
+        unknown = await asked(reach(Transport(ca_file=str(pem))), peer.url)
+
+    assert isinstance(known, StepFinish)
+    assert peer.certificates[0]
+    assert isinstance(unknown, ProviderFailure)
+
+
+@pytest.mark.integration
+async def test_a_proxy_is_asked_instead_of_the_provider() -> None:
+    async with serving() as proxy, clients(connections_kept=4) as reach:
+        end = await asked(reach(Transport(proxy=proxy.url)), "http://provider.invalid")
+
+    assert isinstance(end, StepFinish)
+    assert proxy.asked == ["POST http://provider.invalid/v1/chat/completions HTTP/1.1"]
+
+
+@pytest.mark.parametrize("name", ["missing.pem", "garbage.pem"])
+async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / "garbage.pem").write_text("no certificate")
+    path = str(tmp_path / name)
+
+    async with clients(connections_kept=4) as reach:
+        with pytest.raises(NoTransport, match=f"ca_file .*{name}"):
+            reach(Transport(ca_file=path))
+        with pytest.raises(NoTransport, match=f"client_cert .*{name}"):
+            reach(Transport(client_cert=path))
+
+
+async def test_a_proxy_that_cannot_be_used_does_not_show_its_password() -> None:
+    async with clients(connections_kept=4) as reach:
+        with pytest.raises(NoTransport) as refused:
+            reach(Transport(proxy="ftp://user:secret@proxy"))
+
+    assert "secret" not in str(refused.value)
+
+
+async def test_http2_without_its_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h2", None)
+
+    async with clients(connections_kept=4) as reach:
+        with pytest.raises(NoTransport, match="http2"):
+            reach(Transport(http2=True))

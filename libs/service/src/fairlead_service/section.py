@@ -1,0 +1,9 @@
+"""What every part of the configuration is."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """A frozen part of the configuration; an unknown key is a mistake."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,0 +1,131 @@
+"""The prefix of requests: what one turn sent opens the next, and a break names its source."""
+
+from dataclasses import replace
+
+import pytest
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    MODEL,
+    dispatched,
+    given,
+    promoted,
+    step_ended,
+    step_started,
+    then,
+)
+
+from fairlead_schema.events import (
+    CompactionEnded,
+    ContextReplaced,
+    RevertCommitted,
+    SessionEvent,
+    TextEnded,
+    TextStarted,
+)
+from fairlead_schema.request import ModelRequest, TextPart, ToolDefinition, UserTurn
+from fairlead_session.calls import Offer
+from fairlead_session.prefix import broken, broken_since, fingerprint, prefix
+from fairlead_session.request import Voice, build
+from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.state import Session
+
+VOICE = Voice(MODEL, "fast-1", system="Be careful.")
+ONE, TWO = (UserTurn((TextPart(text),)) for text in ("one", "two"))
+TOOL = ToolDefinition("read", "Reads.", {"type": "object"})
+FIRST = ModelRequest("m", system=("Be careful.",), turns=(ONE,), tools=(TOOL,))
+SECOND = replace(FIRST, turns=(ONE, TWO))
+
+
+def asked(session: Session, voice: Voice = VOICE) -> Session:
+    """The session after a request that left a fingerprint."""
+    left = dispatched().model_copy(update={"request_hash": fingerprint(build(session, voice))})
+    said = (
+        TextStarted(assistant_message_id="msg_a", text_id="t"),
+        TextEnded(assistant_message_id="msg_a", text_id="t", text="hey"),
+    )
+    return then(session, left, step_started(), *said, step_ended())
+
+
+def test_a_fingerprint_names_its_parts() -> None:
+    system, tools, messages = fingerprint(SECOND).split()
+
+    assert (system[:4], tools[:6], messages[:7]) == ("sys:", "tools:", "msgs:2:")
+    assert fingerprint(FIRST).split()[:2] == [system, tools]
+
+
+@pytest.mark.parametrize(
+    ("after", "source"),
+    [
+        (SECOND, None),
+        (FIRST, None),
+        (replace(SECOND, system=("Be bold.",)), "system"),
+        (replace(SECOND, tools=()), "tools"),
+        (replace(SECOND, turns=(TWO, ONE)), "messages"),
+        (replace(SECOND, turns=()), "messages"),
+        (replace(SECOND, system=(), tools=(), turns=()), "tools"),
+    ],
+    ids=["longer", "the same", "system", "tools", "messages", "shorter", "everything"],
+)
+def test_a_break_names_the_first_part_that_changed(after: ModelRequest, source: str | None) -> None:
+    """Providers read tools, then system, then messages: the first that differs costs the rest."""
+    assert broken(fingerprint(FIRST), prefix(after), epoch_changed=False) == source
+
+
+def test_a_new_epoch_begins_anew_and_strange_words_say_nothing() -> None:
+    other = prefix(replace(SECOND, system=("Be bold.",)))
+
+    assert broken(fingerprint(FIRST), other, epoch_changed=True) is None
+    assert broken("an older form", other, epoch_changed=False) is None
+
+
+def test_words_that_urge_a_last_answer_are_no_history() -> None:
+    """E-23: the final step's own words are not in the next request."""
+    session = given(CREATED, INITIALISED, promoted("msg_1"))
+
+    final = build(session, VOICE, Offer(final=True))
+
+    assert prefix(final).messages == prefix(build(session, VOICE)).messages
+
+
+def test_a_session_that_grows_keeps_its_prefix() -> None:
+    session = asked(given(CREATED, INITIALISED, promoted("msg_1")))
+
+    grown = then(session, promoted("msg_2"))
+
+    assert broken_since(grown, prefix(build(grown, VOICE)), "build", MODEL) is None
+    assert thaw(freeze(grown)) == grown
+
+
+def test_other_words_of_the_same_agent_are_a_break() -> None:
+    session = asked(given(CREATED, INITIALISED, promoted("msg_1")))
+
+    now = prefix(build(session, replace(VOICE, system="Be bold.")))
+
+    assert broken_since(session, now, "build", MODEL) == "system"
+    assert broken_since(session, now, "plan", MODEL) is None
+    assert broken_since(session, now, "build", MODEL.model_copy(update={"id": "slow"})) is None
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        ContextReplaced(baseline=INITIALISED.baseline, snapshot={}, reason="moved"),
+        CompactionEnded(message_id="msg_c", reason="auto", text="sum", recent="rec"),
+        RevertCommitted(message_id="msg_1"),
+    ],
+    ids=["epoch", "compaction", "revert"],
+)
+def test_what_begins_history_anew_is_no_break(event: SessionEvent) -> None:
+    session = then(asked(given(CREATED, INITIALISED, promoted("msg_1"))), event)
+
+    now = prefix(ModelRequest("m", system=("New.",), turns=(TWO,)))
+
+    assert broken_since(session, now, "build", MODEL) is None
+
+
+def test_before_any_request_nothing_can_break() -> None:
+    session = given(CREATED, INITIALISED, promoted("msg_1"), dispatched())
+
+    assert session.asked is None
+    assert broken_since(session, prefix(FIRST), "build", MODEL) is None

@@ -1,0 +1,240 @@
+"""What disturbs a turn under way: outages, lost nudges, prompts that come while it fails."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from starlette.responses import Response
+from typing_extensions import override
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.memory import MemoryDeadLetters
+from fairlead_eventlog.port import Head, Page
+from fairlead_runner.wakes import Watch
+from fairlead_schema.events import (
+    ContextSnapshotAdvanced,
+    InterruptRequested,
+    ResumeRequested,
+    StepEnded,
+    StepFailed,
+    StepStarted,
+    TextEnded,
+)
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from services.runner.tests.conftest import (
+    AT,
+    WatchedLog,
+    World,
+    admitted,
+    refuses,
+    says,
+    standing,
+    until,
+)
+
+
+class Held:
+    """A reply that comes when it is let go."""
+
+    def __init__(self, reply: Response) -> None:
+        self._reply = reply
+        self.free = asyncio.Event()
+        self.cancelled = False
+
+    async def __call__(self) -> Response:
+        try:
+            await self.free.wait()
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+        return self._reply
+
+
+class Slowly(httpx.AsyncByteStream):
+    """A body whose first frames come some time before the others."""
+
+    def __init__(self, whole: Response) -> None:
+        self._frames = bytes(whole.body).split(b"\n\n")
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for frame in self._frames:
+            yield frame + b"\n\n"
+            await asyncio.sleep(0.01)
+
+
+@contextmanager
+def away(log: WatchedLog) -> Iterator[None]:
+    """Reads fail while the block runs."""
+
+    async def read(_at: Address, *, after: Head, limit: int = 500) -> Page:
+        raise LogUnavailable(f"away {after} {limit}")
+
+    log.read = read  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del log.read  # type: ignore[method-assign]
+
+
+async def test_a_nudge_during_an_outage_does_not_cost_the_turn(world: World) -> None:
+    reply = Held(says("first"))
+    world.provider.replies.append(reply)
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    watch = Watch(world.tackle())
+
+    async with standing(watch):
+        await until(lambda: len(world.provider.requests) == 1)
+        with away(world.log):
+            watch.nudge(AT)
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+        reply.free.set()
+        await until(lambda: not world.wakes)
+
+    assert len(world.provider.requests) == 1
+    assert sum(isinstance(event, StepEnded) for event in await world.events()) == 1
+
+
+async def test_an_interrupt_whose_nudge_was_lost_is_honoured(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-12: it is durable; the nudge only makes it quick."""
+    monkeypatch.setattr("fairlead_runner.turn.LOOK_S", 0.01, raising=False)
+    reply = Held(says("never"))
+    world.provider.replies.append(reply)
+    await world.write(admitted("msg_1"))
+    await world.wake()
+
+    async with standing(Watch(world.tackle())):
+        await until(lambda: len(world.provider.requests) == 1)
+        await world.write(InterruptRequested())
+        await until(lambda: not world.wakes)
+
+    assert (await world.session()).rested == "interrupted"
+    assert reply.cancelled
+
+
+async def test_a_steer_during_a_turn_that_fails_is_answered_after_it(world: World) -> None:
+    """C-08: after a failure with a wake pending, one fresh drain follows."""
+    reply = Held(refuses(400, "no"))
+    world.provider.replies.append(reply)
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    watch = Watch(world.tackle())
+
+    async with standing(watch):
+        await until(lambda: len(world.provider.requests) == 1)
+        await world.write(admitted("msg_2", "and this"))
+        watch.nudge(AT)
+        for _ in range(20):
+            await asyncio.sleep(0.001)
+        reply.free.set()
+        await until(lambda: not world.wakes)
+
+    assert "and this" in await world.texts()
+
+
+async def test_a_queued_input_from_before_a_failure_stays_pending(world: World) -> None:
+    """B-24: a raised failure fails the drain and leaves what waited behind it."""
+    world.provider.replies.append(refuses(400, "no"))
+    await world.write(admitted("msg_1"), admitted("msg_2", "later", "queue"))
+
+    await world.drained()
+
+    session = await world.session()
+    assert session.rested == "failed"
+    assert [item.message_id for item in session.inbox] == ["msg_2"]
+
+
+async def test_a_resume_during_the_cleanup_of_an_interrupt_runs_after_it(world: World) -> None:
+    """C-14: it waits for the cleanup, then starts a fresh forced drain."""
+    reply = Held(says("never"))
+    world.provider.replies.append(reply)
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    watch = Watch(world.tackle())
+
+    async with standing(watch):
+        await until(lambda: len(world.provider.requests) == 1)
+        await world.write(InterruptRequested())
+        await world.write(ResumeRequested())
+        watch.nudge(AT)
+        await until(lambda: not world.wakes)
+        await world.drained()
+
+    assert len(world.provider.requests) == 2
+
+
+async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World) -> None:
+    """What was being written when the runner had to leave is written, and nothing after it lost."""
+    world.config["runner"] = {"grace_s": 0.1}
+    blocked, free = asyncio.Event(), asyncio.Event()
+
+    async def before(drafts: tuple[Draft, ...]) -> None:
+        if any(isinstance(draft.event, StepStarted) for draft in drafts):
+            blocked.set()
+            await free.wait()
+
+    def answer(_request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=Slowly(says("first")))
+
+    world.log.before = before
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        world.client = client
+        watch = Watch(world.tackle())
+        async with standing(watch):
+            await until(blocked.is_set)
+            asyncio.get_running_loop().call_later(0.15, free.set)
+
+    events = await world.events()
+    assert [event.text for event in events if isinstance(event, TextEnded)] == ["first"]
+    assert sum(isinstance(event, StepEnded | StepFailed) for event in events) == 1
+    session = await world.session()
+    assert session.owner is None
+    assert not session.owed
+
+
+async def test_a_runner_that_could_not_write_goes_on_by_itself(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others leave alone what a living runner owns, so nobody else would come."""
+    monkeypatch.setattr("fairlead_runner.wakes.RETRY_S", 0.001)
+
+    async def before(drafts: tuple[Draft, ...]) -> None:
+        if any(isinstance(draft.event, StepEnded) for draft in drafts):
+            world.log.before = None
+            raise LogUnavailable("no acknowledgement")
+
+    world.log.before = before
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    session = await world.session()
+    assert (session.rested, session.owner) == ("idle", None)
+
+
+async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(
+    world: World,
+) -> None:
+    """P-20: whoever reads its log fails alike; it is set aside where an operator sees it."""
+    await world.write(admitted("msg_1"), ContextSnapshotAdvanced(snapshot={}))
+    await world.wake()
+    (job,) = world.wakes
+
+    async with standing(Watch(world.tackle())):
+        while world.wakes and job.times < 10:
+            await asyncio.sleep(0.01)
+            job.expire()
+
+    assert isinstance(world.eventlog.dead, MemoryDeadLetters)
+    (letter,) = world.eventlog.dead.buried
+    assert world.wakes == []
+    assert "a snapshot advances inside an epoch" in letter[3]

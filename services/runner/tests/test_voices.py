@@ -1,0 +1,155 @@
+"""Who speaks: models, variants, keys and transports are settled before anything is promoted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.events import ModelSwitched, PromptAdmitted, StepFailed
+from fairlead_schema.prompt import Prompt, PromptFile
+from fairlead_session.explain import explain
+from services.runner.tests.conftest import World, admitted
+
+VARIANTS: dict[str, Any] = {
+    "headers": {"x-model": "own"},
+    "options": {"reasoning": {"effort": "low"}, "seed": 1},
+    "variant": {"high": {"body": {"reasoning": {"effort": "high"}}, "headers": {"x-v": "high"}}},
+}
+
+
+def switched(variant: str | None = None, model: str = "fast") -> ModelSwitched:
+    ref = ModelRef(provider_id="acme", id=model, variant=variant)
+    return ModelSwitched(message_id="msg_m", model=ref)
+
+
+async def refused(world: World) -> str:
+    """Drain a session that cannot speak; the answer is how that is explained."""
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    session = await world.session()
+    assert (session.rested, [item.message_id for item in session.inbox]) == ("failed", ["msg_1"])
+    assert "prompt.promoted" not in await world.types()
+    assert world.provider.requests == []
+    return explain(session).reason
+
+
+async def test_a_variant_is_laid_over_the_models_request(world: World) -> None:
+    """O-31: body and headers, the variant's over the model's own."""
+    world.config["provider"]["acme"]["model"]["fast"].update(VARIANTS)
+    await world.write(switched("high"), admitted("msg_1"))
+
+    await world.drained()
+
+    (asked,), (headers,) = world.provider.requests, world.provider.headers
+    assert (asked["reasoning"], asked["seed"]) == ({"effort": "high"}, 1)
+    assert (headers["x-model"], headers["x-v"]) == ("own", "high")
+
+
+async def test_without_a_variant_a_model_speaks_as_it_is_configured(world: World) -> None:
+    """O-31: its options and headers alone."""
+    world.config["provider"]["acme"]["model"]["fast"].update(VARIANTS)
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    assert world.provider.requests[0]["reasoning"] == {"effort": "low"}
+    assert "x-v" not in world.provider.headers[0]
+
+
+async def test_an_unknown_variant_promotes_nothing(world: World) -> None:
+    """O-31: it may have been configured when the session chose it."""
+    await world.write(switched("high"))
+
+    assert "acme/fast has no variant high" in await refused(world)
+
+
+async def test_a_model_that_is_gone_promotes_nothing(world: World) -> None:
+    """O-29: the session's own model must be there; no other one speaks in its place."""
+    await world.write(switched(model="gone"))
+
+    assert "acme/gone is not configured" in await refused(world)
+
+
+async def test_without_a_default_the_newest_model_speaks(world: World) -> None:
+    """O-29: as long as there is any."""
+    world.config["default_model"] = None
+    world.config["provider"]["acme"]["model"]["new"] = {"id": "new-1", "released": "2026-01-01"}
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    assert world.provider.requests[0]["model"] == "new-1"
+
+
+async def test_a_missing_key_promotes_nothing_and_says_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """D-41: where to look is in the explanation."""
+    monkeypatch.setenv("FAIRLEAD_TEST_EMPTY_KEY", "")
+    world.config["provider"]["acme"]["api_key_env"] = "FAIRLEAD_TEST_EMPTY_KEY"
+
+    assert "acme: FAIRLEAD_TEST_EMPTY_KEY is not set" in await refused(world)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [(None, "No such file"), (b"\n", "is empty"), (b"\xff\xfe", "is no text")],
+)
+async def test_a_key_file_that_holds_no_key_promotes_nothing(
+    world: World, tmp_path: Path, content: bytes | None, reason: str
+) -> None:
+    """D-41: a file is judged like a variable."""
+    path = tmp_path / "key"
+    if content is not None:
+        path.write_bytes(content)
+    world.config["provider"]["acme"]["api_key_file"] = str(path)
+
+    told = await refused(world)
+
+    assert str(path) in told
+    assert reason in told
+
+
+async def test_a_key_is_in_a_header_and_nowhere_else(
+    world: World, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """O-32: never in the body, the log or an event."""
+    (tmp_path / "key").write_text("sk-secret\n")
+    world.config["provider"]["acme"]["api_key_file"] = str(tmp_path / "key")
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    assert world.provider.headers[0]["authorization"] == "Bearer sk-secret"
+    assert "sk-secret" not in str(world.provider.requests)
+    assert "sk-secret" not in str(await world.events()) + caplog.text
+
+
+async def test_the_agent_brings_words_but_no_model_of_its_own(world: World) -> None:
+    """O-33: an agent has no model to set; its session's model speaks its words."""
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    assert world.provider.requests[0]["model"] == "fast-1"
+    assert world.provider.asked()[0][1].startswith("Be careful.")
+
+
+async def test_an_attachment_that_is_no_data_fails_the_step_before_anything_is_sent(
+    world: World,
+) -> None:
+    """O-16: the step says which file; the input stays promoted, and nothing is asked again."""
+    file = PromptFile(uri="file:///w/a.png", mime="image/png", name="a.png")
+    prompt = Prompt(text="look", files=(file,))
+    await world.write(PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer"))
+
+    await world.drained()
+
+    (failed,) = [event for event in await world.events() if isinstance(event, StepFailed)]
+    assert "a.png is not inline" in failed.error.message
+    session = await world.session()
+    assert (session.rested, session.inbox) == ("failed", ())
+    assert world.provider.requests == []

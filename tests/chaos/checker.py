@@ -1,0 +1,138 @@
+"""Proves after the chaos what was promised before it: from the logs and the side effects alone."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import psycopg
+
+from fairlead_eventlog.errors import LogError
+from fairlead_projector.rebuild import digest, rebuild
+from fairlead_schema.record import Recorded
+from fairlead_session.unfinished import unfinished
+from fairlead_session.verify import verify
+from fairlead_testing.driving import of, probe_lines, provider_calls
+from fairlead_testing.stack import Stack
+
+QUIET_S: Final = 120.0
+# Tools that may never run twice, by the name the workload calls them.
+ONCE: Final = frozenset({"probe_once"})
+
+
+@dataclass(slots=True)
+class Promised:
+    """What callers were told: the prompts of each session that have a receipt, in order."""
+
+    receipts: dict[str, list[str]] = field(default_factory=dict)
+
+    def acknowledge(self, session: str, message: str) -> None:
+        self.receipts.setdefault(session, []).append(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What the outside world noticed: runs of probes, calls of the provider."""
+
+    probes: Sequence[Sequence[str]] = ()
+    provider: Mapping[str, int] = field(default_factory=dict)
+
+
+async def quiet(up: Stack, sessions: Iterable[str]) -> dict[str, list[Recorded]]:
+    """Wait until no session has anything left to do; every log then. Tells who did not finish."""
+    logs: dict[str, list[Recorded]] = {}
+    waiting = list(sessions)
+    async with asyncio.timeout(QUIET_S):
+        while waiting:
+            with suppress(LogError):
+                log = await up.events(waiting[-1])
+                if log and not unfinished(log):
+                    logs[waiting.pop()] = log
+                    continue
+            await asyncio.sleep(0.1)
+    return logs
+
+
+async def effects(up: Stack) -> Effects:
+    """The counters of a running stack."""
+    return Effects(probe_lines(up), await provider_calls(up))
+
+
+def judge(logs: Mapping[str, list[Recorded]], promised: Promised, seen: Effects) -> list[str]:
+    """Everything that is wrong, a sentence each."""
+    told: list[str] = []
+    for session, log in logs.items():
+        told += [f"{session} at {one.seq}: {one.rule}: {one.detail}" for one in verify(log)]
+        told += [f"{session} should still move: {left}" for left in unfinished(log)]
+        told += [f"{session}: {fault}" for fault in _inbox(log, promised.receipts.get(session, []))]
+        told += [f"{session}: {fault}" for fault in _provider(log, seen.provider.get(session, 0))]
+    told += [f"{session} has receipts and no log" for session in promised.receipts.keys() - logs]
+    return [*told, *_probes(logs, seen.probes)]
+
+
+def transcript(log: list[Recorded]) -> str:
+    """A log for people who look for what went wrong."""
+    return "\n".join(f"{one.seq:>4} {one.time} {one.event!r}"[:400] for one in log)
+
+
+def _inbox(log: list[Recorded], receipts: list[str]) -> list[str]:
+    """Every acknowledged prompt admitted once and in order, and promoted once."""
+    admitted = [event.message_id for event in of(log, "prompt.admitted")]
+    promoted = Counter(event.message_id for event in of(log, "prompt.promoted"))
+    told = [f"{id_} has a receipt and was promoted {promoted[id_]} times" for id_ in receipts
+            if promoted[id_] != 1]  # fmt: skip
+    if [id_ for id_ in admitted if id_ in receipts] != receipts:
+        told.append(f"receipts {receipts} were admitted as {admitted}")
+    return told
+
+
+def _provider(log: list[Recorded], calls: int) -> list[str]:
+    """No call without its recorded attempt; an answer needs a call."""
+    attempts, answers = len(of(log, "attempt.dispatched")), len(of(log, "step.ended"))
+    if answers <= calls <= attempts:
+        return []
+    return [f"{attempts} attempts, {calls} provider calls, {answers} answers"]
+
+
+def _probes(logs: Mapping[str, list[Recorded]], lines: Sequence[Sequence[str]]) -> list[str]:
+    """Each `once` call ran at most once; what succeeded ran; what ran was started in the log."""
+    begun = Counter(line[1] for line in lines if line[-1] == "begun")
+    told = []
+    for session, log in logs.items():
+        started = {_call(event) for event in of(log, "tool.started")}
+        succeeded = {_call(event) for event in of(log, "tool.succeeded")}
+        for event in of(log, "tool.called"):
+            key, call = str(event.input.get("key")), _call(event)
+            if event.tool in ONCE and begun[key] > 1:
+                told.append(f"{session}: once call {key} ran {begun[key]} times")
+            if begun[key] and call not in started:
+                told.append(f"{session}: call {key} ran and was never started")
+            if call in succeeded and not begun[key]:
+                told.append(f"{session}: call {key} succeeded and never ran")
+    return told
+
+
+def _call(event: Any) -> tuple[str, str]:  # noqa: ANN401 - any event that names a call
+    return event.assistant_message_id, event.call_id
+
+
+async def rebuilt_alike(up: Stack) -> bool:
+    """Whether the read models equal a fresh rebuild of the whole log."""
+    before = await _stable(up)
+    await rebuild(up.up.postgres, up.eventlog, progress=lambda _progress: None)
+    return await digest(up.up.postgres) == before
+
+
+async def _stable(up: Stack) -> str:
+    """The digest once it stands still: the projector has then read all there is."""
+    last = ""
+    async with asyncio.timeout(QUIET_S):
+        while True:
+            with suppress(psycopg.Error):
+                now = await digest(up.up.postgres)
+                if now == last:
+                    return now
+                last = now
+            await asyncio.sleep(2)
