@@ -2,7 +2,7 @@
 UV := $(shell command -v uv 2>/dev/null || echo .tools/bin/uv)
 RUN := $(UV) run --locked --no-sync
 
-.PHONY: check sync format lint types layers unit integration test demo up bench coverage
+.PHONY: check sync format lint types layers unit integration test demo up bench coverage chaos
 
 check: lint types layers unit
 
@@ -43,3 +43,10 @@ up: sync
 
 bench: sync
 	$(RUN) fairlead bench
+
+coverage: sync
+	$(RUN) python tests/tidy/coverage_table.py --write
+
+# make chaos SECONDS=300 SEED=7
+chaos: sync
+	CHAOS_SECONDS=$(SECONDS) CHAOS_SEED=$(SEED) $(RUN) pytest tests/chaos -q -s
