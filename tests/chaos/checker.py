@@ -1,6 +1,7 @@
 """Proves after the chaos what was promised before it: from the logs and the side effects alone."""
 
 import asyncio
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -116,6 +117,17 @@ def _probes(logs: Mapping[str, list[Recorded]], lines: Sequence[Sequence[str]]) 
 
 def _call(event: Any) -> tuple[str, str]:  # noqa: ANN401 - any event that names a call
     return event.assistant_message_id, event.call_id
+
+
+async def command_verifies(up: Stack) -> tuple[int | None, str]:
+    """What `fairlead verify` says of the whole log, as an operator runs it."""
+    ran = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "fairlead_cli", "verify", "--state", str(up.up.state.root)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    told, _ = await ran.communicate()
+    return ran.returncode, told.decode()
 
 
 async def rebuilt_alike(up: Stack) -> bool:

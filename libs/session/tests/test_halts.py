@@ -250,9 +250,7 @@ def test_a_resume_during_the_cleanup_of_an_interrupt_is_owed_after_it() -> None:
     asked = given(*READY, dispatched(), step_started(), InterruptRequested(), ResumeRequested())
     again = then(asked, InterruptRequested())
 
-    assert isinstance(
-        next_move(then(asked, *stop(asked), released("interrupted"))), TakeTurn
-    )
+    assert isinstance(next_move(then(asked, *stop(asked), released("interrupted"))), TakeTurn)
     assert next_move(then(again, *stop(again), released("interrupted"))) == Rest("idle")
 
 

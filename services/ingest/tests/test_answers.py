@@ -1,6 +1,7 @@
 """Answers: whatever comes in, data or a typed error goes out."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from fairlead_ingest.answers import answer
 from fairlead_ingest.create import create
 from fairlead_ingest.desk import Desk
 from fairlead_schema.api import CreateSession
+from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
 from services.ingest.tests.conftest import asked, created, events, settings
 
@@ -140,3 +142,17 @@ async def test_a_defect_of_ours_is_answered_with_a_reference(
     assert refused["_tag"] == "UnknownError"
     assert "secret" not in refused["message"]
     assert refused["ref"] in [getattr(record, "ref", None) for record in caplog.records]
+
+
+async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
+    eventlog: EventLog,
+) -> None:
+    """H-19: the answer says which event stopped it."""
+    log = AwayLog()
+    log.failure = UnknownEvent("from.the.future", 9)
+    desk = Desk(replace(eventlog, log=log), settings())
+
+    refused = error(await asked(desk, json.dumps(PROMPT).encode()))
+
+    assert refused["_tag"] == "ServiceUnavailableError"
+    assert "from.the.future.9" in refused["message"]

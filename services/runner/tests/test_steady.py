@@ -70,14 +70,12 @@ class Slowly(httpx.AsyncByteStream):
 def away(log: WatchedLog) -> Iterator[None]:
     """Reads fail while the block runs."""
 
-    async def read(_at: Address, *, after: Head, limit: int = 500) -> Page:
-        raise LogUnavailable(f"away {after} {limit}")
+    async def read(at: Address, *, after: Head, limit: int = 500) -> Page:
+        raise LogUnavailable(f"{at} {after} {limit}")
 
-    log.read = read  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(log, "read", read)
         yield
-    finally:
-        del log.read  # type: ignore[method-assign]
 
 
 async def test_a_nudge_during_an_outage_does_not_cost_the_turn(world: World) -> None:
@@ -224,7 +222,7 @@ async def test_a_runner_that_could_not_write_goes_on_by_itself(
 async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(
     world: World,
 ) -> None:
-    """P-20: whoever reads its log fails alike; it is set aside where an operator sees it."""
+    """H-19: whoever reads its log fails alike; it is set aside where an operator sees it."""
     await world.write(admitted("msg_1"), ContextSnapshotAdvanced(snapshot={}))
     await world.wake()
     (job,) = world.wakes

@@ -13,6 +13,7 @@ from fairlead_ingest.desk import Desk
 from fairlead_schema.errors import InvalidRequest, Refused, TooLarge, Unavailable, Unknown
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Input, Model
+from fairlead_schema.record import RecordError
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ async def answer(
         return refusal(TooLarge(str(error)))
     except LogError as error:
         return refusal(Unavailable(f"The log is unavailable: {error}", service="session.log"))
+    except RecordError as error:
+        return refusal(unreadable(error))
     except Exception:
         ref = f"err_{secrets.token_hex(4)}"
         log.exception("defect", extra={"ref": ref})
@@ -55,6 +58,11 @@ def parse(command: type[Command], body: bytes) -> Command:
         field = ".".join(str(part) for part in first["loc"]) or None
         reason = f"{field}: {first['msg']}" if field else first["msg"]
         raise InvalidRequest(reason, kind="Body", field=field) from error
+
+
+def unreadable(error: RecordError) -> Unavailable:
+    """Why nothing more can be said of a session, or to it."""
+    return Unavailable(f"The session cannot be read: {error}", service="session.log")
 
 
 def data(model: Model) -> bytes:

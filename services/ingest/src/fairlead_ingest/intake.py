@@ -8,13 +8,14 @@ from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.port import Job
-from fairlead_ingest.answers import data, parse, refusal
+from fairlead_ingest.answers import data, parse, refusal, unreadable
 from fairlead_ingest.desk import Desk
 from fairlead_ingest.prompt import prompt
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt
 from fairlead_schema.errors import InvalidRequest, Refused, TooLarge
 from fairlead_schema.ids import MessageId
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,8 @@ async def _settle(desk: Desk, job: Job) -> None:
         answer = refusal(refused)
     except CommitTooLarge as error:
         answer = refusal(TooLarge(str(error)))
+    except RecordError as error:
+        answer = refusal(unreadable(error))
     assert command.id is not None, "intake names every message"
     await desk.eventlog.work.put(subjects.receipt(at, command.id), answer)
 

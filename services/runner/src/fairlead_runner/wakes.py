@@ -22,8 +22,6 @@ log = logging.getLogger(__name__)
 LATER_S: Final = 1.0
 RETRY_S: Final = 1.0
 TIMERS_MAX: Final = 100
-# A drain that fails this often fails for a reason that waiting does not mend.
-DELIVERIES_MAX: Final = 5
 # A session that fails this often in a row for a reason of ours is put aside with that reason.
 DELIVERIES_MAX: Final = 5
 
