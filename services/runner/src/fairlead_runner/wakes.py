@@ -160,8 +160,10 @@ class Watch:
         before = ledger.known.head
         await ledger.reload()
         moved = ledger.known.head != before
-        handed_over = ledger.durable.rested == "handover"
-        work = handed_over or (moved and moving(ledger.durable))
+        rested = ledger.durable.rested
+        # What came during the cleanup of an interrupt had its wake refused by the one just given up.
+        look = moved or rested == "interrupted"
+        work = rested == "handover" or (look and moving(ledger.durable))
         if work and ledger.durable.owner is None:
             await self._tackle.eventlog.wakes.wake(at)
         await self._snapshot(at, ledger)

@@ -1,0 +1,66 @@
+"""Recorded logs, folded by today's code: what was written then still means the same."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_schema.message import AssistantMessage, UserMessage
+from fairlead_schema.record import Recorded, decode, encode
+from fairlead_session.fold import evolve
+from fairlead_session.info import info
+from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.state import Session
+from fairlead_session.verify import verify
+
+LOGS = sorted(Path(__file__).parent.glob("*.jsonl"))
+
+
+def recorded(log: Path) -> list[Recorded]:
+    return [event for line in log.read_bytes().splitlines() for event in decode(line).events]
+
+
+def folded(events: list[Recorded], session: Session) -> Session:
+    for event in events:
+        session = evolve(session, event)
+    return session
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
+def test_a_recorded_log_folds_verifies_and_writes_back_the_same(log: Path) -> None:
+    """D-08, H-13: replaying durable events alone reproduces the session."""
+    events = recorded(log)
+
+    session = folded(events, Session(id="ses_recorded"))
+
+    assert session.seq == len(events)
+    assert verify(events) == []
+    assert [encode(decode(line)) for line in log.read_bytes().splitlines()] == (
+        log.read_bytes().splitlines()
+    )
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.stem)
+def test_a_snapshot_anywhere_in_a_recorded_log_and_its_tail_equal_the_whole(log: Path) -> None:
+    events = recorded(log)
+    whole = folded(events, Session(id="ses_recorded"))
+
+    for cut in range(0, len(events), 7):
+        thawed = thaw(freeze(folded(events[:cut], Session(id="ses_recorded"))))
+        assert thawed is not None
+        assert folded(events[cut:], thawed) == whole
+
+
+def test_a_working_day_is_told_as_it_was() -> None:
+    """A text turn, a tool, a failure, an interrupt, and a queued prompt."""
+    day = next(log for log in LOGS if log.stem == "a_working_day")
+    session = folded(recorded(day), Session(id="ses_recorded"))
+
+    said = [line.message for line in session.transcript]
+    assert next(one.text for one in said if isinstance(one, UserMessage)) == "Hello there"
+    finishes = [one.finish for one in said if isinstance(one, AssistantMessage)]
+    assert finishes.count("error") == 2
+    assert finishes[-1] == "stop"
+    assert session.rested == "idle"
+    assert session.inbox == ()
+    assert session.calls == ()
+    assert info(session).tokens.input > 0
