@@ -52,7 +52,7 @@ async def test_an_interrupted_probe_never_ends(world: World, tmp_path: Path) -> 
     await called(world, "probe_slow", key="k")
 
     async with standing(world.worker()):
-        await until(file.exists)
+        await until(lambda: file.exists() and "begun" in file.read_text())
         await world.write(InterruptRequested())
         await until(lambda: not world.jobs)
 
