@@ -1,0 +1,22 @@
+"""The AsyncAPI document of ingest: every verb it serves, with the command each takes."""
+
+import json
+
+import httpx
+
+from fairlead_ingest.app import build
+from fairlead_ingest.settings import Settings
+from fairlead_service.config import Config
+
+
+async def test_the_document_names_every_verb_and_its_command() -> None:
+    app = build(Settings(Config()))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://ingest") as client:
+        answer = await client.get("/asyncapi.json")
+
+    document = json.loads(answer.content)
+    addresses = {channel["address"] for channel in document["channels"].values()}
+    assert document["asyncapi"].startswith("3.")
+    assert {"fairlead.api.*.session.create", "fairlead.api.*.session.prompt"} <= addresses
+    assert {"CreateSession", "AdmitPrompt"} <= set(document["components"]["schemas"])
