@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.jetstream import connect
 from fairlead_eventlog.port import START
 from fairlead_eventlog.provision import provision
@@ -77,9 +78,14 @@ def worker(server: Server, file: Path, grace_s: float = 20.0) -> Iterator[subpro
 
 
 async def write(eventlog: EventLog, *events: SessionEvent) -> None:
+    """Appended, however often a worker at the same log was quicker."""
     drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
-    head = await eventlog.log.head(AT)
-    await eventlog.log.append(AT, ids.commit_id(), drafts, after=head)
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            head = await eventlog.log.head(AT)
+            with suppress(AppendConflict):
+                await eventlog.log.append(AT, ids.commit_id(), drafts, after=head)
+                return
 
 
 async def catalog(eventlog: EventLog) -> dict[str, ToolInfo]:
