@@ -37,7 +37,8 @@ from fairlead_schema.tooling import ToolRequest
 from fairlead_service import ids
 from fairlead_service.config import Tools
 from fairlead_tools.execute import Execute
-from fairlead_tools.registry import Context, Registry, Tool
+from fairlead_tools.registry import Registry
+from fairlead_tools.tool import Context, Tool
 
 AT = Address("default", "ses_1")
 WAIT_S = 5.0

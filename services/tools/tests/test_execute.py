@@ -10,7 +10,7 @@ from fairlead_schema import subjects
 from fairlead_schema.events import ToolStarted, ToolSucceeded
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_tools.registry import Context
+from fairlead_tools.tool import Context
 from services.tools.tests.conftest import (
     AT,
     Asked,

@@ -8,7 +8,7 @@ from pydantic import RootModel
 
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.tool import TextContent
-from fairlead_tools.registry import CallFailed, Context
+from fairlead_tools.tool import CallFailed, Context
 from services.tools.tests.conftest import (
     Asked,
     Gate,

@@ -10,8 +10,9 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.tooling import ListTools, ToolCatalog
 from fairlead_service.config import Config
 from fairlead_tools.app import list_tools, registry
-from fairlead_tools.registry import Context, InvalidTool, Registry, Tool
+from fairlead_tools.registry import InvalidTool, Registry
 from fairlead_tools.settings import Settings
+from fairlead_tools.tool import Context, Tool
 from services.tools.tests.conftest import Asked, Told, tool
 
 

@@ -17,7 +17,7 @@ from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
 from fairlead_service.config import Tools
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_tools import performance
-from fairlead_tools.registry import Context
+from fairlead_tools.tool import Context
 from services.tools.tests.conftest import Asked, Gate, Told, World, ended, standing, tool, until
 
 

@@ -61,6 +61,8 @@ class Succeeded:
     structured: Mapping[str, Any] = field(default_factory=dict)
     content: tuple[ToolContent, ...] = ()
     output_paths: tuple[str, ...] | None = None
+    facts: tuple[SessionEvent, ...] = ()
+    """What else became true: written in the commit that settles the call, or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
         output_paths=outcome.output_paths,
         provider=Executor(),
     )
-    return (succeeded,)
+    return (*outcome.facts, succeeded)
 
 
 def halt(call: Call, event: SessionEvent) -> Halt | None:

@@ -31,7 +31,8 @@ from fairlead_session.state import Call, Session
 from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
 from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail
-from fairlead_tools.registry import Context, Prepared, Registry
+from fairlead_tools.registry import Prepared, Registry
+from fairlead_tools.tool import Context
 from fairlead_tools.watch import watch
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ValidationError
 
 from fairlead_schema.tool import Json
 from fairlead_session.calling import Failed, Halt, Outcome, Succeeded
-from fairlead_tools.registry import CallFailed, Context, Prepared, Tool, told
+from fairlead_tools.registry import Prepared, told
+from fairlead_tools.tool import CallFailed, Context, Result, Tool
 
 log = logging.getLogger(__name__)
 
@@ -100,19 +101,19 @@ class Performance:
 
 def encoded(tool: Tool, returned: object) -> Outcome:
     """What a tool returned, checked against its model and told to the model by its projection."""
+    result = returned if isinstance(returned, Result) else Result(returned)
     # An instance may have been made without a check: dumped, it is checked like anything else.
-    raw = returned
-    if isinstance(returned, BaseModel):
-        raw = returned.model_dump(by_alias=True, warnings=False)
+    raw = result.output
+    if isinstance(raw, BaseModel):
+        raw = raw.model_dump(by_alias=True, warnings=False)
     try:
         output = tool.output.model_validate(raw)
     except ValidationError as error:
         return crashed(f"Invalid tool output: {told(error)}")
     value: Json = output.model_dump(mode="json", by_alias=True)
-    content = tool.project(value)
-    if isinstance(value, dict):
-        return Succeeded(structured=value, content=content)
-    return Succeeded(structured={} if content else {"output": value}, content=content)
+    content = tool.project(value) if result.content is None else result.content
+    structured = value if isinstance(value, dict) else {} if content else {"output": value}
+    return Succeeded(structured=structured, content=content, facts=result.facts)
 
 
 def crashed(why: str) -> Failed:

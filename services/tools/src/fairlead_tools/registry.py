@@ -1,98 +1,24 @@
-"""Tools and where they are registered: what may be called here, and which registration answers."""
+"""Where tools are registered: what may be called here, and which registration answers."""
 
-import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from functools import cached_property
-from hashlib import sha256
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
-from fairlead_schema.ids import CallId, MessageId, WorkerId
-from fairlead_schema.location import LocationRef
-from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
-from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from fairlead_schema.tooling import ToolCatalog
 from fairlead_session.calling import Failed
 from fairlead_session.state import Call
+from fairlead_tools.tool import Tool
 
 log = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-TIMEOUT_S: Final = 120.0
 
 
 class InvalidTool(Exception):
     """A tool that cannot be registered. Says which, and why."""
-
-
-class CallFailed(Exception):
-    """A tool says that it could not do what was asked; its words go to the model as they are."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What an executor is told about its call."""
-
-    at: Address
-    location: LocationRef
-    agent: str
-    assistant_message_id: MessageId
-    call_id: CallId
-    worker: WorkerId
-
-    @property
-    def key(self) -> str:
-        """The same for every run of one call: what makes an `idempotent` tool so."""
-        return f"{self.at.session_id}:{self.assistant_message_id}:{self.call_id}"
-
-
-Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
-"""Runs with decoded input; what it returns must fit the output model."""
-
-Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
-"""What the model sees of an encoded output."""
-
-
-def plain(encoded: Json) -> tuple[ToolContent, ...]:
-    """Text as it is; of anything else the model sees the structured value."""
-    return (TextContent(text=encoded),) if isinstance(encoded, str) else ()
-
-
-@dataclass(frozen=True)
-class Tool:
-    """One tool: opaque to everything but the registry and the worker that runs it."""
-
-    name: str
-    description: str
-    input: type[BaseModel]
-    output: type[BaseModel]
-    execute: Run
-    project: Project = plain
-    retry: RetryClass = "once"
-    timeout_s: float = TIMEOUT_S
-    version: str = "1"
-    """Changes when the tool does something else with the same shape."""
-
-    @cached_property
-    def info(self) -> ToolInfo:
-        """The tool as it is advertised. The revision is the same wherever the content is."""
-        output = self.output.model_json_schema(mode="serialization")
-        schemas = (self.input.model_json_schema(), output)
-        function = getattr(self.execute, "func", self.execute)
-        code = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""))
-        told = (self.name, self.description, self.retry, self.timeout_s, self.version)
-        content = json.dumps([*told, *schemas, *code], sort_keys=True)
-        return ToolInfo(
-            name=self.name,
-            description=self.description,
-            input_schema=schemas[0],
-            retry=self.retry,
-            revision=sha256(content.encode()).hexdigest()[:16],
-        )
 
 
 @dataclass(frozen=True, eq=False, slots=True)

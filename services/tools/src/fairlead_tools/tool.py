@@ -1,0 +1,136 @@
+"""A tool: what it takes and gives, what it needs permission for, how it runs, how often it may."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from pydantic import BaseModel
+
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import CallId, MessageId, WorkerId
+from fairlead_schema.location import LocationRef
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
+from fairlead_schema.tooling import ToolInfo
+from fairlead_session.permission import Need
+
+TIMEOUT_S: Final = 120.0
+
+
+class CallFailed(Exception):
+    """A tool says that it could not do what was asked; its words go to the model as they are."""
+
+
+Report: TypeAlias = Callable[[Mapping[str, Any], tuple[ToolContent, ...]], Awaitable[None]]
+"""Tells how far a run has come: a structured value and content, durable at a bounded cadence."""
+
+Say: TypeAlias = Callable[[str], Awaitable[None]]
+"""Tells a piece of output while it appears: live, and never stored."""
+
+
+async def unreported(_structured: Mapping[str, Any], _content: tuple[ToolContent, ...]) -> None:
+    """Nobody follows the run."""
+
+
+async def unheard(_text: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an executor is told about its call."""
+
+    at: Address
+    location: LocationRef
+    agent: str
+    assistant_message_id: MessageId
+    call_id: CallId
+    worker: WorkerId
+    report: Report = unreported
+    say: Say = unheard
+
+    @property
+    def key(self) -> str:
+        """The same for every run of one call: what makes an `idempotent` tool so."""
+        return f"{self.at.session_id}:{self.assistant_message_id}:{self.call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an executor returns that has more to say than its output.
+
+    `content` is what the model sees instead of the projection. `facts` are written in the commit
+    that settles the call. `spool` is a file with text that is too long to hold in memory: what the
+    model sees begins with a bounded view of it, and whoever settles the call removes the file.
+    """
+
+    output: object
+    content: tuple[ToolContent, ...] | None = None
+    facts: tuple[SessionEvent, ...] = ()
+    spool: Path | None = None
+
+
+Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
+"""Runs with decoded input; what it returns must fit the output model, or is a Result of that."""
+
+Needs: TypeAlias = Callable[[Any, Context], Awaitable[tuple[Need, ...]]]
+"""What a call must be permitted, in the order of asking. Changes nothing; may raise CallFailed."""
+
+Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
+"""What the model sees of an encoded output."""
+
+
+def plain(encoded: Json) -> tuple[ToolContent, ...]:
+    """Text as it is; of anything else the model sees the structured value."""
+    return (TextContent(text=encoded),) if isinstance(encoded, str) else ()
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool: opaque to everything but the registry and the worker that runs it."""
+
+    name: str
+    description: str
+    input: type[BaseModel]
+    output: type[BaseModel]
+    execute: Run
+    project: Project = plain
+    needs: Needs | None = None
+    action: str | None = None
+    """The permission action that hides the tool when it is wholly denied; else the name."""
+    retry: RetryClass = "once"
+    timeout_s: float = TIMEOUT_S
+    version: str = "1"
+    """Changes when the tool does something else with the same shape."""
+
+    @property
+    def permission(self) -> str:
+        """The action that rules about this tool speak of."""
+        return self.action or self.name
+
+    async def needed(self, asked: BaseModel, context: Context) -> tuple[Need, ...]:
+        """What this call must be permitted before it runs. Raises CallFailed."""
+        if self.needs is None:
+            return (Need(self.permission, save=("*",)),)
+        return await self.needs(asked, context)
+
+    @cached_property
+    def info(self) -> ToolInfo:
+        """The tool as it is advertised. The revision is the same wherever the content is."""
+        output = self.output.model_json_schema(mode="serialization")
+        schemas = (self.input.model_json_schema(), output)
+        function = getattr(self.execute, "func", self.execute)
+        code = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""))
+        told = (self.name, self.description, self.retry, self.timeout_s, self.version)
+        content = json.dumps([*told, *schemas, *code], sort_keys=True)
+        return ToolInfo(
+            name=self.name,
+            description=self.description,
+            input_schema=schemas[0],
+            retry=self.retry,
+            revision=sha256(content.encode()).hexdigest()[:16],
+        )
