@@ -28,7 +28,7 @@ layers: sync
 	$(RUN) lint-imports
 
 unit: sync
-	$(RUN) pytest -m "not integration" -q
+	$(RUN) pytest -m "not integration" -q -n auto --dist loadfile
 
 integration: sync
 	$(RUN) pytest -m integration -q

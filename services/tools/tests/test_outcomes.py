@@ -1,6 +1,7 @@
 """What becomes of a run: checked output, crashes, timeouts, and what no log can hold."""
 
 import asyncio
+import logging
 from typing import Any
 
 import pytest
@@ -59,7 +60,6 @@ async def test_output_that_does_not_fit_is_never_a_success(world: World, returne
         (SystemExit(3), "Tool execution failed: the tool raised SystemExit(3)"),
         (asyncio.CancelledError(), "Tool execution failed: the tool cancelled itself"),
         (CallFailed("no such file"), "no such file"),
-        (RuntimeError("\ud800"), "Tool execution failed: \\ud800"),
     ],
 )
 async def test_a_crash_is_the_failure_of_that_call_alone(
@@ -83,6 +83,23 @@ async def test_a_crash_is_the_failure_of_that_call_alone(
         await until(lambda: not world.jobs)
 
     assert await world.settlements() == [message, "{'said': 'k'}"]
+
+
+async def test_a_crash_in_words_that_are_no_text_is_told_in_escapes(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """E-07: half a character in an error must not lose the settlement."""
+
+    async def run(_asked: Asked, _context: Context) -> Told:
+        raise RuntimeError("\ud800")
+
+    crashing = tool("crash", execute=run)
+    world.registry.register(crashing)
+    await world.call(crashing)
+
+    # The report of a captured log travels between test processes, which only text can do.
+    with caplog.at_level(logging.CRITICAL, logger="fairlead_tools.performance"):
+        assert await world.served() == ["Tool execution failed: \\ud800"]
 
 
 async def test_a_call_that_takes_too_long_is_cancelled_from_outside(world: World) -> None:
