@@ -241,6 +241,34 @@ async def test_an_interrupt_finds_a_parked_session(up: Stack) -> None:
     assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
 
 
+async def test_an_interrupt_drops_what_no_runner_has_begun(up: Stack) -> None:
+    """C-12, C-16: its wake finds nothing to do; an exact retry afterwards counts as a wake.
+
+    Corner: an interrupt meets what nobody has begun.
+    """
+    session, message = await up.session(), ids.message_id()[:12]
+    prompt = {"sessionID": session, "id": message, "prompt": {"text": "[[sim: answer=now]]"}}
+    for index in range(2):
+        up.up.kill("runner", index, signal.SIGSTOP)
+    try:
+        await up.ask("session.prompt", prompt)
+        answer = await up.ask("session.interrupt", {"sessionID": session})
+        told = (await up.http.get(f"/api/session/{session}/explain")).json()["data"]
+    finally:
+        for index in range(2):
+            up.up.kill("runner", index, signal.SIGCONT)
+    await asyncio.sleep(2.5)
+    quiet = await up.events(session)
+    await up.ask("session.prompt", prompt)
+    log = await settled(up, session)
+
+    assert answer["data"]["outcome"] == "dropped"
+    assert told["state"] == "resting"
+    assert [item.event.type for item in quiet[-2:]] == ["prompt.admitted", "interrupt.requested"]
+    assert of(log, "text.ended")[-1].text == "now"
+    assert len(of(log, "prompt.admitted")) == len(of(log, "prompt.promoted")) == 1
+
+
 async def test_a_prompt_after_an_interrupt_counts(up: Stack) -> None:
     """C-13: earlier wakes are dropped, this one is not.
 

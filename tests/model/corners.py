@@ -231,6 +231,22 @@ CORNERS: Final = (
         ),
     ),
     Corner(
+        "an interrupt meets what nobody has begun",
+        Setting(prompts=("steer",), interrupts=1),
+        (
+            "ingest appends 0",
+            "ingest wakes for 0",
+            "r0 takes the wake",
+            "r0 reads the log",
+            "ingest appends the interrupt, and nothing is open",
+            "r0 finds that the log moved",
+            "r0 reads the log",
+            "r0 finds rest",
+            "r0 acknowledges",
+            "r0 looks again",
+        ),
+    ),
+    Corner(
         "a prompt after the interrupt counts",
         Setting(interrupts=1),
         (

@@ -21,9 +21,12 @@ def steps(s: State, setting: Setting) -> Iterator[Step]:
 
 
 def _interrupt(s: State, setting: Setting) -> Step:
-    """A session that nobody drains and that waits for no tool has nothing to interrupt."""
+    """What is open has to be settled by somebody; what has not begun is dropped at once."""
     if s.owner == NOBODY and not s.attempt:
-        return "the interrupt finds nothing active", s._replace(interrupter="done")
+        if not moving(s):
+            return "the interrupt finds nothing active", s._replace(interrupter="done")
+        dropped = s._replace(stirring=False, asked=False, owed=False, interrupter="done")
+        return "ingest appends the interrupt, and nothing is open", written(dropped, setting)
     asked = s._replace(interrupted=True, stirring=False, asked=False, interrupter="appended")
     return "ingest appends the interrupt", written(asked, setting)
 

@@ -22,7 +22,16 @@ from fairlead_schema.events import (
     ToolCalled,
 )
 from fairlead_schema.tool import Executor
-from fairlead_session.requests import at_rest, compact, interrupt, raises, resume, set_budget
+from fairlead_session.drain import called_for, moving
+from fairlead_session.requests import (
+    at_rest,
+    compact,
+    interrupt,
+    raises,
+    resume,
+    set_budget,
+    stir,
+)
 from fairlead_session.state import Budget
 
 RUNNING = (CREATED, admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"), dispatched())
@@ -68,6 +77,54 @@ def test_what_is_under_way_is_interrupted_once(events: tuple[SessionEvent, ...])
     after = then(session, outcome)
     assert after.inbox == session.inbox
     assert interrupt(after) is None
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (CREATED, admitted("msg_1")),
+        (CREATED, admitted("msg_1"), claimed(), released("context-unavailable")),
+        (CREATED, admitted("msg_1"), claimed(), promoted("msg_1"), released("retry-later")),
+        (CREATED, admitted("msg_1"), claimed(), released("over-budget")),
+        (CREATED, ResumeRequested()),
+    ],
+    ids=["queued", "waits for its place", "waits for a timer", "over its budget", "resumed"],
+)
+def test_what_would_begin_by_itself_is_dropped_before_it_does(
+    events: tuple[SessionEvent, ...],
+) -> None:
+    """C-12, C-16: it rests at once, as nothing is open; the inbox stays and no wake counts."""
+    session = given(*events)
+
+    outcome = interrupt(session)
+
+    assert outcome == InterruptRequested()
+    after = then(session, outcome)
+    assert (after.rested, after.interrupted, after.owed) == ("interrupted", False, False)
+    assert after.inbox == session.inbox
+    assert at_rest(after)
+    assert not called_for(after)
+    assert interrupt(after) is None
+
+
+def test_only_pending_input_that_nobody_asked_for_is_stirred() -> None:
+    """A-21, A-23: an exact retry asks for what is pending, and forces no turn."""
+    only = given(CREATED, admitted("msg_1", resume=False))
+
+    stirred = then(only, ResumeRequested(forced=False))
+
+    assert stir(only) == ResumeRequested(forced=False)
+    assert (stirred.owed, moving(stirred), stir(stirred)) == (False, True, None)
+    assert stir(given(CREATED)) is None
+    assert stir(given(CREATED, admitted("msg_1"))) is None
+
+
+def test_a_budget_stirs_only_what_rests_over_one() -> None:
+    """C-16: an interrupted inbox waits in peace, whatever its budget becomes."""
+    stopped = given(CREATED, admitted("msg_1"), InterruptRequested(), BudgetSet(cost=1.0))
+    over = given(CREATED, admitted("msg_1"), claimed(), released("over-budget"), BudgetSet(cost=9))
+
+    assert (moving(stopped), moving(over)) == (False, True)
 
 
 def test_an_interrupt_after_a_newer_prompt_drops_that_too() -> None:

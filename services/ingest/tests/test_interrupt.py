@@ -17,6 +17,7 @@ from fairlead_schema.events import (
     InterruptRequested,
     PromptAdmitted,
     PromptPromoted,
+    ResumeRequested,
     SessionCreated,
     SessionMoved,
     ToolCalled,
@@ -67,6 +68,24 @@ async def test_an_idle_session_is_left_alone(desk: Desk, eventlog: EventLog) -> 
     assert wakes(eventlog) == []
 
 
+async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """C-12, C-16, A-21: the input stays; the retry is a wake of its own, and is durable."""
+    await created(desk)
+    await prompt(desk, "default", prompt_command(id="msg_1"))
+
+    dropped = await interrupt(desk, "default", COMMAND)
+    again = await interrupt(desk, "default", COMMAND)
+    for _ in range(2):
+        await prompt(desk, "default", prompt_command(id="msg_1"))
+    await desk.waker.settle()
+
+    assert (dropped.outcome, again.outcome) == ("dropped", "idle")
+    made = (await events(eventlog))[2:]
+    assert made == [InterruptRequested(), ResumeRequested(forced=False)]
+
+
 @pytest.mark.parametrize("made", [(CLAIMED,), PARKED], ids=["owner is dead", "parked"])
 async def test_an_interrupt_that_nobody_honours_brings_somebody(
     desk: Desk, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
@@ -75,10 +94,10 @@ async def test_an_interrupt_that_nobody_honours_brings_somebody(
     await created(desk)
     await written(eventlog, *made)
 
-    for _ in range(2):
-        await interrupt(desk, "default", COMMAND)
+    outcomes = [(await interrupt(desk, "default", COMMAND)).outcome for _ in range(2)]
     await desk.waker.settle()
 
+    assert outcomes == ["stopping", "stopping"]
     kinds = [type(event) for event in await events(eventlog)]
     assert kinds.count(InterruptRequested) == 1
     assert len(wakes(eventlog)) == 1

@@ -169,3 +169,29 @@ def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(given: "Gi
     row = row_after(given, CLAIMED, DISPATCHED, *asked)
 
     assert (row.owed, row.stirring) == (True, True)
+
+
+def test_an_interrupt_that_nobody_honours_stays_in_the_net(given: "Given") -> None:
+    """C-12: parked and unowned; should ingest die before its wake, the sweep finds it."""
+    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), released("parked"))
+
+    told = row_after(given, ADMITTED, *parked, InterruptRequested())
+
+    assert (told.interrupted, told.owner, told.stirring) == (True, None, False)
+
+
+def test_an_interrupt_of_what_nobody_has_begun_leaves_it_in_peace(given: "Given") -> None:
+    """C-16: no wake for it, until somebody asks again."""
+    row = row_after(given, ADMITTED, InterruptRequested())
+    entry = given.commit(
+        OTHER, CREATED, ADMITTED, InterruptRequested(), ResumeRequested(forced=False)
+    )
+    stirred = statements.fold({}, [incoming.read(entry)]).sessions[OTHER]
+
+    assert (row.interrupted, row.stirring, row.pending, row.rested) == (
+        False,
+        False,
+        1,
+        "interrupted",
+    )
+    assert (stirred.stirring, stirred.owed) == (True, False)

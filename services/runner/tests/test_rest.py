@@ -11,7 +11,7 @@ from fairlead_eventlog.memory import MemoryDeadLetters, MemoryLog, MemorySnapsho
 from fairlead_eventlog.port import Head, Page
 from fairlead_runner.wakes import Watch
 from fairlead_schema import subjects
-from fairlead_schema.events import ExecutionReleased, PromptPromoted
+from fairlead_schema.events import ExecutionReleased, PromptPromoted, ResumeRequested
 from fairlead_schema.record import Draft, UnknownEvent
 from fairlead_schema.subjects import Address
 from fairlead_session.snapshot import thaw
@@ -142,6 +142,8 @@ async def test_a_leaving_runner_finishes_its_turn_and_hands_over(
     for id_ in ("msg_1", "msg_2"):
         queued = admitted(id_, delivery="queue")
         await world.write(queued.model_copy(update={"resume": resume}))
+    if resume is False:
+        await world.write(ResumeRequested(forced=False))
     watch = Watch(world.tackle())
     leaving: list[asyncio.Task[None]] = []
 

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_eventlog.memory import MemoryDeltas
 from fairlead_schema.delta import TextDelta
-from fairlead_schema.events import ExecutionReleased, StepEnded, StepFailed
+from fairlead_schema.events import ExecutionReleased, ResumeRequested, StepEnded, StepFailed
 from fairlead_schema.message import AssistantMessage, TextBlock
 from services.runner.tests.conftest import World, admitted, refuses, says, streamed
 
@@ -104,6 +104,7 @@ async def test_after_a_raised_failure_a_later_wake_takes_what_is_pending(world: 
     world.provider.replies.append(refuses(400, "no"))
     await world.drained()
 
+    await world.write(ResumeRequested(forced=False))
     await world.drained()
 
     assert world.provider.asked()[-1] == ("user", "two")

@@ -1,6 +1,6 @@
 """Commands to a session that exists: what each verb takes, and what it gives."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -81,6 +81,12 @@ class Reached(Model):
 
     session_id: SessionId
     seq: int
+
+
+class Interrupted(Reached):
+    """What an interrupt met: a drain that stops, work that had not begun, or nothing to stop."""
+
+    outcome: Literal["stopping", "dropped", "idle"]
 
 
 class PendingInputs(Model):

@@ -108,6 +108,15 @@ def moving(session: Session) -> bool:
     return (work and session.stirring) or session.interrupted
 
 
+def called_for(session: Session) -> bool:
+    """Whether a wake finds something that it may begin with; one that does not is let go.
+
+    A wake from before an interrupt asks for nothing any more. Over its budget a session rests, but
+    each wake is a chance that a limit was raised where its log does not say so.
+    """
+    return moving(session) or session.compaction_requested or session.rested == "over-budget"
+
+
 def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
     """Why no provider may be called although a turn is owed; fresh input starts most counts anew."""
     over = exceeded(session, limits.tenant)

@@ -44,8 +44,14 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
             return _released(session, event)
         case InterruptRequested():
             # Earlier wakes are dropped: only what is asked for after this stirs the session again.
-            open_ = session.owner or session.attempt or session.calls
-            return replace(session, interrupted=bool(open_), stirring=False, resumed=False)
+            dropped = replace(session, stirring=False, resumed=False)
+            if session.owner or session.attempt or session.calls:
+                return replace(dropped, interrupted=True)
+            # Nothing is open that somebody would have to settle: it rests from here on.
+            rest = replace(dropped, owed=False, rested="interrupted", rest_detail=None)
+            return replace(rest, wake_at=None)
+        case ResumeRequested(forced=False):
+            return replace(session, stirring=True, rested=None)
         case ResumeRequested():
             resumed = replace(session, owed=True, rested=None, stirring=True, held=False)
             again = replace(resumed, recoveries=0, retries=0, repeats=0, step=0)

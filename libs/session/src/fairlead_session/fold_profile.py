@@ -39,8 +39,10 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
     profile = replace(session.profile, updated=at)
     match event:
         case BudgetSet(cost=cost, tokens=tokens):
-            # A raised limit is a reason to go on.
-            return replace(session, profile=profile, budget=Budget(cost, tokens), stirring=True)
+            # Another limit is a reason to go on for a session that rests over the old one.
+            stirring = session.stirring or session.rested == "over-budget"
+            limits = Budget(cost, tokens)
+            return replace(session, profile=profile, budget=limits, stirring=stirring)
         case SessionArchived():
             return replace(session, profile=replace(profile, archived=at))
         case SessionMoved(location=location, subdirectory=subpath):

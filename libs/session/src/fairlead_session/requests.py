@@ -11,13 +11,25 @@ from fairlead_session.state import Budget, Session
 
 
 def interrupt(session: Session) -> InterruptRequested | None:
-    """Stop what somebody drains or runs. Idle, or already told: there is nothing to say.
+    """Stop what somebody drains or runs, or would begin by itself. Idle or told: nothing to say.
 
-    Told again after something stirred the session, it drops that too.
+    Told again after something stirred the session, it drops that too. What waits for a runner, a
+    timer or a budget is dropped before it ran, and its input stays.
     """
+    waits = moving(session) or (session.rested == "over-budget" and _promised(session))
+    return InterruptRequested() if waits and not session.interrupted else stop(session)
+
+
+def stop(session: Session) -> InterruptRequested | None:
+    """Stop only what somebody drains or runs."""
     under_way = session.owner or session.attempt or session.calls
     told = session.interrupted and not session.stirring
     return InterruptRequested() if under_way and not told else None
+
+
+def stir(session: Session) -> ResumeRequested | None:
+    """Ask for what is pending to be worked on, unless somebody asked already. It forces no turn."""
+    return ResumeRequested(forced=False) if session.inbox and not session.stirring else None
 
 
 def resume(session: Session) -> ResumeRequested | None:
@@ -53,9 +65,12 @@ def _at_it(session: Session) -> bool:
     """Whether a turn is under way, or about to come without waiting for a timer."""
     if session.attempt is not None or session.calls:
         return True
-    promised = session.owed or bool(session.inbox)
     soon = session.stirring and session.rested != "retry-later"
-    return promised and (soon or session.owner is not None)
+    return _promised(session) and (soon or session.owner is not None)
+
+
+def _promised(session: Session) -> bool:
+    return session.owed or bool(session.inbox)
 
 
 def _higher(before: float | None, after: float | None) -> bool:

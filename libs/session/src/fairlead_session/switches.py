@@ -10,7 +10,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import MessageId
 from fairlead_schema.location import LocationRef
-from fairlead_session.requests import interrupt
+from fairlead_session.requests import stop
 from fairlead_session.state import Profile, Session
 
 
@@ -33,7 +33,7 @@ def move(
     """Work elsewhere: stops what runs at the old place. The same directory is no move."""
     if _profile(session).location.directory == location.directory:
         return ()
-    moved, stopped = SessionMoved(location=location), interrupt(session)
+    moved, stopped = SessionMoved(location=location), stop(session)
     return (moved,) if stopped is None else (stopped, moved)
 
 

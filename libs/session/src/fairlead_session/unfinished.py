@@ -39,15 +39,18 @@ class _Asked:
         self._resumed = False
         self._called: MessageId | None = None
 
-    def see(self, event: SessionEvent, *, unsettled: bool) -> None:
+    def see(self, event: SessionEvent, *, unsettled: bool, under_way: bool) -> None:
         match event:
             case PromptAdmitted():
                 self.asked = self.asked or event.resume is not False
-            case ResumeRequested():
-                self.asked = self.owed = True
-                self._resumed = self.interrupted
+            case ResumeRequested(forced=forced):
+                self.asked = True
+                self.owed = self.owed or forced is not False
+                self._resumed = self.interrupted and forced is not False
             case InterruptRequested():
-                self.asked, self.interrupted, self._resumed = False, True, False
+                self.asked, self._resumed = False, False
+                self.interrupted = under_way
+                self.owed = self.owed and under_way
             case ExecutionReleased(reason=reason):
                 self.asked = self.asked and reason in GOES_ON
                 self.interrupted = False
@@ -79,7 +82,9 @@ def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
     reading, asked = Reading(), _Asked()
     for recorded in events:
         reading.read(recorded)
-        asked.see(recorded.event, unsettled=bool(reading.calls.unsettled))
+        calls, owned = bool(reading.calls.unsettled), reading.ownership.owner is not None
+        under_way = calls or owned or reading.attempts.open is not None
+        asked.see(recorded.event, unsettled=calls, under_way=under_way)
     if reading.purged:
         return ()
     attempt, parked = reading.attempts.open, bool(reading.calls.unsettled)

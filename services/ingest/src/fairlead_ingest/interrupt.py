@@ -1,19 +1,32 @@
 """`session.interrupt`: stop the active drain, keep the inbox."""
 
 from fairlead_ingest.desk import Desk
-from fairlead_ingest.existing import change, maybe, reached
-from fairlead_schema.commands import Reached, SessionCommand
+from fairlead_ingest.existing import change, maybe
+from fairlead_schema.commands import Interrupted, SessionCommand
+from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session import requests
+from fairlead_session.state import Session
 
 
-async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
+async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Interrupted:
     """Ask for it durably, and see that it is honoured even when the owner is dead."""
     at = Address(tenant, command.session_id)
-    session = await change(desk, at, lambda found: maybe(requests.interrupt(found)))
+    wrote = False
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        nonlocal wrote
+        asked = maybe(requests.interrupt(session))
+        wrote = bool(asked)
+        return asked
+
+    session = await change(desk, at, decide)
     if session.interrupted and session.owner is not None:
         await desk.eventlog.liveness.nudge(session.owner.runner, at)
     if session.interrupted:
         desk.waker.attend(at)
-    return reached(session)
+        return Interrupted(session_id=session.id, seq=session.seq, outcome="stopping")
+    # What waited for a runner, a timer or a budget had nothing open: it is at rest already.
+    outcome = "dropped" if wrote else "idle"
+    return Interrupted(session_id=session.id, seq=session.seq, outcome=outcome)

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from fairlead_ingest.desk import Desk
+from fairlead_ingest.existing import maybe
 from fairlead_schema.api import AdmitPrompt
 from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
 from fairlead_schema.events import SessionEvent
@@ -20,6 +21,7 @@ from fairlead_session.admission import (
     receipt,
 )
 from fairlead_session.attachment import resolve
+from fairlead_session.requests import stir
 from fairlead_session.state import Session
 
 REUSED = "Message id is already in use"
@@ -65,7 +67,8 @@ def _events(
         case Admit(event=event):
             return (event,)
         case AlreadyAdmitted():
-            return ()
+            # A wake alone is a hint, and after an interrupt nobody follows it.
+            return maybe(stir(session)) if command.resume else ()
         case AdmissionConflict():
             raise Conflict(REUSED, message_id)
         case OtherTurn(expected=expected):

@@ -45,6 +45,8 @@ class SessionRow:
     owed: bool = False
     stirring: bool = False
     wake_at: int | None = None
+    interrupted: bool = False
+    rested: str | None = None
     broken: str | None = None
 
 

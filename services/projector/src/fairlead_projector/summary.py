@@ -143,13 +143,20 @@ def _execute(session: Projected, event: SessionEvent) -> None:
             due = row.owed and bool(calls) and all(map(_settled, calls))
             row.stirring = row.stirring or due
         case ExecutionClaimed():
-            row.owner, row.wake_at = event.runner, None
+            row.owner, row.wake_at, row.rested = event.runner, None, None
         case InterruptRequested():
             row.owed = row.stirring = False
+            # Something is open: until it is settled, somebody has to come.
+            row.interrupted = row.owner is not None or session.open_assistant() is not None
+            row.rested = row.rested if row.interrupted else "interrupted"
+            row.wake_at = None
         case BudgetSet():
-            row.stirring = True
+            row.stirring = row.stirring or row.rested == "over-budget"
+        case ResumeRequested(forced=False):
+            row.stirring, row.rested = True, None
         case ExecutionReleased():
-            row.owner, row.wake_at = None, event.wake_at
+            row.owner, row.wake_at, row.rested = None, event.wake_at, event.reason
+            row.interrupted = False
             # What stirs after an interrupt was asked for since.
             kept = event.reason in _STILL_OWED or (event.reason == "interrupted" and row.stirring)
             row.owed = row.owed and kept

@@ -29,6 +29,7 @@ from fairlead_session.drain import (
     SettleInterrupted,
     Stop,
     TakeTurn,
+    called_for,
     next_move,
 )
 from fairlead_session.epoch import Blocked
@@ -64,6 +65,8 @@ class Drain:
         try:
             while True:
                 with suppress(Moved):
+                    if self._ledger.session.owner is None and not called_for(self._ledger.session):
+                        return True
                     if not await self._claimed():
                         return False
                     if await self._move():

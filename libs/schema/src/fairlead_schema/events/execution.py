@@ -86,6 +86,8 @@ class ResumeRequested(Event):
 
     type: ClassVar[str] = "resume.requested"
     visibility: ClassVar[Visibility] = "notice"
+    forced: bool | None = None
+    """False: only what is pending is asked for; no turn is forced."""
 
 
 class ExecutionRecovered(Event):

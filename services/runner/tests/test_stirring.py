@@ -1,0 +1,84 @@
+"""Which wakes count: one from before an interrupt finds nothing to do, one after it does."""
+
+import pytest
+
+from fairlead_runner.wakes import Watch
+from fairlead_schema.events import InterruptRequested, PromptPromoted, ResumeRequested
+from services.runner.tests.conftest import World, admitted, standing, until
+
+
+async def test_a_wake_from_before_an_interrupt_promotes_nothing(world: World) -> None:
+    """C-12, C-16: it is handed out again afterwards, finds the inbox kept, and leaves it so."""
+    await world.write(admitted("msg_1"))
+    await world.write(InterruptRequested())
+    before = await world.types()
+
+    await world.drained()
+
+    assert await world.types() == before
+    assert world.provider.requests == []
+    session = await world.session()
+    assert (session.rested, len(session.inbox)) == ("interrupted", 1)
+
+
+async def test_an_interrupt_between_a_reading_and_its_claim_drops_the_wake(world: World) -> None:
+    """C-12: the claim is refused, and what is decided anew is to leave the session alone."""
+    await world.write(admitted("msg_1"))
+    written = False
+
+    async def interrupted(_drafts: object) -> None:
+        nonlocal written
+        if not written:
+            written = True
+            await world.write(InterruptRequested())
+
+    world.log.before = interrupted
+
+    await world.drained()
+
+    assert (await world.types())[-1] == "interrupt.requested"
+    assert world.provider.requests == []
+
+
+@pytest.mark.parametrize("what", ["prompt", "stir", "resume"])
+async def test_what_is_asked_after_an_interrupt_counts(world: World, what: str) -> None:
+    """C-13, C-16, A-21: a prompt, an exact retry or a resume makes the kept inbox move."""
+    await world.write(admitted("msg_1"), InterruptRequested())
+    asked = {
+        "prompt": admitted("msg_2"),
+        "stir": ResumeRequested(forced=False),
+        "resume": ResumeRequested(),
+    }
+
+    await world.write(asked[what])
+    await world.drained()
+
+    promoted = [one for one in await world.events() if isinstance(one, PromptPromoted)]
+    assert [one.message_id for one in promoted][:1] == ["msg_1"]
+    assert (await world.session()).inbox == ()
+
+
+async def test_a_stirred_queue_is_promoted_and_no_turn_is_forced(world: World) -> None:
+    """A-23, B-15: stirring is a wake, never a run: one turn, for the input."""
+    queued = admitted("msg_1", delivery="queue").model_copy(update={"resume": False})
+    await world.write(queued, ResumeRequested(forced=False))
+
+    await world.drained()
+
+    assert len(world.provider.requests) == 1
+    assert ("user", "hello") in world.provider.asked()
+
+
+async def test_a_wake_of_input_that_was_only_admitted_does_nothing(world: World) -> None:
+    """A-22, C-04: whoever admitted it did not ask for work; the wake that asks starts it at once."""
+    await world.write(admitted("msg_1").model_copy(update={"resume": False}))
+    before = await world.types()
+
+    await world.drained()
+    assert await world.types() == before
+
+    await world.write(ResumeRequested(forced=False))
+    await world.wake()
+    async with standing(Watch(world.tackle())):
+        await until(lambda: not world.wakes)
+    assert (await world.session()).inbox == ()
