@@ -63,8 +63,9 @@ def text_ended(id_: str, text: str) -> TextEnded:
     return TextEnded(assistant_message_id="msg_a", text_id=id_, text=text)
 
 
-def step_failed(message: str) -> StepFailed:
-    return StepFailed(assistant_message_id="msg_a", error=ErrorInfo(message=message))
+def step_failed(message: str, *, raised: bool | None = None) -> StepFailed:
+    error = ErrorInfo(message=message)
+    return StepFailed(assistant_message_id="msg_a", error=error, raised=raised)
 
 
 def test_a_plain_text_turn_has_its_exact_durable_order() -> None:
@@ -146,7 +147,7 @@ def test_a_raised_failure_closes_partial_text_before_the_step_fails() -> None:
     """D-10: what was said is kept with its partial value."""
     events = published(TextStart("t"), TextChunk("t", "par"), FAILED)
 
-    assert events[2:] == (text_ended("t", "par"), step_failed("it broke"))
+    assert events[2:] == (text_ended("t", "par"), step_failed("it broke", raised=True))
 
 
 def test_an_interrupted_turn_keeps_what_was_said() -> None:
@@ -212,7 +213,7 @@ def test_a_provider_error_before_any_content_still_creates_the_assistant() -> No
     for in_stream in (True, False):
         failure = ProviderFailure("overloaded", "busy", in_stream=in_stream)
 
-        assert published(failure) == (STARTED, step_failed("busy"))
+        assert published(failure) == (STARTED, step_failed("busy", raised=not in_stream or None))
 
 
 def test_nothing_counts_after_a_provider_error() -> None:
@@ -267,4 +268,7 @@ def test_a_violation_can_still_be_published_as_a_failure() -> None:
     with pytest.raises(ProtocolViolation):
         publishing.receive(TextStart("t"))
 
-    assert received(publishing, FAILED) == (text_ended("t", "par"), step_failed("it broke"))
+    assert received(publishing, FAILED) == (
+        text_ended("t", "par"),
+        step_failed("it broke", raised=True),
+    )

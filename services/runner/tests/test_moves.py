@@ -144,6 +144,31 @@ async def test_an_interrupt_settles_a_parked_session(world: World) -> None:
     assert len(world.provider.requests) == 1
 
 
+@pytest.mark.parametrize("in_stream", [True, False], ids=["in the answer", "raised"])
+async def test_a_stream_that_fails_after_a_call_decides_what_becomes_of_the_queue(
+    world: World,
+    in_stream: bool,  # noqa: FBT001
+) -> None:
+    """B-24, E-14, E-15: the call's result is recorded either way, and no turn answers it."""
+    offering(world)
+    error = json.dumps({"error": {"message": "it broke"}}) if in_stream else "{no json"
+    calling = bytes(calls("c1").body).decode().replace("[DONE]", error)
+    world.provider.replies.append(Response(calling, media_type="text/event-stream"))
+    await world.write(admitted("msg_1"), admitted("msg_q", "queued", "queue"))
+    await world.wake()
+
+    async with standing(Watch(world.tackle())):
+        called = await first(world, "attempt.finished")
+        await world.write(settled(called))
+        await until(lambda: not world.wakes)
+
+    types, session = await world.types(), await world.session()
+    assert types.index("tool.succeeded") < types.index("step.failed")
+    pending = [item.message_id for item in session.inbox]
+    expected = ("idle", []) if in_stream else ("failed", ["msg_q"])
+    assert (session.rested, pending) == expected
+
+
 async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) -> None:
     """C-12: a turn that would go on for long stops when it is told to look."""
     hanging = asyncio.Event()

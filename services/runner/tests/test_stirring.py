@@ -3,7 +3,12 @@
 import pytest
 
 from fairlead_runner.wakes import Watch
-from fairlead_schema.events import InterruptRequested, PromptPromoted, ResumeRequested
+from fairlead_schema.events import (
+    InterruptRequested,
+    PromptPromoted,
+    ResumeRequested,
+    SessionEvent,
+)
 from services.runner.tests.conftest import World, admitted, standing, until
 
 
@@ -44,7 +49,7 @@ async def test_an_interrupt_between_a_reading_and_its_claim_drops_the_wake(world
 async def test_what_is_asked_after_an_interrupt_counts(world: World, what: str) -> None:
     """C-13, C-16, A-21: a prompt, an exact retry or a resume makes the kept inbox move."""
     await world.write(admitted("msg_1"), InterruptRequested())
-    asked = {
+    asked: dict[str, SessionEvent] = {
         "prompt": admitted("msg_2"),
         "stir": ResumeRequested(forced=False),
         "resume": ResumeRequested(),

@@ -45,6 +45,7 @@ def told(session_id: SessionId, recorded: Recorded, *, delivery: str = "steer") 
     if isinstance(event, PromptPromoted):
         data["timestamp"] = data.pop("created")
         data["delivery"] = delivery
+    data.pop("raised", None)  # How a failure reached us is between the services.
     if isinstance(event, PermissionAsked | QuestionAsked):
         data |= data.pop("request")
     return {

@@ -90,6 +90,8 @@ def next_move(session: Session, limits: Limits = Limits()) -> Move:  # noqa: B00
     if session.attempt is not None:
         finished = session.attempt.finished is not None
         return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
+    if session.failed:
+        return Rest("failed")
     inputs = eligible(session, steers_max=limits.steers_max)
     if not inputs and not session.owed:
         return Rest("idle")

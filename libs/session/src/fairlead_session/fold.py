@@ -94,7 +94,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             return fold_execution.evolve(told, event)
         case (
             AttemptDispatched() | AttemptFinished() | StepStarted() | StepEnded() | StepFailed()
-            | TurnRetried()
+            | TextStarted() | TextEnded() | TurnRetried()
         ):  # fmt: skip
             return fold_turn.evolve(told, event, at)
         case (
@@ -110,8 +110,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
         ):  # fmt: skip
             return fold_asks.evolve(told, event)
         case (
-            TextStarted() | TextEnded() | ReasoningStarted() | ReasoningEnded()
-            | ToolInputStarted() | ToolInputEnded() | ToolProgressed() | ContextUpdated()
+            ReasoningStarted() | ReasoningEnded() | ToolInputStarted() | ToolInputEnded() | ToolProgressed() | ContextUpdated()
             | SyntheticAdded() | ShellStarted() | ShellEnded() | CompactionStarted()
         ):  # fmt: skip
             return told

@@ -50,17 +50,21 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
             # Nothing is open that somebody would have to settle: it rests from here on.
             rest = replace(dropped, owed=False, rested="interrupted", rest_detail=None)
             return replace(rest, wake_at=None)
-        case ResumeRequested(forced=False):
-            return replace(session, stirring=True, rested=None)
         case ResumeRequested():
-            resumed = replace(session, owed=True, rested=None, stirring=True, held=False)
+            stirred = replace(session, rested=None, stirring=True, failed=False)
+            stirred = replace(stirred, stirred_seq=session.seq)
+            if event.forced is False:
+                return stirred
+            resumed = replace(stirred, owed=True, held=False)
             again = replace(resumed, recoveries=0, retries=0, repeats=0, step=0)
             return replace(again, resumed=session.interrupted)
         case ExecutionRecovered(action=action):
             # The attempt is forgotten and its turn owed again, now or when somebody resumes.
             step = max(0, session.step - 1)
             recovered = replace(session, attempt=None, owed=True, step=step, held=action == "held")
-            return replace(recovered, recoveries=session.recoveries + 1)
+            # A runner that leaves in good order is no crash, however often it happens.
+            crashes = session.recoveries + (action != "handover")
+            return replace(recovered, recoveries=crashes)
         case _:
             assert_never(event)
 
@@ -74,6 +78,7 @@ def _released(session: Session, event: ExecutionReleased) -> Session:
         rest_detail=event.detail,
         wake_at=event.wake_at,
         stirring=stirring,
+        failed=False,
     )
     if event.reason == "interrupted":
         owed = session.resumed

@@ -42,8 +42,9 @@ def evolve(session: Session, event: InboxEvent, seq: int, at: int) -> Session:
 def _admitted(session: Session, event: PromptAdmitted, seq: int, at: int) -> Session:
     item = Input(seq, event.message_id, event.prompt, event.delivery, at)
     entry = Admitted(seq, fingerprint(event.prompt), event.delivery, at)
-    stirring = session.stirring or event.resume is not False
-    admitted = replace(session, inbox=(*session.inbox, item), stirring=stirring)
+    admitted = replace(session, inbox=(*session.inbox, item))
+    if event.resume is not False:
+        admitted = replace(admitted, stirring=True, stirred_seq=seq, failed=False)
     return _remembered(admitted, event.message_id, entry)
 
 

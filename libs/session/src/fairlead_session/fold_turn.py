@@ -1,5 +1,6 @@
 """Folds provider turns: attempts, steps, retries, and what they used."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
@@ -9,6 +10,8 @@ from fairlead_schema.events import (
     StepEnded,
     StepFailed,
     StepStarted,
+    TextEnded,
+    TextStarted,
     TurnRetried,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
@@ -18,7 +21,14 @@ from fairlead_session.state import Asked, Attempt, Finished, Session
 PAUSE: Final = "pause"
 
 TurnEvent: TypeAlias = (
-    AttemptDispatched | AttemptFinished | StepStarted | StepEnded | StepFailed | TurnRetried
+    AttemptDispatched
+    | AttemptFinished
+    | StepStarted
+    | StepEnded
+    | StepFailed
+    | TextStarted
+    | TextEnded
+    | TurnRetried
 )
 
 
@@ -31,7 +41,9 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
         case AttemptFinished():
             if session.attempt is None:
                 return session
-            finished = Finished(event.finish, event.cost, event.tokens, event.error)
+            finished = Finished(
+                event.finish, event.cost, event.tokens, event.error, raised=event.raised is True
+            )
             return replace(session, attempt=replace(session.attempt, finished=finished))
         case TurnRetried():
             # The same turn is made again: it does not count twice.
@@ -45,7 +57,15 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
             ended = replace(session, attempt=None, owed=_continues(session, event), recoveries=0)
             return _totalled(ended, event, at)
         case StepFailed():
-            return replace(session, attempt=None, owed=False)
+            since = session.attempt.seq if session.attempt else 0
+            failed = event.raised is True and session.stirred_seq <= since
+            return replace(session, attempt=None, owed=False, failed=failed)
+        case TextStarted(text_id=text_id):
+            return _with_texts(session, event, lambda texts: (*texts, text_id))
+        case TextEnded(text_id=text_id):
+            return _with_texts(
+                session, event, lambda texts: tuple(one for one in texts if one != text_id)
+            )
         case _:
             assert_never(event)
 
@@ -58,7 +78,20 @@ def _attempt(session: Session, event: AttemptDispatched) -> Attempt:
         model=event.model,
         step=event.step,
         generation=session.generation,
+        seq=session.seq,
     )
+
+
+def _with_texts(
+    session: Session,
+    event: TextStarted | TextEnded,
+    change: Callable[[tuple[str, ...]], tuple[str, ...]],
+) -> Session:
+    """Which texts are open: an ended one may be empty, so their words do not tell."""
+    attempt = session.attempt
+    if attempt is None or attempt.assistant_message_id != event.assistant_message_id:
+        return session
+    return replace(session, attempt=replace(attempt, open_texts=change(attempt.open_texts)))
 
 
 def _asked(session: Session, event: AttemptDispatched) -> Asked | None:

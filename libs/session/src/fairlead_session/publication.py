@@ -106,7 +106,7 @@ class Publication:
             case ProviderFailure():
                 self.failed = True
                 lost = INTERRUPTED_TOOL if event.in_stream else NO_RESULT
-                return self._failure(event.message, lost), None
+                return self._failure(event.message, lost, raised=not event.in_stream), None
             case _:
                 assert_never(event)
 
@@ -238,14 +238,17 @@ class Publication:
         return (*before, *synthesised, *called)
 
     def _failure(
-        self, message: str, lost: str, *, waiting: bool = True
+        self, message: str, lost: str, *, waiting: bool = True, raised: bool = False
     ) -> tuple[SessionEvent, ...]:
         """The step failed. While local calls run, that is only said after they are settled."""
         error = ErrorInfo(message=message)
         before = (*self._start(), *self._flush(), *self._calls.lost(lost))
         if waiting and self._calls.local:
-            return (*before, self._finished("error", 0.0, Tokens(), error))
-        failed = StepFailed(assistant_message_id=self.assistant_message_id, error=error)
+            finished = self._finished("error", 0.0, Tokens(), error)
+            return (*before, finished.model_copy(update={"raised": raised or None}))
+        failed = StepFailed(
+            assistant_message_id=self.assistant_message_id, error=error, raised=raised or None
+        )
         return (*before, failed)
 
     def _flush(self) -> tuple[SessionEvent, ...]:

@@ -11,7 +11,7 @@ from fairlead_schema.events import (
     TextEnded,
     ToolFailed,
 )
-from fairlead_schema.message import AssistantMessage, ReasoningBlock, TextBlock, ToolBlock
+from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.tool import ErrorInfo, Executor
 from fairlead_session.state import Attempt, Session
 
@@ -35,7 +35,7 @@ def settle(session: Session, attempt: Attempt, policy: Policy = "auto") -> tuple
     failed = StepFailed(
         assistant_message_id=assistant.id, error=ErrorInfo(message=INTERRUPTED_TURN)
     )
-    return (*close(assistant), failed, recovered)
+    return (*close(assistant, attempt.open_texts), failed, recovered)
 
 
 def stop(session: Session) -> tuple[SessionEvent, ...]:
@@ -52,10 +52,10 @@ def stop(session: Session) -> tuple[SessionEvent, ...]:
         if call.assistant_message_id != assistant.id
     )
     if attempt.finished is not None:
-        return (*others, *close(assistant), end(attempt))
+        return (*others, *close(assistant, attempt.open_texts), end(attempt))
     error = ErrorInfo(message=INTERRUPTED_TURN)
     failed = StepFailed(assistant_message_id=assistant.id, error=error)
-    return (*others, *close(assistant), failed)
+    return (*others, *close(assistant, attempt.open_texts), failed)
 
 
 def end(attempt: Attempt) -> StepEnded | StepFailed:
@@ -63,7 +63,9 @@ def end(attempt: Attempt) -> StepEnded | StepFailed:
     assert attempt.finished is not None, "the stream is complete"
     if attempt.finished.error is not None:
         return StepFailed(
-            assistant_message_id=attempt.assistant_message_id, error=attempt.finished.error
+            assistant_message_id=attempt.assistant_message_id,
+            error=attempt.finished.error,
+            raised=attempt.finished.raised or None,
         )
     return StepEnded(
         assistant_message_id=attempt.assistant_message_id,
@@ -73,12 +75,11 @@ def end(attempt: Attempt) -> StepEnded | StepFailed:
     )
 
 
-def close(assistant: AssistantMessage) -> tuple[SessionEvent, ...]:
+def close(assistant: AssistantMessage, open_texts: tuple[str, ...]) -> tuple[SessionEvent, ...]:
     """Close every block that its process left open, and fail every call it left unsettled."""
     texts = tuple(
-        TextEnded(assistant_message_id=assistant.id, text_id=block.id, text="")
-        for block in assistant.content
-        if isinstance(block, TextBlock) and not block.text
+        TextEnded(assistant_message_id=assistant.id, text_id=text_id, text="")
+        for text_id in open_texts
     )
     reasonings = tuple(
         ReasoningEnded(assistant_message_id=assistant.id, reasoning_id=block.id, text="")
@@ -99,7 +100,7 @@ def hand_over(attempt: Attempt) -> ExecutionRecovered:
     """A runner that must leave in mid-turn says so itself: the turn is owed to the next one."""
     return ExecutionRecovered(
         attempt_id=attempt.attempt_id,
-        action="retried",
+        action="handover",
         detail="the runner left in mid-turn: the turn runs again",
     )
 

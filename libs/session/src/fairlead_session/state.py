@@ -73,6 +73,7 @@ class Finished:
     cost: float
     tokens: Tokens
     error: ErrorInfo | None = None
+    raised: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,9 @@ class Attempt:
     model: ModelRef
     step: int
     generation: int
+    seq: int = 0
     started: bool = False
+    open_texts: tuple[str, ...] = ()
     finished: Finished | None = None
 
 
@@ -157,6 +160,7 @@ class Session:
     `owed` means that the model owes an answer; `stirring` that somebody asked for work to be done
     since the session last rested, so that a session at rest for a reason is left in peace. `resumed`
     means that a turn was asked for while an interrupt was being honoured: it comes after that.
+    `failed` means that the last request itself failed and nobody asked for anything since it left.
     """
 
     id: SessionId
@@ -174,6 +178,8 @@ class Session:
     budget: Budget = field(default_factory=Budget)
     owed: bool = False
     stirring: bool = False
+    stirred_seq: int = 0
+    failed: bool = False
     step: int = 0
     recoveries: int = 0
     retries: int = 0
@@ -212,4 +218,4 @@ class Frozen:
     """A session as a snapshot stores it; another version of this shape is simply folded again."""
 
     session: Session
-    shape: Literal[1] = 1
+    shape: Literal[2] = 2

@@ -28,5 +28,6 @@ async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> In
         desk.waker.attend(at)
         return Interrupted(session_id=session.id, seq=session.seq, outcome="stopping")
     # What waited for a runner, a timer or a budget had nothing open: it is at rest already.
-    outcome = "dropped" if wrote else "idle"
-    return Interrupted(session_id=session.id, seq=session.seq, outcome=outcome)
+    return Interrupted(
+        session_id=session.id, seq=session.seq, outcome="dropped" if wrote else "idle"
+    )

@@ -176,7 +176,6 @@ class Drain:
         asked = await self._boundary.cross(move, speaking)
         dispatched = self._ledger.durable.attempt
         assert dispatched is not None, "the boundary was just committed"
-        since = self._ledger.durable.seq
         facts = Facts(self._ledger, self._tackle.runner, dispatched.generation, self._send)
         turn = Turn(self._ledger, dispatched, speaking, asked, facts)
         outcome = await turn.perform(
@@ -189,7 +188,7 @@ class Drain:
         facts.check()
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
-        return await self._close(outcome, since)
+        return await self._close(outcome)
 
     async def _send(self, events: tuple[SessionEvent, ...]) -> None:
         await self._request(tooling.to_send(events))
@@ -209,19 +208,12 @@ class Drain:
         await self._tackle.eventlog.timers.wake_at(ledger.at, wake_at)
         return await self._rest("retry-later", retry.event.error.message, wake_at)
 
-    async def _close(self, outcome: Outcome, since: int) -> bool:
-        """Write how the turn ended; if the session would then rest, rest in the same commit.
-
-        A failed turn rests, unless input came since it began: that is a wake of its own.
-        """
+    async def _close(self, outcome: Outcome) -> bool:
+        """Write how the turn ended; if the session would then rest, rest in the same commit."""
         ledger, generation = self._ledger, self._ledger.durable.generation
         ledger.stage(*outcome.events)
         move = await self._next()
         rest = move if isinstance(move, Rest) else None
-        over = not ledger.session.calls and not ledger.session.attempt
-        came = any(item.admitted_seq > since for item in ledger.session.inbox)
-        if outcome.end == "failed" and over and not came:
-            rest = Rest("failed")
         try:
             if rest is not None:
                 ledger.stage(self._release(rest.reason, rest.detail))

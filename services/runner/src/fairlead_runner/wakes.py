@@ -8,6 +8,7 @@ from typing import Final
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.port import Job
 from fairlead_runner.drain import Drain
+from fairlead_runner.lasting import lasting
 from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.metrics import DRAINING, DRAINS
 from fairlead_runner.tackle import Tackle
@@ -39,41 +40,40 @@ class Watch:
 
     async def stand(self) -> None:
         """Take wakes for ever."""
+        await lasting("taking wakes", self._take)
+
+    async def beat(self) -> None:
+        """Keep every held wake in progress for ever, so that nobody else is given it."""
+        await lasting("keeping wakes", self._keep)
+
+    async def ring(self) -> None:
+        """Wake the sessions whose timers have come, for ever."""
+        await lasting("ringing timers", self._due)
+
+    async def _take(self) -> None:
         runner = self._tackle.settings.config.runner
-        while True:
-            try:
-                async for job in self._tackle.eventlog.wakes.take(
-                    lambda: runner.sessions_max - len(self._tasks)
-                ):
-                    self._start(job)
-            except LogError as error:
-                log.warning("cannot take wakes", extra={"reason": str(error)})
-                await asyncio.sleep(RETRY_S)
+        async for job in self._tackle.eventlog.wakes.take(
+            lambda: runner.sessions_max - len(self._tasks)
+        ):
+            self._start(job)
 
     def _start(self, job: Job) -> None:
         task = asyncio.create_task(self._on_wake(job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def beat(self) -> None:
-        """Keep every held wake in progress, so that nobody else is given it."""
+    async def _keep(self) -> None:
         while True:
             await asyncio.sleep(self._tackle.settings.config.runner.wake_heartbeat_s)
             for job in (*self._jobs.values(), *self._next.values()):
                 with suppress(LogError):
                     await job.keep()
 
-    async def ring(self) -> None:
-        """Wake the sessions whose timers have come, for ever."""
+    async def _due(self) -> None:
         eventlog = self._tackle.eventlog
-        while True:
-            try:
-                async for job in eventlog.timers.due(lambda: TIMERS_MAX):
-                    await eventlog.wakes.wake(subjects.address(job.subject))
-                    await job.done()
-            except LogError as error:
-                log.warning("cannot ring timers", extra={"reason": str(error)})
-                await asyncio.sleep(RETRY_S)
+        async for job in eventlog.timers.due(lambda: TIMERS_MAX):
+            await eventlog.wakes.wake(subjects.address(job.subject))
+            await job.done()
 
     def nudge(self, at: Address) -> None:
         """Somebody wrote something that the session's drain should see now."""

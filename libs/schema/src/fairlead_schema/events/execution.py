@@ -7,7 +7,7 @@ from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, RunnerId
 from fairlead_schema.tool import ErrorInfo
 
-Recovery: TypeAlias = Literal["retried", "closed", "settled", "held"]
+Recovery: TypeAlias = Literal["retried", "closed", "settled", "held", "handover"]
 RestReason: TypeAlias = Literal[
     "idle",
     "parked",
@@ -72,6 +72,8 @@ class AttemptFinished(Event):
     tokens: Tokens
     error: ErrorInfo | None = None
     """Why the step will fail instead, when the stream broke off while calls were running."""
+    raised: bool | None = None
+    """True: the step's failure will fail the drain too."""
 
 
 class InterruptRequested(Event):

@@ -31,6 +31,8 @@ class StepFailed(Event):
     type: ClassVar[str] = "step.failed"
     assistant_message_id: MessageId
     error: ErrorInfo
+    raised: bool | None = None
+    """True: the request itself failed, and with it the drain; what is pending waits. Not told to clients."""
 
 
 class TextStarted(Event):
