@@ -78,8 +78,8 @@ def test_a_raised_failure_leaves_what_is_pending_pending() -> None:
     """B-24: the drain fails with it, whoever writes the rest, also after a crash in between."""
     broken = given(*TURN, failed(raised=True))
 
-    assert next_move(broken) == Rest("failed")
-    assert next_move(then(broken, claimed(2, "run_b"))) == Rest("failed")
+    assert next_move(broken) == Rest("failed", "it broke")
+    assert next_move(then(broken, claimed(2, "run_b"))) == Rest("failed", "it broke")
     resting = then(broken, released("failed"))
     assert [item.message_id for item in resting.inbox] == ["msg_q"]
 
@@ -94,7 +94,7 @@ def test_an_error_inside_the_answer_does_not_fail_the_drain() -> None:
 
 def test_a_raised_failure_after_local_calls_fails_the_drain_too() -> None:
     """B-24, E-14: their results are recorded first, then the failure surfaces."""
-    assert next_move(after_its_calls(raised=True)) == Rest("failed")
+    assert next_move(after_its_calls(raised=True)) == Rest("failed", "it broke")
 
 
 def test_a_provider_error_after_a_local_call_records_the_call_and_does_not_continue() -> None:
@@ -123,7 +123,7 @@ def test_input_that_asks_for_nothing_is_no_wake() -> None:
     """A-22, B-24."""
     broken = given(*TURN, admitted("msg_2", resume=False), failed(raised=True))
 
-    assert next_move(broken) == Rest("failed")
+    assert next_move(broken) == Rest("failed", "it broke")
 
 
 @pytest.mark.parametrize("in_stream", [True, False])

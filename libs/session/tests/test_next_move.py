@@ -27,7 +27,9 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
 from fairlead_schema.tool import ErrorInfo, Executor
+from fairlead_session.admission import AlreadyAdmitted, admit
 from fairlead_session.drain import (
     InitialiseContext,
     Limits,
@@ -228,3 +230,29 @@ def test_a_session_moves_while_asked_for_work_is_undone(
 ) -> None:
     """P-03, A-22: what a sweep should wake, and what it leaves in peace."""
     assert moving(given(*events)) is expected
+
+
+def test_each_queued_activity_starts_again_at_step_one() -> None:
+    """E-26: the count belongs to an activity; the second queued input begins its own."""
+    queued = (admitted("msg_1", delivery="queue"), admitted("msg_2", delivery="queue"))
+    session = given(CREATED, INITIALISED, *queued, claimed())
+    for number in (1, 2):
+        move = next_move(session, Limits(turns_max=1))
+        assert isinstance(move, TakeTurn)
+        assert (move.step, [one.message_id for one in move.inputs]) == (1, [f"msg_{number}"])
+        turn = (promoted(f"msg_{number}"), dispatched(), step_started(), step_ended())
+        session = then(session, *turn)
+
+    assert next_move(session) == Rest("idle")
+
+
+def test_a_promotion_that_nobody_admitted_counts_as_both() -> None:
+    """B-04, A-20: it is its own admission, and an exact retry gets a receipt that says so."""
+    session = given(CREATED, promoted("msg_1"))
+
+    known = session.admissions["msg_1"]
+    outcome = admit(session, "msg_1", Prompt(text="hello"), "steer")
+
+    assert known.admitted_seq == known.promoted_seq == 2
+    assert isinstance(outcome, AlreadyAdmitted)
+    assert outcome.receipt.promoted_seq == 2

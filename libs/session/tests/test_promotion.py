@@ -51,6 +51,17 @@ def test_steers_promote_before_queued_input() -> None:
     assert boundary(session) == ["msg_1", "msg_2"]
 
 
+def test_steers_that_come_while_a_queued_input_opens_its_turn_follow_it() -> None:
+    """B-14: in the same boundary, the queued input first; another one's turn is not its own."""
+    alone = given(CREATED, admitted("msg_q", delivery="queue"))
+    joined = then(alone, admitted("msg_1"), admitted("msg_2"))
+
+    assert boundary(alone) == ["msg_q"]
+    assert ids(eligible(joined, opening="msg_q")) == ["msg_q", "msg_1", "msg_2"]
+    assert ids(eligible(joined, opening="msg_other")) == ["msg_1", "msg_2"]
+    assert ids(eligible(then(joined, ResumeRequested()), opening="msg_q")) == ["msg_1", "msg_2"]
+
+
 def test_an_idle_session_promotes_its_oldest_queued_input_alone() -> None:
     """B-11, B-15: exactly one queued input opens an activity, first come first served."""
     session = given(

@@ -10,6 +10,8 @@ from libs.session.tests.conftest import (
     given,
     promoted,
     released,
+    step_ended,
+    step_started,
     then,
 )
 
@@ -22,12 +24,13 @@ from fairlead_schema.events import (
     ToolCalled,
 )
 from fairlead_schema.tool import Executor
+from fairlead_session.budget import raises
 from fairlead_session.drain import called_for, moving
+from fairlead_session.explain import explain
 from fairlead_session.requests import (
     at_rest,
     compact,
     interrupt,
-    raises,
     resume,
     set_budget,
     stir,
@@ -122,9 +125,33 @@ def test_only_pending_input_that_nobody_asked_for_is_stirred() -> None:
 def test_a_budget_stirs_only_what_rests_over_one() -> None:
     """C-16: an interrupted inbox waits in peace, whatever its budget becomes."""
     stopped = given(CREATED, admitted("msg_1"), InterruptRequested(), BudgetSet(cost=1.0))
-    over = given(CREATED, admitted("msg_1"), claimed(), released("over-budget"), BudgetSet(cost=9))
+    over = given(
+        CREATED, BudgetSet(cost=1.0), admitted("msg_1"), claimed(), released("over-budget")
+    )
 
-    assert (moving(stopped), moving(over)) == (False, True)
+    assert not moving(stopped)
+    assert [moving(then(over, BudgetSet(cost=cost))) for cost in (0.5, 2.0)] == [False, True]
+
+
+def test_whoever_waits_is_told_when_the_whole_chain_is_at_rest() -> None:
+    """C-07: a prompt that comes while the first is answered is part of what they wait for."""
+    turn = (promoted("msg_1"), dispatched(), step_started())
+    first = given(CREATED, admitted("msg_1"), claimed(), *turn, admitted("msg_2"), step_ended())
+    second = then(first, promoted("msg_2"), dispatched(), step_started(), step_ended())
+
+    assert [at_rest(one) for one in (first, second, then(second, released()))] == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_whoever_waits_for_what_is_interrupted_learns_that_and_nothing_else() -> None:
+    """C-15: at rest, for that reason; no failure is told."""
+    stopped = given(*RUNNING, InterruptRequested(), released("interrupted"))
+
+    assert at_rest(stopped)
+    assert explain(stopped).reason == "It rests: somebody interrupted it."
 
 
 def test_an_interrupt_after_a_newer_prompt_drops_that_too() -> None:

@@ -9,11 +9,14 @@ from libs.session.tests.conftest import (
     dispatched,
     given,
     promoted,
+    step_ended,
     step_started,
     then,
 )
 
 from fairlead_schema.events import (
+    CompactionEnded,
+    CompactionStarted,
     ExecutionRecovered,
     ReasoningEnded,
     ReasoningStarted,
@@ -26,10 +29,10 @@ from fairlead_schema.events import (
     ToolInputStarted,
     ToolSucceeded,
 )
-from fairlead_schema.message import ReasoningBlock, ToolBlock
+from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.tool import Executor
 from fairlead_session.drain import SettleInterrupted, TakeTurn, next_move
-from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN, settle
+from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN, abandoned, settle
 from fairlead_session.state import Session
 
 BEFORE = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
@@ -137,3 +140,82 @@ def test_a_settled_attempt_is_not_settled_again() -> None:
     session, _events = settled(step_started())
 
     assert not isinstance(next_move(then(session, claimed(3, "run_c"))), SettleInterrupted)
+
+
+def test_before_a_turn_every_call_that_nobody_will_settle_is_failed() -> None:
+    """E-19, D-14: an input that never became a call, and a hosted call without its stream."""
+    metadata = {"signature": "s"}
+    hosted = ToolCalled(
+        assistant_message_id="msg_a",
+        call_id="h",
+        tool="search",
+        input={},
+        provider=Executor(executed=True, metadata=metadata),
+    )
+    begun = ToolInputStarted(assistant_message_id="msg_a", call_id="p", name="read")
+    named = ToolInputStarted(assistant_message_id="msg_a", call_id="h", name="search")
+    session = given(*BEFORE, step_started(), begun, named, hosted, step_ended())
+
+    events = abandoned(session)
+
+    failed = [one for one in events if isinstance(one, ToolFailed)]
+    assert [(one.call_id, one.error.message, one.provider.executed) for one in failed] == [
+        ("p", INTERRUPTED_TOOL, False),
+        ("h", INTERRUPTED_TOOL, True),
+    ]
+    after = then(session, *events)
+    assert abandoned(after) == ()
+    blocks = [one for one in assistant_of(after).content if isinstance(one, ToolBlock)]
+    assert [one.state.status for one in blocks] == ["error", "error"]
+    assert blocks[1].provider is not None
+    assert blocks[1].provider.metadata == metadata
+
+
+def test_a_call_that_a_worker_has_is_not_abandoned() -> None:
+    """E-14, E-20: the log knows it, and its worker settles it."""
+    assert abandoned(given(*BEFORE, step_started(), *called("c1"))) == ()
+
+
+def test_what_compaction_took_out_of_the_context_stays_as_it_was() -> None:
+    """E-21: nothing of it reaches a model any more."""
+    begun = ToolInputStarted(assistant_message_id="msg_a", call_id="p", name="read")
+    session = given(*BEFORE, step_started(), begun, step_ended())
+    compacted = then(
+        session,
+        CompactionStarted(message_id="msg_c", reason="manual"),
+        CompactionEnded(message_id="msg_c", reason="manual", text="so far", recent=""),
+    )
+
+    assert len(abandoned(session)) == 1
+    assert abandoned(compacted) == ()
+
+
+def test_a_settlement_names_the_message_whose_call_it_settles() -> None:
+    """D-20: a call id that comes again in a later turn settles the later one."""
+    first = given(*BEFORE, step_started(), *called("c1"), success("msg_a"), step_ended())
+    again = tuple(
+        one.model_copy(update={"assistant_message_id": "msg_b"})
+        for one in (dispatched(), step_started(), *called("c1"))
+    )
+
+    second = then(first, *again)
+    stale = then(second, success("msg_a"))
+    settled_ = then(second, success("msg_b"))
+
+    assert [one.assistant_message_id for one in second.calls] == ["msg_b"]
+    assert stale.calls == second.calls
+    assert settled_.calls == ()
+    found = settled_.find("msg_b")
+    assert isinstance(found, AssistantMessage)
+    assert isinstance(found.content[0], ToolBlock)
+    assert found.content[0].state.status == "completed"
+
+
+def success(assistant: str) -> ToolSucceeded:
+    return ToolSucceeded(
+        assistant_message_id=assistant,
+        call_id="c1",
+        structured={},
+        content=(),
+        provider=Executor(),
+    )

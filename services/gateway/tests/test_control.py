@@ -59,6 +59,8 @@ COMMANDS = [
     Command("POST", "/interrupt", "interrupt"),
     Command("POST", "/resume", "resume", status=202),
     Command("POST", "/compact", "compact"),
+    Command("POST", "/shell", "shell"),
+    Command("POST", "/skill", "skill"),
     Command("DELETE", "", "archive"),
     Command("DELETE", "?purge=false", "archive"),
     Command("DELETE", "?purge=true", "delete"),

@@ -23,6 +23,7 @@ from fairlead_ingest.model import model
 from fairlead_ingest.move import move
 from fairlead_ingest.pending import pending
 from fairlead_ingest.resume import resume
+from fairlead_ingest.shell import shell, skill
 from fairlead_schema.commands import (
     CancelInput,
     EditInput,
@@ -32,7 +33,7 @@ from fairlead_schema.commands import (
     SwitchAgent,
     SwitchModel,
 )
-from fairlead_schema.errors import InvalidRequest, ProviderNotFound, SessionNotFound
+from fairlead_schema.errors import InvalidRequest, ProviderNotFound, SessionNotFound, Unavailable
 from fairlead_schema.events import (
     AgentSwitched,
     BudgetSet,
@@ -66,6 +67,8 @@ VERBS: list[tuple[Callable[[Desk, str, Any], Awaitable[object]], Input]] = [
     (interrupt, COMMAND),
     (resume, COMMAND),
     (compact, COMMAND),
+    (shell, COMMAND),
+    (skill, COMMAND),
     (archive, COMMAND),
     (delete, COMMAND),
     (pending, COMMAND),
@@ -118,6 +121,21 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
         await verb(desk, "default", command)
 
     assert await events(eventlog) == before
+    assert wakes(eventlog) == []
+
+
+@pytest.mark.parametrize("verb", [shell, skill])
+async def test_what_nothing_performs_is_refused_as_unavailable(
+    desk: Desk, eventlog: EventLog, verb: Callable[[Desk, str, SessionCommand], Awaitable[object]]
+) -> None:
+    """C-26: a typed error, no event, no wake."""
+    await created(desk)
+
+    with pytest.raises(Unavailable) as refused:
+        await verb(desk, "default", COMMAND)
+
+    assert refused.value.body.wire()["service"] == f"session.{verb.__name__}"
+    assert await said(eventlog) == []
     assert wakes(eventlog) == []
 
 

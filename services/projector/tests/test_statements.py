@@ -239,3 +239,18 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
         "revert.committed",
         "tool.started",
     }
+
+
+def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(given: "Given") -> None:
+    """A-28: rows come of the log alone; input that asked for no work asks for none again."""
+    only = PromptAdmitted(
+        message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue", resume=False
+    )
+    batch = [incoming.read(given.commit(AT, CREATED)), incoming.read(given.commit(AT, only))]
+
+    first, again = statements.fold({}, batch), statements.fold({}, batch)
+
+    assert first == again
+    row = again.sessions[AT]
+    assert (row.pending, row.stirring, row.owed, row.owner) == (1, False, False, None)
+    assert [one.promoted_seq for one in again.inputs.values()] == [None]

@@ -16,6 +16,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import AttemptId, MessageId
 from fairlead_session import epoch
 from fairlead_session.promotion import promote
+from fairlead_session.settlement import abandoned
 from fairlead_session.state import Input, Session
 
 
@@ -65,8 +66,9 @@ def reconcile(
 def approach(
     session: Session, inputs: tuple[Input, ...], sample: ContextSample, ids: TurnIds
 ) -> tuple[SessionEvent, ...]:
-    """Promotions, then the context's changes; what the request to come is made from."""
-    return (*promote(inputs), *reconcile(session, sample, ids.system_message_id))
+    """What is abandoned, promotions, the context's changes; what the request to come is made from."""
+    changed = reconcile(session, sample, ids.system_message_id)
+    return (*abandoned(session), *promote(inputs), *changed)
 
 
 def dispatch(ids: TurnIds, *, agent: str, model: ModelRef, step: int) -> AttemptDispatched:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fairlead_schema.catalog import Tokens
-from fairlead_session.state import Session
+from fairlead_session.state import Budget, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +36,12 @@ def exceeded(session: Session, tenant: Spending) -> str | None:
 def total(tokens: Tokens) -> int:
     """Every token that was paid for."""
     return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
+
+
+def raises(before: Budget, after: Budget) -> bool:
+    """Whether something is allowed now that was not."""
+    return _higher(before.cost, after.cost) or _higher(before.tokens, after.tokens)
+
+
+def _higher(before: float | None, after: float | None) -> bool:
+    return before is not None and (after is None or after > before)

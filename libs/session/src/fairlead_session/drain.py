@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fairlead_schema.events.execution import RestReason
+from fairlead_schema.ids import MessageId
 from fairlead_session.budget import Spending, exceeded
 from fairlead_session.promotion import STEERS_MAX, eligible
 from fairlead_session.state import Attempt, Call, Input, Session
@@ -81,8 +82,16 @@ Move: TypeAlias = (
 )
 
 
-def next_move(session: Session, limits: Limits = Limits()) -> Move:  # noqa: B008
-    """Decide from the log alone. Total: every state has a move, and a quiet one rests."""
+def next_move(
+    session: Session,
+    limits: Limits = Limits(),  # noqa: B008
+    *,
+    opening: MessageId | None = None,
+) -> Move:
+    """Decide from the log alone. Total: every state has a move, and a quiet one rests.
+
+    `opening` is the queued input that this drain was about to promote when the log moved.
+    """
     if session.interrupted:
         return Stop()
     if session.calls:
@@ -90,9 +99,9 @@ def next_move(session: Session, limits: Limits = Limits()) -> Move:  # noqa: B00
     if session.attempt is not None:
         finished = session.attempt.finished is not None
         return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
-    if session.failed:
-        return Rest("failed")
-    inputs = eligible(session, steers_max=limits.steers_max)
+    if session.failure is not None:
+        return Rest("failed", session.failure)
+    inputs = eligible(session, steers_max=limits.steers_max, opening=opening)
     if not inputs and not session.owed:
         return Rest("idle")
     halt = _halt(session, limits, fresh=bool(inputs))

@@ -51,7 +51,7 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
             rest = replace(dropped, owed=False, rested="interrupted", rest_detail=None)
             return replace(rest, wake_at=None)
         case ResumeRequested():
-            stirred = replace(session, rested=None, stirring=True, failed=False)
+            stirred = replace(session, rested=None, stirring=True, failure=None)
             stirred = replace(stirred, stirred_seq=session.seq)
             if event.forced is False:
                 return stirred
@@ -78,7 +78,7 @@ def _released(session: Session, event: ExecutionReleased) -> Session:
         rest_detail=event.detail,
         wake_at=event.wake_at,
         stirring=stirring,
-        failed=False,
+        failure=None,
     )
     if event.reason == "interrupted":
         owed = session.resumed

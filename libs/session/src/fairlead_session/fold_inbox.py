@@ -44,7 +44,7 @@ def _admitted(session: Session, event: PromptAdmitted, seq: int, at: int) -> Ses
     entry = Admitted(seq, fingerprint(event.prompt), event.delivery, at)
     admitted = replace(session, inbox=(*session.inbox, item))
     if event.resume is not False:
-        admitted = replace(admitted, stirring=True, stirred_seq=seq, failed=False)
+        admitted = replace(admitted, stirring=True, stirred_seq=seq, failure=None)
     return _remembered(admitted, event.message_id, entry)
 
 

@@ -15,6 +15,7 @@ from fairlead_schema.events import (
     SessionMoved,
 )
 from fairlead_schema.ids import MessageId
+from fairlead_session.budget import raises
 from fairlead_session.state import Budget, Profile, Session
 
 ProfileEvent: TypeAlias = (
@@ -39,9 +40,10 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
     profile = replace(session.profile, updated=at)
     match event:
         case BudgetSet(cost=cost, tokens=tokens):
-            # Another limit is a reason to go on for a session that rests over the old one.
-            stirring = session.stirring or session.rested == "over-budget"
+            # A raised limit is a reason to go on for a session that rests over the old one.
             limits = Budget(cost, tokens)
+            raised = session.rested == "over-budget" and raises(session.budget, limits)
+            stirring = session.stirring or raised
             return replace(session, profile=profile, budget=limits, stirring=stirring)
         case SessionArchived():
             return replace(session, profile=replace(profile, archived=at))

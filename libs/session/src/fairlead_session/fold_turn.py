@@ -58,8 +58,9 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
             return _totalled(ended, event, at)
         case StepFailed():
             since = session.attempt.seq if session.attempt else 0
-            failed = event.raised is True and session.stirred_seq <= since
-            return replace(session, attempt=None, owed=False, failed=failed)
+            fails = event.raised is True and session.stirred_seq <= since
+            failure = event.error.message if fails else None
+            return replace(session, attempt=None, owed=False, failure=failure)
         case TextStarted(text_id=text_id):
             return _with_texts(session, event, lambda texts: (*texts, text_id))
         case TextEnded(text_id=text_id):

@@ -3,6 +3,7 @@
 from itertools import accumulate
 
 from fairlead_schema.events import PromptPromoted
+from fairlead_schema.ids import MessageId
 from fairlead_session.state import Input, Session
 
 STEERS_MAX = 100
@@ -10,15 +11,20 @@ STEERS_MAX = 100
 PROMOTED_BYTES_MAX = 4 * 1024 * 1024
 
 
-def eligible(session: Session, *, steers_max: int = STEERS_MAX) -> tuple[Input, ...]:
+def eligible(
+    session: Session, *, steers_max: int = STEERS_MAX, opening: MessageId | None = None
+) -> tuple[Input, ...]:
     """The inputs that the next boundary promotes, in their order.
 
-    Steers come first. With no turn owed and no steer, the oldest queued input opens an activity.
+    Steers come first. With no turn owed and no steer, the oldest queued input opens an activity;
+    one that was already `opening` it goes before steers that came meanwhile.
     """
     steers = tuple(item for item in session.inbox if item.delivery == "steer")[:steers_max]
+    queued = next((item for item in session.inbox if item.delivery == "queue"), None)
+    if queued is not None and queued.message_id == opening and not session.owed:
+        return _fitting((queued, *steers))
     if steers or session.owed:
         return _fitting(steers)
-    queued = next((item for item in session.inbox if item.delivery == "queue"), None)
     return () if queued is None else (queued,)
 
 
@@ -30,8 +36,8 @@ def promote(inputs: tuple[Input, ...]) -> tuple[PromptPromoted, ...]:
     )
 
 
-def _fitting(steers: tuple[Input, ...]) -> tuple[Input, ...]:
+def _fitting(inputs: tuple[Input, ...]) -> tuple[Input, ...]:
     """As many as fit one commit, and always one."""
-    sizes = accumulate(len(item.prompt.model_dump_json().encode()) for item in steers)
+    sizes = accumulate(len(item.prompt.model_dump_json().encode()) for item in inputs)
     count = sum(1 for size in sizes if size <= PROMOTED_BYTES_MAX)
-    return steers[: max(count, 1)]
+    return inputs[: max(count, 1)]

@@ -51,11 +51,6 @@ def set_budget(session: Session, limits: Budget) -> BudgetSet | None:
     return BudgetSet(cost=limits.cost, tokens=limits.tokens)
 
 
-def raises(before: Budget, after: Budget) -> bool:
-    """Whether something is allowed now that was not."""
-    return _higher(before.cost, after.cost) or _higher(before.tokens, after.tokens)
-
-
 def at_rest(session: Session) -> bool:
     """Whether nothing happens until somebody asks: nobody drains, nothing stirs, no call runs."""
     return session.owner is None and not session.calls and not moving(session)
@@ -71,7 +66,3 @@ def _at_it(session: Session) -> bool:
 
 def _promised(session: Session) -> bool:
     return session.owed or bool(session.inbox)
-
-
-def _higher(before: float | None, after: float | None) -> bool:
-    return before is not None and (after is None or after > before)

@@ -96,6 +96,26 @@ def close(assistant: AssistantMessage, open_texts: tuple[str, ...]) -> tuple[Ses
     return (*texts, *reasonings, *calls)
 
 
+def abandoned(session: Session) -> tuple[SessionEvent, ...]:
+    """Fail the calls in active context that nobody will settle any more, before a turn builds on them.
+
+    A local call of the log is its worker's; what is left are inputs that never became a call and
+    hosted calls whose stream is gone. What compaction took out of the context stays as it was.
+    """
+    ours = {(call.assistant_message_id, call.call_id) for call in session.calls}
+    return tuple(
+        _interrupted(
+            line.message.id, block.id, hosted=bool(block.provider and block.provider.executed)
+        )
+        for line in session.transcript
+        if isinstance(line.message, AssistantMessage)
+        for block in line.message.content
+        if isinstance(block, ToolBlock)
+        and block.state.status in {"pending", "running"}
+        and (line.message.id, block.id) not in ours
+    )
+
+
 def hand_over(attempt: Attempt) -> ExecutionRecovered:
     """A runner that must leave in mid-turn says so itself: the turn is owed to the next one."""
     return ExecutionRecovered(

@@ -160,7 +160,7 @@ class Session:
     `owed` means that the model owes an answer; `stirring` that somebody asked for work to be done
     since the session last rested, so that a session at rest for a reason is left in peace. `resumed`
     means that a turn was asked for while an interrupt was being honoured: it comes after that.
-    `failed` means that the last request itself failed and nobody asked for anything since it left.
+    `failure` says how the last request itself failed, while nobody asked for anything since it left.
     """
 
     id: SessionId
@@ -179,7 +179,7 @@ class Session:
     owed: bool = False
     stirring: bool = False
     stirred_seq: int = 0
-    failed: bool = False
+    failure: str | None = None
     step: int = 0
     recoveries: int = 0
     retries: int = 0

@@ -26,6 +26,7 @@ from fairlead_ingest.pending import pending
 from fairlead_ingest.prompt import prompt
 from fairlead_ingest.resume import resume
 from fairlead_ingest.settings import Settings
+from fairlead_ingest.shell import shell, skill
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt, CreateSession
 from fairlead_schema.commands import (
@@ -64,6 +65,8 @@ class Ingest:
         self._serve("session.budget", SetBudget, budget)
         self._serve("session.pending", SessionCommand, pending)
         self._serve("session.get", SessionCommand, get)
+        self._serve("session.shell", SessionCommand, shell)
+        self._serve("session.skill", SessionCommand, skill)
 
     @property
     def desk(self) -> Desk:

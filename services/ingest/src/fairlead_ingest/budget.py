@@ -6,7 +6,8 @@ from fairlead_schema.commands import Reached, SetBudget
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
-from fairlead_session.requests import raises, set_budget
+from fairlead_session.budget import raises
+from fairlead_session.requests import set_budget
 from fairlead_session.state import Budget, Session
 
 

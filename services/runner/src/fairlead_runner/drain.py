@@ -30,6 +30,7 @@ from fairlead_session.drain import (
     Stop,
     TakeTurn,
     called_for,
+    moving,
     next_move,
 )
 from fairlead_session.epoch import Blocked
@@ -49,6 +50,7 @@ class Drain:
         self._ledger = ledger
         self._boundary = Boundary(tackle, ledger)
         self._patience = Patience(ledger)
+        self._opening: MessageId | None = None
 
     def leave(self) -> None:
         """Finish the turn under way, then hand the session over."""
@@ -109,6 +111,19 @@ class Drain:
                 ledger.stage(release(ledger.session, "handover"))
                 await ledger.commit()
 
+    async def let_go(self, reason: str) -> None:
+        """Give up a session that fails for a reason of ours: settle what is open, say why, rest."""
+        ledger, runner = self._ledger, self._tackle.runner
+        await ledger.reload()
+        if ledger.session.owner is None and moving(ledger.session):
+            decision = claim(ledger.session, runner, None)
+            assert isinstance(decision, Claim), "nobody owns it"
+            ledger.stage(decision.event)
+        if owns(ledger.session, runner, ledger.session.generation):
+            with suppress(Moved):
+                ledger.stage(*stop(ledger.session), self._release("failed", reason))
+                await ledger.commit()
+
     async def _move(self) -> bool:
         """Make one move; True when the session is at rest."""
         ledger = self._ledger
@@ -141,7 +156,8 @@ class Drain:
     async def _next(self) -> Move:
         session = self._ledger.session
         spending = await self._tackle.spending(self._ledger.at.tenant)
-        return next_move(session, self._tackle.settings.limits(session, spending))
+        limits = self._tackle.settings.limits(session, spending)
+        return next_move(session, limits, opening=self._opening)
 
     async def _initialise(self) -> bool:
         events = begin_epoch(await self._boundary.sample())
@@ -173,6 +189,8 @@ class Drain:
         except (NoVoice, NoTransport) as error:
             log.warning("no voice", extra=self._ids(reason=str(error)))
             return await self._rest("failed", str(error))
+        # Should a steer come before the boundary is written, it follows the input that opens it.
+        self._opening = move.inputs[0].message_id if move.inputs else None
         asked = await self._boundary.cross(move, speaking)
         dispatched = self._ledger.durable.attempt
         assert dispatched is not None, "the boundary was just committed"

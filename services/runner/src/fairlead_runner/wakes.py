@@ -135,7 +135,9 @@ class Watch:
         except Exception as error:
             log.exception("drain failed", extra={"session_id": at.session_id})
             if job.deliveries >= DELIVERIES_MAX:
-                await self._give_up(at, job, f"{type(error).__name__}: {error}")
+                reason = f"{type(error).__name__}: {error}"
+                await self._let_go(at, reason)
+                await self._give_up(at, job, reason)
             return "defect"
 
     async def _serve(self, at: Address, job: Job) -> str:
@@ -181,6 +183,14 @@ class Watch:
             with suppress(LogError):
                 await job.later(0.0)
             raise
+
+    async def _let_go(self, at: Address, reason: str) -> None:
+        """Nobody else takes what a living runner owns: release it. The defect may strike here too."""
+        try:
+            if at in self._drains:
+                await self._drains[at].let_go(reason)
+        except Exception:
+            log.exception("cannot let go", extra={"session_id": at.session_id})
 
     async def _give_up(self, at: Address, job: Job, reason: str) -> None:
         """A session that cannot be read stops with a visible reason; it never loops."""

@@ -40,6 +40,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     control.RESUME,
     control.COMPACT,
     control.WAIT,
+    control.SHELL,
+    control.SKILL,
     change.AGENT,
     change.MODEL,
     change.MOVE,

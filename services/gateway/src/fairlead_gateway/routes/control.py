@@ -60,6 +60,16 @@ async def _wait(call: Call[WaitQuery, Nothing]) -> Response:
     return done()
 
 
+async def _shell(call: Call[Nothing, Nothing]) -> Response:
+    await tell(call.runtime, call.at, "session.shell", _command(call))
+    return done()
+
+
+async def _skill(call: Call[Nothing, Nothing]) -> Response:
+    await tell(call.runtime, call.at, "session.skill", _command(call))
+    return done()
+
+
 def _command(call: Call[Nothing, Nothing]) -> SessionCommand:
     return SessionCommand(session_id=call.at.session_id)
 
@@ -116,5 +126,33 @@ WAIT = Operation(
     body=Nothing,
     answer=None,
     status=204,
+    errors=_ERRORS,
+)
+
+SHELL = Operation(
+    id="session.shell",
+    method="POST",
+    path="/api/session/{sessionID}/shell",
+    summary="A shell command of the user: not available.",
+    respond=_shell,
+    query=Nothing,
+    body=Nothing,
+    answer=None,
+    status=204,
+    commands=True,
+    errors=_ERRORS,
+)
+
+SKILL = Operation(
+    id="session.skill",
+    method="POST",
+    path="/api/session/{sessionID}/skill",
+    summary="A skill put in by hand: not available.",
+    respond=_skill,
+    query=Nothing,
+    body=Nothing,
+    answer=None,
+    status=204,
+    commands=True,
     errors=_ERRORS,
 )
