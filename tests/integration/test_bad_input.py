@@ -117,7 +117,10 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
     await up.ask("session.prompt", {"sessionID": fine, "prompt": {"text": "x"}})
     await up.until(fine, "step.ended")
 
-    assert answer["error"]["_tag"] in {"UnknownError", "ServiceUnavailableError", "ConflictError"}
+    told = (await up.http.get(f"/api/session/{broken}/explain")).json()["data"]
+    assert answer["error"]["_tag"] == "ServiceUnavailableError"
+    assert (told["state"], told["code"]) == ("broken", "unreadable")
+    assert "from.the.future" in told["reason"]
     async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
         while (await link.last("DEAD", subjects.dead("projector"))) is None:
             await asyncio.sleep(0.1)

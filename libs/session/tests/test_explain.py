@@ -3,20 +3,28 @@
 from typing import get_args
 
 import pytest
+from hypothesis import given as hypothesis
+from hypothesis import strategies as st
 from libs.session.tests.conftest import (
     CREATED,
     INITIALISED,
+    PROPERTY,
     admitted,
     claimed,
     dispatched,
     given,
     promoted,
     released,
+    step_ended,
     step_started,
 )
 
 from fairlead_schema.events import (
+    BudgetSet,
+    CompactionRequested,
     ExecutionReleased,
+    InterruptRequested,
+    ResumeRequested,
     SessionArchived,
     SessionEvent,
     ToolCalled,
@@ -24,7 +32,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.tool import Executor
-from fairlead_session.explain import explain
+from fairlead_session.explain import broken, explain
 from fairlead_session.state import Session
 
 CALL = (
@@ -34,27 +42,50 @@ CALL = (
     ),
 )
 TURN = (admitted("msg_1"), claimed(), promoted("msg_1"), dispatched(), step_started())
+EVERYTHING: tuple[SessionEvent, ...] = (
+    *TURN,
+    *CALL,
+    admitted("msg_2", resume=False),
+    step_ended(),
+    InterruptRequested(),
+    ResumeRequested(),
+    ResumeRequested(forced=False),
+    CompactionRequested(),
+    SessionArchived(),
+    BudgetSet(cost=1.0),
+    *(released(reason) for reason in get_args(RestReason)),
+)
+
+
+PARKED = (*TURN, *CALL, released("parked"))
 
 
 @pytest.mark.parametrize(
-    ("events", "state", "word"),
+    ("events", "state", "code", "word"),
     [
-        ((), "idle", "nothing to do"),
-        ((admitted("msg_1"),), "queued", "1 pending input"),
-        (TURN, "running", "step 1"),
-        ((*TURN, *CALL), "running", "1 tool calls"),
-        ((*TURN, *CALL, released("parked")), "waiting", "the tool read"),
-        ((SessionArchived(),), "archived", "archived"),
-        ((*TURN, released("handover")), "queued", "left behind"),
+        ((), "idle", "idle", "nothing to do"),
+        ((admitted("msg_1"),), "queued", "pending-input", "1 pending input"),
+        ((admitted("msg_1", resume=False),), "resting", "idle", "1 inputs are pending"),
+        ((ResumeRequested(),), "queued", "turn-owed", "A turn that is owed"),
+        ((CompactionRequested(),), "queued", "compaction", "compaction"),
+        ((admitted("msg_1"), claimed()), "running", "between-turns", "between two turns"),
+        (TURN, "running", "turn", "step 1"),
+        ((*TURN, *CALL), "running", "calls", "1 tool calls"),
+        ((*TURN, InterruptRequested()), "running", "stopping", "stopping as asked"),
+        (PARKED, "waiting", "tool", "the tool read"),
+        ((*PARKED, InterruptRequested()), "queued", "stopping", "It was interrupted"),
+        ((SessionArchived(),), "archived", "archived", "archived"),
+        ((*TURN, released("handover")), "queued", "left-behind", "left behind"),
+        ((admitted("msg_1"), InterruptRequested()), "resting", "interrupted", "interrupted it"),
     ],
 )
-def test_each_state_has_its_sentence(
-    events: tuple[SessionEvent, ...], state: str, word: str
+def test_each_state_has_its_sentence_and_its_code(
+    events: tuple[SessionEvent, ...], state: str, code: str, word: str
 ) -> None:
-    """P-27: a durable status, from the log alone."""
+    """P-27, C-20: a durable status, from the log alone."""
     told = explain(given(CREATED, INITIALISED, *events))
 
-    assert told.state == state
+    assert (told.state, told.code) == (state, code)
     assert word in told.reason
     assert told.reason.endswith(".")
 
@@ -66,8 +97,37 @@ def test_every_reason_to_rest_is_told_with_its_detail(reason: RestReason) -> Non
     told = explain(given(CREATED, INITIALISED, claimed(), rest))
 
     assert "because" in told.reason
+    assert told.code == reason
     assert told.since is not None
+
+
+@pytest.mark.parametrize("reason", ["context-unavailable", "retry-later", "over-budget"])
+def test_what_waits_for_a_time_or_a_place_does_not_wait_for_a_runner(reason: RestReason) -> None:
+    """P-27: work is owed, and no free runner would change that."""
+    owed = (admitted("msg_1"), claimed(), promoted("msg_1"), released(reason))
+
+    told = explain(given(CREATED, INITIALISED, *owed))
+
+    assert (told.state, told.code) == ("resting", reason)
 
 
 def test_a_session_that_does_not_exist_is_missing() -> None:
     assert explain(Session(id="ses_x")).state == "missing"
+
+
+def test_a_log_that_cannot_be_read_is_told_as_broken() -> None:
+    """H-19: its state says so, with what stood there."""
+    told = broken("unknown event from.the.future.9")
+
+    assert (told.state, told.code) == ("broken", "unreadable")
+    assert "from.the.future.9" in told.reason
+
+
+@PROPERTY
+@hypothesis(st.lists(st.sampled_from(EVERYTHING), max_size=12))
+def test_every_session_that_can_be_folded_is_explained(events: list[SessionEvent]) -> None:
+    """P-27: total, whatever the order: a sentence, a code, and never a crash."""
+    told = explain(given(CREATED, INITIALISED, *events))
+
+    assert told.reason.endswith(".")
+    assert told.code

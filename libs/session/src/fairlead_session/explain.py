@@ -2,10 +2,34 @@
 
 from typing import Literal, TypeAlias
 
+from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
+from fairlead_session.drain import called_for
 from fairlead_session.state import Session
 
-State: TypeAlias = Literal["missing", "running", "waiting", "queued", "resting", "idle", "archived"]
+State: TypeAlias = Literal[
+    "missing", "running", "waiting", "queued", "resting", "idle", "archived", "broken"
+]
+Code: TypeAlias = (
+    Literal[
+        "missing",
+        "stopping",
+        "calls",
+        "turn",
+        "between-turns",
+        "archived",
+        "tool",
+        "permission",
+        "question",
+        "left-behind",
+        "pending-input",
+        "turn-owed",
+        "compaction",
+        "unreadable",
+    ]
+    | RestReason
+)
+"""The reason of a state, for programs: what is done, waited for or asked, or why it rests."""
 
 
 class Waiting(Model):
@@ -20,6 +44,7 @@ class Explanation(Model):
     """Where a session stands."""
 
     state: State
+    code: Code
     reason: str
     since: int | None = None
     owner: str | None = None
@@ -54,27 +79,49 @@ _NEXT = {
     "over-budget": "raising the budget runs it",
     "declined": "a new prompt or a resume runs it",
 }
+_TAKEN = "the next free runner takes it"
 
 
 def explain(session: Session) -> Explanation:
     """The state of a session, its reason, and what would move it."""
     profile = session.profile
     if profile is None:
-        return Explanation(state="missing", reason="The session does not exist.")
+        return Explanation(state="missing", code="missing", reason="The session does not exist.")
     waiting = _waiting(session)
     if session.owner is not None:
-        doing = "stopping as asked" if session.interrupted else _doing(session)
+        code, doing = _doing(session)
         reason = f"A runner drains it: {doing}."
-        return _told(session, "running", reason, waiting, owner=session.owner.runner)
+        return _told(session, ("running", code), reason, waiting, owner=session.owner.runner)
     if profile.archived is not None:
-        return _told(session, "archived", "The session is archived.", waiting)
+        return _told(session, ("archived", "archived"), "The session is archived.", waiting)
+    if session.interrupted:
+        reason = "It was interrupted, and what is open waits for a runner to settle it."
+        return _told(session, ("queued", "stopping"), reason, waiting, next_=_TAKEN)
     if waiting:
         reason = f"It waits for {', '.join(one.what for one in waiting)}."
-        return _told(session, "waiting", reason, waiting, next_="answering or settling wakes it")
-    if session.stirring and (session.inbox or session.owed or session.attempt):
-        reason = f"{_work(session)} waits for a runner."
-        return _told(session, "queued", reason, waiting, next_="the next free runner takes it")
+        cause: tuple[State, Code] = ("waiting", _kind(waiting[0]))
+        return _told(session, cause, reason, waiting, next_="answering or settling wakes it")
+    if called_for(session) and not _patient(session):
+        code, work = _work(session)
+        return _told(session, ("queued", code), f"{work} waits for a runner.", (), next_=_TAKEN)
     return _resting(session)
+
+
+def broken(detail: str) -> Explanation:
+    """A session whose log cannot be read any further: it stops, and nothing else does."""
+    return Explanation(
+        state="broken",
+        code="unreadable",
+        reason=f"Its log cannot be read any further: {detail}.",
+        next="an operator mends it; `fairlead verify` says where, the dead letters say what",
+    )
+
+
+def _patient(session: Session) -> bool:
+    """Whether it waits for a time or a place, and a free runner would change nothing."""
+    if session.rested == "retry-later":
+        return not session.inbox
+    return session.rested in {"context-unavailable", "over-budget"}
 
 
 def _resting(session: Session) -> Explanation:
@@ -86,12 +133,12 @@ def _resting(session: Session) -> Explanation:
     waiting = (timer,) if session.wake_at is not None else ()
     state: State = "idle" if rested == "idle" and not session.inbox else "resting"
     follows = _NEXT.get(rested, "a new prompt runs it")
-    return _told(session, state, reason, waiting, next_=follows)
+    return _told(session, (state, rested), reason, waiting, next_=follows)
 
 
 def _told(
     session: Session,
-    state: State,
+    cause: tuple[State, Code],
     reason: str,
     waiting: tuple[Waiting, ...],
     *,
@@ -99,7 +146,8 @@ def _told(
     next_: str | None = None,
 ) -> Explanation:
     return Explanation(
-        state=state,
+        state=cause[0],
+        code=cause[1],
         reason=reason,
         since=session.changed_at,
         owner=owner,
@@ -124,18 +172,27 @@ def _waiting(session: Session) -> tuple[Waiting, ...]:
     return (*calls, *permissions, *questions)
 
 
-def _doing(session: Session) -> str:
+def _doing(session: Session) -> tuple[Code, str]:
+    if session.interrupted:
+        return "stopping", "stopping as asked"
     if session.calls:
-        return f"{len(session.calls)} tool calls are running"
+        return "calls", f"{len(session.calls)} tool calls are running"
     if session.attempt is not None:
-        return f"step {session.attempt.step}, asking {session.attempt.model.id}"
-    return "between two turns"
+        return "turn", f"step {session.attempt.step}, asking {session.attempt.model.id}"
+    return "between-turns", "between two turns"
 
 
-def _work(session: Session) -> str:
+def _work(session: Session) -> tuple[Code, str]:
     if session.attempt is not None:
-        return "A turn that its runner left behind"
+        return "left-behind", "A turn that its runner left behind"
     if session.inbox:
         count = len(session.inbox)
-        return f"{count} pending input{'s' if count > 1 else ''}"
-    return "A turn that is owed"
+        return "pending-input", f"{count} pending input{'s' if count > 1 else ''}"
+    if session.owed:
+        return "turn-owed", "A turn that is owed"
+    return "compaction", "A compaction that was asked for"
+
+
+def _kind(one: Waiting) -> Code:
+    assert one.kind != "timer", "a session that waits for a timer rests"
+    return one.kind

@@ -9,7 +9,8 @@ from fairlead_gateway.incoming import Nothing
 from fairlead_gateway.operation import Call, Operation
 from fairlead_schema.errors import SessionNotFound, Unavailable
 from fairlead_schema.model import Model
-from fairlead_session.explain import Explanation, Waiting, explain
+from fairlead_schema.record import RecordError
+from fairlead_session.explain import Explanation, Waiting, broken, explain
 
 
 class Explained(Explanation):
@@ -23,7 +24,11 @@ class ExplainAnswer(Model):
 
 
 async def _read(call: Call[Nothing, Nothing]) -> Response:
-    found = explain(await folded(call.runtime, call.at))
+    try:
+        found = explain(await folded(call.runtime, call.at))
+    except (RecordError, AssertionError) as error:
+        # The fold asserts what every log holds; one that does not is as unreadable as a strange event.
+        found = broken(str(error) or "it breaks a rule that every log keeps")
     return answer(ExplainAnswer(data=Explained.model_validate(found.model_dump())))
 
 
