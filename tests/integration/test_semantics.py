@@ -1,6 +1,7 @@
 """Session semantics through real processes: tools, interrupts, fencing, retries, limits, budgets."""
 
 import asyncio
+import re
 import signal
 import time
 from collections.abc import AsyncIterator
@@ -299,6 +300,33 @@ async def test_a_budget_stops_a_session_and_raising_it_goes_on(up: Stack) -> Non
 
     check(log)
     assert reason == "over-budget"
+
+
+async def test_a_tenant_over_its_limit_rests_and_goes_on_when_it_is_raised(up: Stack) -> None:
+    """Section 9 of the issue: no event raises it, only new processes; the sweep finds who rests."""
+    created = await up.ask("session.create", {}, tenant="poor")
+    session, rests = created["data"]["id"], 0
+
+    async def log() -> list[Recorded]:
+        return await up.events(session, tenant="poor")
+
+    async with asyncio.timeout(60):
+        while not rests:
+            body = {"sessionID": session, "prompt": {"text": "spend"}}
+            await up.ask("session.prompt", body, tenant="poor")
+            await asyncio.sleep(1.5)
+            released = of(await log(), "execution.released")
+            rests = sum(event.reason == "over-budget" for event in released)
+    answered = len(of(await log(), "step.ended"))
+    up.up.config.write_text(re.sub(r"tokens *= *1\b", "tokens = 1000000", up.up.config.read_text()))
+    for name, index in (("runner", 0), ("runner", 1), ("projector", 0)):
+        up.up.kill(name, index, signal.SIGTERM)
+    await up.up.ready()
+
+    async with asyncio.timeout(60):
+        while len(of(await log(), "step.ended")) == answered:
+            await asyncio.sleep(0.2)
+    check(await log())
 
 
 async def test_a_held_recovery_waits_for_a_resume(up: Stack) -> None:

@@ -101,7 +101,9 @@ def test_every_reason_to_rest_is_told_with_its_detail(reason: RestReason) -> Non
     assert told.since is not None
 
 
-@pytest.mark.parametrize("reason", ["context-unavailable", "retry-later", "over-budget"])
+@pytest.mark.parametrize(
+    "reason", ["context-unavailable", "retry-later", "over-budget", "budget-unknown"]
+)
 def test_what_waits_for_a_time_or_a_place_does_not_wait_for_a_runner(reason: RestReason) -> None:
     """P-27: work is owed, and no free runner would change that."""
     owed = (admitted("msg_1"), claimed(), promoted("msg_1"), released(reason))

@@ -159,6 +159,18 @@ def test_the_same_call_made_again_and_again_stops_the_session() -> None:
     assert isinstance(next_move(looped(6, same=False)), TakeTurn)
 
 
+def test_while_a_tenants_sum_is_unknown_no_provider_is_called() -> None:
+    """A limit is never passed unseen; without one nobody has to know."""
+    session = given(*READY)
+
+    asked = next_move(session, Limits(tenant=Spending(cost_max=1.0, known=False)))
+
+    assert asked == Rest("budget-unknown", "what the tenant has used cannot be asked now")
+    assert isinstance(next_move(session, Limits(tenant=Spending(known=False))), TakeTurn)
+    resting = then(session, released("budget-unknown"))
+    assert moving(resting), "it goes on by itself"
+
+
 def test_a_session_over_its_budget_rests_until_it_is_raised() -> None:
     """Budgets are checked before each provider call, new input included."""
     session = then(looped(1, same=False), BudgetSet(cost=0.0), admitted("msg_2"))

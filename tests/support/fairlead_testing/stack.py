@@ -49,9 +49,9 @@ class Stack:
         session_id: str = created["data"]["id"]
         return session_id
 
-    async def events(self, session_id: str) -> list[Recorded]:
+    async def events(self, session_id: str, *, tenant: str = DEFAULT_TENANT) -> list[Recorded]:
         """Everything the log holds of a session."""
-        at, head, found = Address(DEFAULT_TENANT, session_id), START, []
+        at, head, found = Address(tenant, session_id), START, []
         more = True
         while more:
             page = await self.eventlog.log.read(at, after=head)

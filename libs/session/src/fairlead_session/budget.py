@@ -8,12 +8,20 @@ from fairlead_session.state import Budget, Session
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What a tenant has used, and how much it may; absent limits do not limit."""
+    """What a tenant has used, and how much it may; absent limits do not limit.
+
+    Not `known`: nobody could say for a while what was used, so a limit may be passed already.
+    """
 
     cost: float = 0.0
     tokens: int = 0
     cost_max: float | None = None
     tokens_max: int | None = None
+    known: bool = True
+
+    @property
+    def limited(self) -> bool:
+        return self.cost_max is not None or self.tokens_max is not None
 
 
 def exceeded(session: Session, tenant: Spending) -> str | None:

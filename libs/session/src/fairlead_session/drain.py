@@ -133,6 +133,8 @@ def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
     over = exceeded(session, limits.tenant)
     if over is not None:
         return Rest("over-budget", over)
+    if limits.tenant.limited and not limits.tenant.known:
+        return Rest("budget-unknown", "what the tenant has used cannot be asked now")
     if fresh:
         return None
     if session.recoveries > limits.recoveries_max:

@@ -63,6 +63,7 @@ _RESTING = {
     "turn-limit": "it reached the limit of provider turns without new input",
     "repeated-calls": "the model kept making the same tool call",
     "over-budget": "its budget is used up",
+    "budget-unknown": "whether its tenant's budget is used up is not known",
     "declined": "a person declined a tool call",
     "idle": "there is nothing to do",
 }
@@ -77,6 +78,7 @@ _NEXT = {
     "turn-limit": "a new prompt or a resume runs it",
     "repeated-calls": "a new prompt or a resume runs it",
     "over-budget": "raising the budget runs it",
+    "budget-unknown": "it is tried again by itself",
     "declined": "a new prompt or a resume runs it",
 }
 _TAKEN = "the next free runner takes it"
@@ -121,7 +123,7 @@ def _patient(session: Session) -> bool:
     """Whether it waits for a time or a place, and a free runner would change nothing."""
     if session.rested == "retry-later":
         return not session.inbox
-    return session.rested in {"context-unavailable", "over-budget"}
+    return session.rested in {"context-unavailable", "over-budget", "budget-unknown"}
 
 
 def _resting(session: Session) -> Explanation:

@@ -30,7 +30,7 @@ ContextEvent: TypeAlias = (
 
 # Rest that is not of the session's own choosing, or that something will end by itself.
 STILL_STIRRING: Final = frozenset(
-    {"handover", "context-unavailable", "interrupted", "parked", "retry-later"}
+    {"handover", "context-unavailable", "interrupted", "parked", "retry-later", "budget-unknown"}
 )
 
 

@@ -25,7 +25,7 @@ from fairlead_session.verify import Reading
 
 # Rest that leaves the work as it was asked for: the session goes on by itself.
 GOES_ON: Final = frozenset(
-    {"handover", "context-unavailable", "interrupted", "parked", "retry-later"}
+    {"handover", "context-unavailable", "interrupted", "parked", "retry-later", "budget-unknown"}
 )
 
 

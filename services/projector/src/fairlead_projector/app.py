@@ -69,6 +69,7 @@ def _tasks(settings: Settings, eventlog: EventLog) -> dict[str, Task]:
             eventlog,
             interval_s=settings.sweep_interval_s,
             age_s=settings.sweep_age_s,
+            allowed=settings.allowed,
         ),
     }
     for shard in range(SHARDS):

@@ -47,6 +47,8 @@ class SessionRow:
     wake_at: int | None = None
     interrupted: bool = False
     rested: str | None = None
+    budget_cost: float | None = None
+    budget_tokens: int | None = None
     broken: str | None = None
 
 

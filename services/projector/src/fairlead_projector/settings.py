@@ -4,6 +4,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
+from fairlead_projector.sweep import Allowed
 from fairlead_service.config import Config
 
 
@@ -20,6 +21,7 @@ class Settings(BaseModel):
     batch_commits_max: int
     sweep_interval_s: float
     sweep_age_s: float
+    allowed: Allowed = Allowed()
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -33,4 +35,9 @@ class Settings(BaseModel):
             batch_commits_max=config.projector.batch_commits_max,
             sweep_interval_s=config.projector.sweep_interval_s,
             sweep_age_s=config.projector.sweep_age_s,
+            allowed=Allowed(
+                tuple(config.tenant),
+                tuple(one.cost for one in config.tenant.values()),
+                tuple(one.tokens for one in config.tenant.values()),
+            ),
         )

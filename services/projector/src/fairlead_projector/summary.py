@@ -64,7 +64,7 @@ _SETTLEMENTS: Final = (ToolSucceeded, ToolFailed)
 _OTHERS: Final = (ExecutionClaimed, ExecutionReleased, InterruptRequested, BudgetSet)
 _EXECUTION: Final = (*_OWING, *_STEPS, *_SETTLEMENTS, *_OTHERS)
 _STILL_OWED: Final = frozenset(
-    {"handover", "context-unavailable", "over-budget", "parked", "retry-later"}
+    {"handover", "context-unavailable", "over-budget", "budget-unknown", "parked", "retry-later"}
 )
 _IDENTITY: Final = (
     AgentSwitched,
@@ -152,6 +152,7 @@ def _execute(session: Projected, event: SessionEvent) -> None:
             row.wake_at = None
         case BudgetSet():
             row.stirring = row.stirring or row.rested == "over-budget"
+            row.budget_cost, row.budget_tokens = event.cost, event.tokens
         case ResumeRequested(forced=False):
             row.stirring, row.rested = True, None
         case ExecutionReleased():

@@ -6,14 +6,16 @@ change is judged by this process's own clock, and one that waits for a person is
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_projector import database, metrics
 from fairlead_projector.database import SWEEP_LOCK, Connection, query
+from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 
@@ -22,6 +24,8 @@ log = logging.getLogger(__name__)
 MOVING_MAX: Final = 20_000
 WAKES_MAX: Final = 500
 BACK_OFF_S_MAX: Final = 60.0
+# Sums over tenants cost more than the rest of a sweep, and limits are raised rarely.
+AFFORDABLE_S: Final = 5.0
 
 
 @dataclass(slots=True)
@@ -58,23 +62,56 @@ class Watch:
         return Watched(seq, due_at=now + self._age_s, delay_s=max(self._age_s, 1.0))
 
 
+class Allowed(NamedTuple):
+    """What each tenant with a limit may use, as this process was told when it started."""
+
+    tenants: tuple[TenantId, ...] = ()
+    costs: tuple[float | None, ...] = ()
+    tokens: tuple[int | None, ...] = ()
+
+
+NO_LIMITS: Final = Allowed()
+
+
 async def sweep(
-    dsn: str, eventlog: EventLog, *, interval_s: float, age_s: float, well: Callable[[], None]
+    dsn: str,
+    eventlog: EventLog,
+    *,
+    interval_s: float,
+    age_s: float,
+    allowed: Allowed = NO_LIMITS,
+    well: Callable[[], None],
 ) -> None:
     """Sweep for ever; one process at a time. Raises what stopped it; start again then."""
-    watch = Watch(age_s=age_s)
+    watch, affordable, looked_at = Watch(age_s=age_s), list[tuple[Address, int]](), -math.inf
     async with await database.connect(dsn) as connection:
         while not await database.try_lock(connection, SWEEP_LOCK):
             well()
             await asyncio.sleep(interval_s)
         while True:
-            moving = await _moving(connection)
-            for at in watch.due(moving, now=time.monotonic()):
+            moving, now = await _moving(connection), time.monotonic()
+            if now - looked_at >= AFFORDABLE_S:
+                affordable, looked_at = await _affordable(connection, allowed), now
+            for at in watch.due([*moving, *affordable], now=now):
                 if await eventlog.wakes.wake(at):
                     metrics.WOKEN.inc()
                     log.info("woke a session that stood still", extra={"session_id": at.session_id})
             well()
             await asyncio.sleep(interval_s)
+
+
+async def _affordable(connection: Connection, allowed: Allowed) -> list[tuple[Address, int]]:
+    """Sessions at rest over a limit that was raised since: another process wrote them."""
+    cursor = await connection.execute(
+        query("load_affordable"),
+        {
+            "limit": MOVING_MAX,
+            "tenants": list(allowed.tenants),
+            "costs": list(allowed.costs),
+            "tokens": list(allowed.tokens),
+        },
+    )
+    return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]
 
 
 async def _moving(connection: Connection) -> list[tuple[Address, int]]:

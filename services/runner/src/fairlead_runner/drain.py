@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from contextlib import suppress
-from typing import assert_never
+from typing import Final, assert_never
 
 from fairlead_eventlog.errors import LogError
 from fairlead_llm.errors import NoTransport
@@ -40,6 +40,9 @@ from fairlead_session.settlement import end, settle, stop
 from fairlead_session.state import Session
 
 log = logging.getLogger(__name__)
+
+# How soon the projector is asked again what a tenant has used.
+ASK_AGAIN_S: Final = 3.0
 
 
 class Drain:
@@ -129,6 +132,8 @@ class Drain:
         ledger = self._ledger
         move = await self._next()
         match move:
+            case Rest(reason="budget-unknown", detail=detail):
+                return await self._ask_later(detail)
             case Rest(reason=reason, detail=detail):
                 return await self._rest(reason, detail)
             case Stop():
@@ -226,12 +231,18 @@ class Drain:
         await self._tackle.eventlog.timers.wake_at(ledger.at, wake_at)
         return await self._rest("retry-later", retry.event.error.message, wake_at)
 
+    async def _ask_later(self, detail: str | None) -> bool:
+        """Rest until a timer rings, and look again then, as often as it takes."""
+        wake_at = ids.now_ms() + int(ASK_AGAIN_S * 1000)
+        await self._tackle.eventlog.timers.wake_at(self._ledger.at, wake_at)
+        return await self._rest("budget-unknown", detail, wake_at)
+
     async def _close(self, outcome: Outcome) -> bool:
         """Write how the turn ended; if the session would then rest, rest in the same commit."""
         ledger, generation = self._ledger, self._ledger.durable.generation
         ledger.stage(*outcome.events)
         move = await self._next()
-        rest = move if isinstance(move, Rest) else None
+        rest = move if isinstance(move, Rest) and move.reason != "budget-unknown" else None
         try:
             if rest is not None:
                 ledger.stage(self._release(rest.reason, rest.detail))

@@ -1,5 +1,6 @@
 """What every drain of one runner shares."""
 
+import math
 import time
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,6 +19,8 @@ from fairlead_session.budget import Spending
 from fairlead_session.state import Session
 
 SPENDING_FRESH_S: Final = 1.0
+# A projector that restarts is away for less; without it a limit must not be passed unseen.
+SPENDING_KEPT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +40,28 @@ class Tackle:
         return self.settings.config.tools.pool
 
     async def spending(self, tenant: TenantId) -> Spending:
-        """What the tenant has used, as of about a second ago; asked only where a limit is set."""
+        """What the tenant has used, as of about a second ago; asked only where a limit is set.
+
+        While nobody can say, the last known sum stands for a while; then nothing is known.
+        """
         limit = self.settings.tenant(tenant)
         if limit.cost is None and limit.tokens is None:
             return Spending()
-        known = self._spent.get(tenant)
-        if known is not None and time.monotonic() - known[0] < SPENDING_FRESH_S:
-            return known[1]
-        cost, tokens = await self._used(tenant)
-        spending = Spending(cost, tokens, limit.cost, limit.tokens)
-        self._spent[tenant] = (time.monotonic(), spending)
-        return spending
+        at, last = self._spent.get(tenant, (-math.inf, None))
+        age_s = time.monotonic() - at
+        if last is not None and age_s < SPENDING_FRESH_S:
+            return last
+        used = await self._used(tenant)
+        if used is not None:
+            spending = Spending(*used, limit.cost, limit.tokens)
+            self._spent[tenant] = (time.monotonic(), spending)
+            return spending
+        if last is not None and age_s < SPENDING_KEPT_S:
+            return last
+        return Spending(cost_max=limit.cost, tokens_max=limit.tokens, known=False)
 
-    async def _used(self, tenant: TenantId) -> tuple[float, int]:
-        """The projector's sum. While nobody can say, the last known sum stands."""
+    async def _used(self, tenant: TenantId) -> tuple[float, int] | None:
+        """The projector's sum; None when nobody can say."""
         timeout_s = self.settings.config.runner.observe_timeout_s
         try:
             answer = await self.eventlog.requests.ask(
@@ -58,6 +69,5 @@ class Tackle:
             )
             data = from_json(answer)["data"]
             return float(data["cost"]), int(data["tokens"])
-        except (LogError, ValueError, KeyError):
-            last = self._spent.get(tenant)
-            return (last[1].cost, last[1].tokens) if last else (0.0, 0)
+        except (LogError, ValueError, KeyError, TypeError):
+            return None

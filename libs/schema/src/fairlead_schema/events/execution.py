@@ -20,6 +20,7 @@ RestReason: TypeAlias = Literal[
     "turn-limit",
     "repeated-calls",
     "over-budget",
+    "budget-unknown",
     "declined",
 ]
 """Why a session rests; all but `idle` leave something undone, and say what."""

@@ -1,6 +1,8 @@
 -- The sweep sees an interrupt that nobody honours, and sessions that rest over a budget.
 ALTER TABLE projection.session ADD COLUMN interrupted boolean NOT NULL DEFAULT false;
 ALTER TABLE projection.session ADD COLUMN rested text;
+ALTER TABLE projection.session ADD COLUMN budget_cost double precision;
+ALTER TABLE projection.session ADD COLUMN budget_tokens bigint;
 
 DROP INDEX projection.session_moving;
 CREATE INDEX session_moving ON projection.session (updated_at)

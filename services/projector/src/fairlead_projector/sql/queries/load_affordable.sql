@@ -1,0 +1,29 @@
+-- Sessions that rest over a budget although neither their own nor their tenant's is used up now.
+WITH resting AS (
+    SELECT tenant, session_id, seq, cost, budget_cost, budget_tokens,
+           (tokens ->> 'input')::bigint + (tokens ->> 'output')::bigint
+         + (tokens ->> 'reasoning')::bigint + (tokens -> 'cache' ->> 'read')::bigint
+         + (tokens -> 'cache' ->> 'write')::bigint AS used
+      FROM projection.session
+     WHERE rested = 'over-budget'
+       AND owner IS NULL
+       AND broken IS NULL
+), tenants AS (
+    SELECT tenant, sum(cost) AS cost,
+           sum((tokens ->> 'input')::bigint + (tokens ->> 'output')::bigint
+             + (tokens ->> 'reasoning')::bigint + (tokens -> 'cache' ->> 'read')::bigint
+             + (tokens -> 'cache' ->> 'write')::bigint) AS used
+      FROM projection.session
+     WHERE tenant IN (SELECT tenant FROM resting)
+     GROUP BY tenant
+)
+SELECT resting.tenant, resting.session_id, resting.seq
+  FROM resting
+  JOIN tenants USING (tenant)
+  LEFT JOIN unnest(%(tenants)s::text[], %(costs)s::double precision[], %(tokens)s::bigint[])
+    AS allowed (tenant, cost, tokens) USING (tenant)
+ WHERE (budget_cost IS NULL OR resting.cost < budget_cost)
+   AND (budget_tokens IS NULL OR resting.used < budget_tokens)
+   AND (allowed.cost IS NULL OR tenants.cost < allowed.cost)
+   AND (allowed.tokens IS NULL OR tenants.used < allowed.tokens)
+ LIMIT %(limit)s;

@@ -1,0 +1,85 @@
+"""A tenant's budget: asked of the projector before each call, and never passed unseen."""
+
+import json
+
+import pytest
+
+from fairlead_eventlog.memory import MemoryRequests, MemoryTimers
+from fairlead_runner import tackle
+from fairlead_schema import subjects
+from services.runner.tests.conftest import AT, World, admitted
+
+
+def used(world: World, tokens: int | None) -> None:
+    """What the projector answers from now on; None: nobody answers."""
+    assert isinstance(world.eventlog.requests, MemoryRequests)
+    body = json.dumps({"data": {"cost": 0.0, "tokens": tokens}}).encode()
+
+    async def answer(_body: bytes) -> bytes:
+        return body
+
+    world.eventlog.requests.answerers.pop(subjects.spending("default"), None)
+    if tokens is not None:
+        world.eventlog.requests.answerers[subjects.spending("default")] = answer
+
+
+@pytest.fixture(autouse=True)
+def _limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tackle, "SPENDING_FRESH_S", 0.0)
+    world.config["tenant"] = {"default": {"tokens": 10}}
+    world.config["runner"] = {"observe_timeout_s": 0.05}
+
+
+async def test_while_nobody_can_say_what_was_used_the_session_waits_on_a_timer(
+    world: World,
+) -> None:
+    used(world, None)
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+    resting, before = await world.session(), await world.types()
+    await world.drained()
+
+    assert (resting.rested, len(resting.inbox)) == ("budget-unknown", 1)
+    assert world.provider.requests == []
+    assert await world.types() == before, "looking again writes nothing"
+    assert isinstance(world.eventlog.timers, MemoryTimers)
+    assert AT in world.eventlog.timers.set
+
+    used(world, 5)
+    await world.drained()
+    assert (await world.session()).rested == "idle"
+
+
+async def test_the_last_known_sum_stands_for_a_while_and_no_longer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used(world, 5)
+    held = world.tackle()
+    assert (await held.spending("default")).tokens == 5
+    used(world, None)
+
+    kept = await held.spending("default")
+    monkeypatch.setattr(tackle, "SPENDING_KEPT_S", 0.0)
+    lost = await held.spending("default")
+
+    assert (kept.known, kept.tokens) == (True, 5)
+    assert (lost.known, lost.limited) == (False, True)
+
+
+async def test_a_session_that_rests_over_its_tenants_budget_goes_on_when_that_was_raised(
+    world: World,
+) -> None:
+    """The log does not say so: each wake is a chance."""
+    used(world, 10)
+    await world.write(admitted("msg_1"))
+    await world.drained()
+    before = await world.types()
+    await world.drained()
+    assert (await world.session()).rested == "over-budget"
+    assert await world.types() == before
+
+    world.config["tenant"]["default"]["tokens"] = 100
+    await world.drained()
+
+    assert (await world.session()).rested == "idle"
