@@ -80,6 +80,47 @@ async def test_nats_requests_get_typed_errors_too(up: Stack) -> None:
         assert (await up.ask(verb, body))["error"]["_tag"] == tag
 
 
+async def test_commands_to_what_is_unknown_foreign_or_finished_write_nothing(up: Stack) -> None:
+    """C-11, C-23, C-26, I-06: a typed error at both doors, or a no-op that says so; no event."""
+    session = await up.session()
+    prompt = {"sessionID": session, "prompt": {"text": "[[sim: answer=done]] go"}}
+    message = (await up.ask("session.prompt", prompt))["data"]["id"]
+    await up.rested(session)
+    before = await up.events(session)
+    named = {"messageID": message}
+
+    async def over_nats(verb: str, to: str, tenant: str = "default", **more: object) -> str:
+        body = {"sessionID": to, **more}
+        answer = await up.ask(f"session.{verb}", body, tenant=tenant)
+        return str(answer["error"]["_tag"]) if "error" in answer else str(answer["data"])
+
+    async def over_http(method: str, to: str, path: str) -> tuple[int, str]:
+        return await refused(await up.http.request(method, f"/api/session/{to}{path}"))
+
+    missing = "SessionNotFoundError"
+    for verb in ("interrupt", "resume", "compact", "shell", "skill", "archive", "delete"):
+        assert await over_nats(verb, "ses_nowhere") == missing
+        assert await over_nats(verb, session, tenant="stranger") == missing
+    for path in ("/interrupt", "/resume", "/compact", "/shell", "/skill", "/wait"):
+        assert await over_http("POST", "ses_nowhere", path) == (404, missing)
+    for verb, more in (("cancel", {}), ("edit", {"delivery": "queue"})):
+        assert await over_nats(verb, "ses_nowhere", **named, **more) == missing
+        assert await over_nats(verb, session, tenant="stranger", **named, **more) == missing
+        assert await over_nats(verb, session, **named, **more) == "ConflictError"
+        unknown = {"messageID": "msg_nothing", **more}
+        assert await over_nats(verb, session, **unknown) == "MessageNotFoundError"
+    gone = await over_http("DELETE", session, "/input/msg_nothing")
+    promoted = await over_http("DELETE", session, f"/input/{message}")
+    assert (gone, promoted) == ((404, "MessageNotFoundError"), (409, "ConflictError"))
+    for what in ("shell", "skill"):
+        assert await over_nats(what, session) == "ServiceUnavailableError"
+        assert await over_http("POST", session, f"/{what}") == (503, "ServiceUnavailableError")
+    assert "'outcome': 'idle'" in await over_nats("interrupt", session)
+    assert (await up.http.post(f"/api/session/{session}/interrupt")).status_code == 204
+    assert await up.events(session) == before
+    assert await up.events(session, tenant="stranger") == []
+
+
 async def test_a_poison_prompt_goes_to_the_dead_letters_and_the_next_is_admitted(
     up: Stack,
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from fairlead_cli.embedded.ports import free_port
 from fairlead_schema.record import Recorded
 from fairlead_testing.stack import Stack, check, stack, types
 
@@ -22,6 +23,21 @@ pytestmark = [
 
 CONFIG = """
 default_agent = "build"
+default_model = "sim/fast"
+
+[provider.sim]
+protocol = "openai-chat"
+base_url = "http://127.0.0.1:{port}"
+
+[provider.sim.model.fast]
+cost = {{ input = 3.0, output = 15.0 }}
+
+[provider.impatient]
+protocol = "openai-chat"
+base_url = "http://127.0.0.1:{port}"
+idle_timeout_s = 1.0
+
+[provider.impatient.model.fast]
 
 [agent.build]
 
@@ -53,7 +69,7 @@ async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
     for parent in (place, *place.parents[:2]):
         parent.chmod(0o755)
     config = place / "fairlead.toml"
-    config.write_text(CONFIG.format(probe=place / "probe.log"))
+    config.write_text(CONFIG.format(probe=place / "probe.log", port=free_port()))
     async with stack(
         place / "state", scale={"runner": 2, "tools": 2}, config=config, sim=True
     ) as running:
@@ -256,6 +272,67 @@ async def test_a_long_back_off_parks_the_session_on_a_timer(up: Stack) -> None:
     assert rest.wake_at is not None
     claims = [item.time for item in log if item.event.type == "execution.claimed"]
     assert claims[1] >= rest.wake_at, "never early"
+
+
+async def test_a_stream_that_falls_silent_is_given_up_and_what_it_said_is_kept(up: Stack) -> None:
+    """D-42 decided: the idle timeout ends it; the drain fails and the inbox waits, B-24."""
+    session = await up.session(model={"providerID": "impatient", "id": "fast"})
+    await say(up, session, "[[sim: stall=2 chunks=8 answer='one two three four']] go")
+    await up.until(session, "text.started")
+    log = await up.until(session, "execution.released")
+
+    check(log)
+    assert of(log, "text.ended")[0].text != ""
+    assert of(log, "step.failed")[0].raised
+    rest = of(log, "execution.released")[-1]
+    assert (rest.reason, bool(rest.detail)) == ("failed", True)
+
+
+async def test_a_move_stops_what_runs_at_the_old_place_and_goes_on_at_the_new(up: Stack) -> None:
+    """C-22 decided, N-22: its call is interrupted there; a new epoch begins here."""
+    session = await up.session(location={"directory": "/usr"})
+    await say(up, session, f"[[sim: {tool('probe_once', 'moved', 20_000)} ; answer=no]] go")
+    await up.until(session, "tool.started")
+
+    there = {"sessionID": session, "location": {"directory": "/etc"}}
+    answer = await up.ask("session.move", there)
+    await up.until(session, "tool.failed")
+    await up.until(session, "execution.released")
+    await say(up, session, "[[sim: answer=here]] and now")
+    log = await up.until(session, "context.initialised", count=2)
+    await up.rested(session)
+    log = await up.events(session)
+
+    check(log)
+    assert "data" in answer, answer
+    told = types(log)
+    assert told.index("interrupt.requested") < told.index("moved") < told.index("tool.failed")
+    assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
+    assert len(runs(up, "moved")) == 1
+    assert of(log, "text.ended")[-1].text == "here"
+    shown = (await up.http.get(f"/api/session/{session}")).json()["data"]
+    assert shown["location"]["directory"] == "/etc"
+
+
+async def test_a_session_deleted_in_mid_turn_is_gone_and_its_runner_writes_nothing(
+    up: Stack,
+) -> None:
+    """H-29: the last word fences the owner; the runner goes on with others."""
+    session, other = await up.session(), await up.session()
+    await say(up, session, "[[sim: chunks=60 delay_ms=50]] talk on")
+    await up.until(session, "text.started")
+
+    answer = await up.http.delete(f"/api/session/{session}", params={"purge": "true"})
+    missing = await up.http.get(f"/api/session/{session}")
+    await say(up, other, "still there?")
+    await up.until(other, "step.ended")
+    await asyncio.sleep(3)
+
+    log = await up.events(session)
+    assert (answer.status_code, missing.status_code) == (204, 404)
+    assert types(log)[-1] == "session.purged"
+    again = await up.ask("session.resume", {"sessionID": session})
+    assert again["error"]["_tag"] == "SessionNotFoundError"
 
 
 async def test_a_loop_of_the_same_call_is_stopped_with_a_reason(up: Stack) -> None:

@@ -82,7 +82,7 @@ class Operation(Generic[Query, Body]):
     errors: tuple[type[Refused], ...] = ()
     media: Media = "application/json"
     commands: bool = False
-    """It goes to ingest, which knows whether the session exists: no need to look first."""
+    """Whoever serves it, ingest or the fold, finds out whether the session exists: no look first."""
 
     @property
     def in_session(self) -> bool:

@@ -41,5 +41,7 @@ READ = Operation(
     query=Nothing,
     body=Nothing,
     answer=ExplainAnswer,
+    # A log that cannot be read has no head to find either, and that is to be explained.
+    commands=True,
     errors=(SessionNotFound, Unavailable),
 )
