@@ -13,9 +13,9 @@ from tests.chaos import weather
 from tests.chaos.checker import command_verifies, effects, judge, quiet, rebuilt_alike, transcript
 from tests.chaos.workload import Workload
 
-SECONDS = float(os.environ.get("CHAOS_SECONDS") or 20)
+SECONDS = float(os.environ.get("CHAOS_SECONDS") or 15)
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
-SESSIONS_PER_SECOND = 3
+SESSIONS_PER_SECOND = 14
 
 # The test's own NATS client drops, without closing, each connection that a paused server let it open.
 CLIENT_LEAK = (

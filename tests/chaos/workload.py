@@ -35,11 +35,11 @@ class Workload:
         session = f"ses_chaos{self.seed}x{number}"
         await asyncio.sleep(begin_s)
         await self._until_answered("session.create", {"id": session}, over_http=False)
-        for prompt in range(luck.randint(1, 4)):
+        for prompt in range(luck.randint(1, 3)):
             text = self._text(luck, f"k{self.seed}x{number}x{prompt}")
             delivery = luck.choice(("steer", "steer", "queue"))
             await self.say(session, f"m{prompt}", text, delivery, over_http=luck.random() < 0.3)
-            await asyncio.sleep(luck.uniform(0, 0.8))
+            await asyncio.sleep(luck.uniform(0, 0.6))
             if luck.random() < 0.2:
                 await self._until_answered("session.interrupt", {"sessionID": session})
         return session
@@ -60,11 +60,11 @@ class Workload:
     def _text(self, luck: random.Random, key: str) -> str:
         plain: tuple[Callable[[], str], ...] = (
             lambda: f"hello {key}",
-            lambda: f"[[sim: chunks={luck.randint(5, 25)} delay_ms=40]] {key}",
+            lambda: f"[[sim: chunks={luck.randint(5, 20)} delay_ms=30]] {key}",
             lambda: f"[[sim: reasoning=hm answer=ok]] {key}",
         )
         tooled: tuple[Callable[[], str], ...] = (
-            lambda: calling(key, luck.randint(0, 1500), tool=luck.choice(TOOLS)),
+            lambda: calling(key, luck.randint(0, 1000), tool=luck.choice(TOOLS)),
             lambda: calling(key, luck.randint(0, 50), tool=luck.choice(TOOLS)),
         )
         return luck.choice((*plain, *tooled) if self.tools else plain)()
