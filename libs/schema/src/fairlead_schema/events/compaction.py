@@ -6,7 +6,6 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import MessageId
 
-
 CompactionReason: TypeAlias = Literal["auto", "manual"]
 
 
