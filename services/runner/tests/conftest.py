@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 import pytest
@@ -43,6 +43,7 @@ WAIT_S = 5.0
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
 DATE = Observed(key="core/date", value=1, baseline="Day 1", update="Now day 1")
 
+E = TypeVar("E", bound=SessionEvent)
 Reply: TypeAlias = Callable[[], Awaitable[Response]]
 Before: TypeAlias = Callable[[tuple[Draft, ...]], Awaitable[None]]
 
@@ -163,6 +164,11 @@ class World:
     async def wake(self, at: Address = AT) -> None:
         await self.eventlog.wakes.wake(at)
 
+    async def said(self, id_: str, text: str) -> None:
+        """Admit this, and let it be answered."""
+        await self.write(admitted(id_, text))
+        await self.drained()
+
     async def drained(self, runner: str = "run_a") -> None:
         """Wake the session, and let one runner work until no wake is left."""
         await self.wake()
@@ -210,3 +216,25 @@ async def world() -> AsyncIterator[World]:
         made.observe(DATE)
         await made.write(CREATED)
         yield made
+
+
+LONG = "sail " * 2400
+"""About 3,000 tokens: one fits a small window, two do not."""
+
+
+def of(events: list[SessionEvent], kind: type[E]) -> list[E]:
+    """The events of a kind."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def small(world: World) -> World:
+    """A world whose model has a small window."""
+    world.config["provider"]["acme"]["model"]["fast"] |= {"context": 10_000, "output": 500}
+    world.config["compaction"] = {
+        "buffer": 5_000,
+        "keep_tokens": 100,
+        "summary_tokens": 400,
+        "calibrate": False,
+    }
+    return world
