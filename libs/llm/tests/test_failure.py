@@ -57,6 +57,7 @@ def test_a_policy_refusal_is_a_content_filter() -> None:
 
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
 def test_an_overflow_is_recognised_and_never_retried_g_37(status: int) -> None:
+    """G-37."""
     failure = refused(status, {}, error("x", code="context_length_exceeded"))
 
     assert (failure.kind, failure.retryable) == ("context-overflow", False)
