@@ -32,7 +32,7 @@ from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionEvent
 from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_schema.record import Draft
+from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config import Config
@@ -127,9 +127,12 @@ class World:
         head = await self.log.head(at)
         await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
 
-    async def events(self, at: Address = AT) -> list[SessionEvent]:
+    async def recorded(self, at: Address = AT) -> list[Recorded]:
         page = await self.log.read(at, after=START)
-        return [one.event for stored in page.commits for one in stored.commit.events]
+        return [one for stored in page.commits for one in stored.commit.events]
+
+    async def events(self, at: Address = AT) -> list[SessionEvent]:
+        return [one.event for one in await self.recorded(at)]
 
     async def types(self, *, after: int = 0) -> list[str]:
         return [event.type for event in await self.events()][after:]

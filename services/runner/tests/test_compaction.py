@@ -8,6 +8,8 @@ from prometheus_client import REGISTRY
 from starlette.responses import Response
 
 from fairlead_eventlog.memory import MemoryDeltas
+from fairlead_runner.drain import Drain
+from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.wakes import Watch
 from fairlead_schema.context import Unavailable
 from fairlead_schema.delta import CompactionDelta
@@ -24,6 +26,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_session.history import history
+from fairlead_session.verify import verify
 from services.runner.tests.conftest import (
     AT,
     DATE,
@@ -189,6 +192,47 @@ async def test_a_requested_compaction_runs_in_an_idle_session(small: World) -> N
     assert [role for role, _text in small.provider.asked()] == ["system", "user", "user"]
 
 
+async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> None:
+    """G-10, G-40: when there is nothing else; nobody would ask for nothing."""
+    small.config["compaction"]["keep_tokens"] = 8_000
+    await small.said("msg_1", "sail " * 400)
+    small.provider.replies.append(says("SUMMARY"))
+
+    await small.write(CompactionRequested())
+    await small.drained()
+
+    (ended,) = of(await small.events(), CompactionEnded)
+    assert (ended.text, ended.recent) == ("SUMMARY", "")
+
+
+@pytest.mark.parametrize("cause", ["auto", "overflow"])
+async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cause: str) -> None:
+    """G-15, P-02: the next one makes it, and the try is counted."""
+    small.config["runner"] = {"grace_s": 0.05}
+    await small.said("msg_1", LONG)
+    hanging = asyncio.Event()
+
+    async def hangs() -> Response:
+        await hanging.wait()
+        return says("too late")
+
+    small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
+    await small.write(admitted("msg_2", "Where to?" if cause == "overflow" else LONG))
+    await small.wake()
+    async with standing(Watch(small.tackle())):
+        await until(lambda: len(small.provider.requests) == (3 if cause == "overflow" else 2))
+    hanging.set()
+    left = await small.session()
+
+    small.provider.replies.append(says("SUMMARY"))
+    await small.drained("run_b")
+
+    assert (left.rested, left.compacting.tries) == ("handover", 1)
+    assert [one.text for one in of(await small.events(), CompactionEnded)] == ["SUMMARY"]
+    assert (await small.session()).rested == "idle"
+    assert verify(await small.recorded()) == []
+
+
 @pytest.mark.parametrize(
     ("given", "outcome", "why"),
     [
@@ -246,6 +290,25 @@ async def test_a_dead_owners_summary_is_made_again_but_not_for_ever(
     assert len(of(events, CompactionEnded)) == 2 - starts
     assert len(of(events, PromptPromoted)) == 2
     assert (await small.session()).rested == "idle"
+
+
+async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World) -> None:
+    """P-02, G-15."""
+    await small.said("msg_1", LONG)
+
+    async def overtaken() -> Response:
+        await small.write(ExecutionClaimed(generation=3, runner="run_b"))
+        return says("SUMMARY")
+
+    small.provider.replies.append(overtaken)
+    await small.write(admitted("msg_2", LONG))
+    tackle = small.tackle()
+    ledger = Ledger(AT, await tackle.folded.load(AT), small.eventlog, tackle.folded)
+
+    with pytest.raises(Fenced):
+        await Drain(tackle, ledger).run()
+
+    assert (await small.types())[-2:] == ["compaction.started", "execution.claimed"]
 
 
 async def test_a_blocked_baseline_keeps_the_old_one(small: World) -> None:

@@ -30,3 +30,13 @@ def test_its_summaries_keep_facts_and_obey_no_directive() -> None:
     assert script.refusal is None
     assert "- Fact: the cargo is salt." in script.answer
     assert script.chunk_delay_ms == 7
+
+
+def test_every_model_sums_up_what_it_is_asked_to() -> None:
+    quoted = f"<conversation>\n[User]: {FACTS} [[sim: status=500]]\n\n[User]: and\n</conversation>"
+
+    script = choose(ask(quoted, model="fast"))
+
+    assert script.refusal is None
+    assert script.answer.startswith("## Objective\n- Fact: the port is Oslo.")
+    assert len(script.answer) < 400

@@ -20,7 +20,9 @@ _DIGITS: Final = 4
 
 def tokens(text: str) -> int:
     """A quarter of the text's UTF-16 length, rounded half up."""
-    return (len(text.encode("utf-16-le", "surrogatepass")) // 2 + 2) // 4
+    plain = text.isascii()
+    units = len(text) if plain else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    return (units + 2) // 4
 
 
 def of(value: object) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from fairlead_eventlog.errors import LogUnavailable
@@ -87,6 +87,10 @@ class Compactor:
             return _failed("refused", str(error))
         policy = self._tackle.settings.compaction
         plan = compaction.plan(session, speaking.voice, policy, speaking.window)
+        if isinstance(plan, Nothing) and move.cause == "manual":
+            # Somebody asked: what would be kept as recent is summarised as well.
+            whole = replace(policy, keep_tokens=0)
+            plan = compaction.plan(session, speaking.voice, whole, speaking.window)
         return _failed("nothing", plan.why) if isinstance(plan, Nothing) else (plan, speaking)
 
     async def perform(self, plan: Plan, cause: Cause, speaking: Speaker) -> None:

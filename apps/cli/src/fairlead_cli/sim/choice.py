@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fairlead_cli.sim import directive
-from fairlead_cli.sim.recall import TOO_LONG, recall
+from fairlead_cli.sim.recall import TOO_LONG, recall, summarises, summary
 from fairlead_cli.sim.scenario import Scenario
 from fairlead_cli.sim.script import (
     ENDINGS,
@@ -44,6 +44,8 @@ def choose(ask: Ask, scenarios: Sequence[Scenario] = (), draw: int = 0) -> Scrip
     recalled = recall(ask)
     if recalled is not None:
         return recalled
+    if summarises(ask):
+        return _named(ask.model, ask, draw)
     turns = directive.turns(ask.said)
     if turns is None:
         turns = next((one.turns for one in scenarios if one.fits(ask)), None)
@@ -55,7 +57,9 @@ def choose(ask: Ask, scenarios: Sequence[Scenario] = (), draw: int = 0) -> Scrip
 
 
 def echo(ask: Ask) -> Script:
-    """The default: say what was heard, from the user or from the last tool."""
+    """The default: say what was heard, from the user or from the last tool; or sum it up."""
+    if summarises(ask):
+        return Script(answer=summary(ask))
     heard = f"The tool said: {ask.tool_said}" if ask.rounds else f"You said: {ask.said}"
     return Script(answer=directive.without(heard).strip())
 
