@@ -242,8 +242,8 @@ async def test_a_long_conversation_remembers_its_first_message(up: Stack) -> Non
     compactions = len(of(log, "compaction.ended"))
     breaks, kept = _prefixes(await asked(up, session))
     sys.stdout.write(
-        f"\n{TURNS} turns, {compactions} compactions, "
-        f"{kept} requests open with the one before, {breaks} do not\n"
+        f"\n{TURNS} turns, {compactions} compactions; of the last {kept + breaks} requests "
+        f"{kept} open with the one before, {breaks} do not\n"
     )
     assert compactions >= TURNS // 20
     assert of(log, "step.failed") == of(log, "compaction.failed") == []
