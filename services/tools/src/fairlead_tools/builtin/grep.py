@@ -14,7 +14,8 @@ from fairlead_tools.builtin.reach import reached, saying, sought
 from fairlead_tools.files.globs import BadGlob, compiled, matches
 from fairlead_tools.files.outputs import NoOutputs, Outputs
 from fairlead_tools.files.path import authority, shown
-from fairlead_tools.files.search import BadSearch, Ended, Engine, Line, Unsearchable, engine
+from fairlead_tools.files.record import Line
+from fairlead_tools.files.search import BadSearch, Ended, Engine, Unsearchable, engine
 from fairlead_tools.tool import CallFailed, Context, Result, Tool
 
 ACTION: Final = "grep"

@@ -7,6 +7,7 @@
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 CHOICES_MAX: Final = 128
@@ -74,7 +75,7 @@ def _braces(glob: str) -> tuple[str, list[str], str] | None:
             depth -= 1
             if not depth:
                 cuts.append(at)
-                pairs = zip(cuts, cuts[1:], strict=False)
+                pairs = pairwise(cuts)
                 return glob[:start], [glob[a + 1 : b] for a, b in pairs], glob[at + 1 :]
         at += 1
     if depth:

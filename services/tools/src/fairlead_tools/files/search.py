@@ -1,17 +1,14 @@
 """Searches a directory with ripgrep, or without it by a finder of our own.
 
 Either is a process that is killed when enough was found, when time is up or when the call is
-cancelled. It only says where to look: what is told of a file is read again by us, without following
-a link, so that a tree that changes under the search shows nothing from outside.
+cancelled. It only says where to look: what is told of a file is confirmed by us.
 """
 
 import asyncio
-import base64
 import json
 import os
 import re
 import shutil
-import stat
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable
@@ -20,15 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from fairlead_tools.files.path import READ, entered
+from fairlead_tools.files.path import entered
+from fairlead_tools.files.record import Line, confirmed, is_file
 
 RECORD_BYTES_MAX: Final = 64 << 10
-PREVIEW_LENGTH_MAX: Final = 2_000
-SUBMATCHES_MAX: Final = 100
 SEARCH_S: Final = 60.0
 
 _FAILED: Final = 2
-_BINARY_SAMPLE: Final = 64 << 10
 _COMPLAINT_MAX: Final = 4_096
 _PATTERN_ERROR: Final = re.compile(
     rb"regex parse error|not allowed in a regex|exceeds size limit|error parsing regex"
@@ -46,26 +41,6 @@ class BadSearch(Exception):
 
 class Unsearchable(Exception):
     """Nothing could be searched, or what was found cannot be told; says why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Submatch:
-    """What matched, by bytes of its line."""
-
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A line that matches, as much of it as is worth telling."""
-
-    path: Path
-    number: int
-    offset: int
-    text: str
-    submatches: tuple[Submatch, ...]
 
 
 @dataclass(slots=True)
@@ -94,7 +69,7 @@ class Engine:
         async with self._started(directory, command, asked) as process:
             async for record in self._records(process, b"\0", ended):
                 name = os.fsdecode(record).removeprefix("./")
-                if accept(name) and await asyncio.to_thread(_file, directory / name):
+                if accept(name) and await asyncio.to_thread(is_file, directory / name):
                     if len(found) == limit:
                         ended.complete = False
                         break
@@ -112,7 +87,7 @@ class Engine:
         limit: int,
     ) -> tuple[list[Line], Ended]:
         """Lines that match below a directory, or of one file."""
-        single = await asyncio.to_thread(_file, place)
+        single = await asyncio.to_thread(is_file, place)
         directory, target = (place.parent, f"./{place.name}") if single else (place, "./")
         flags = ("--json", "--hidden", "--encoding=none", "--no-mmap", f"--max-count={limit + 1}")
         kind = () if single or not include or not _SIMPLE.fullmatch(include) else (include,)
@@ -128,7 +103,7 @@ class Engine:
         ended = Ended()
         async with self._started(directory, command, asked) as process:
             async for record in self._records(process, b"\n", ended):
-                line = await asyncio.to_thread(_line, directory, record, accept)
+                line = await asyncio.to_thread(confirmed, directory, record, accept)
                 if line is None:
                     continue
                 if len(found) == limit:
@@ -220,55 +195,3 @@ async def _judged(process: Process, ended: Ended, *, found: bool) -> None:
     if not found:
         raise Unsearchable("it cannot be read")
     ended.complete = False
-
-
-def _file(path: Path) -> bool:
-    """Whether a path is a file, on a way without links."""
-    try:
-        with entered(path.parent) as parent:
-            return stat.S_ISREG(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
-
-
-def _line(directory: Path, record: bytes, accept: Callable[[str], bool]) -> Line | None:
-    """The line of a record, if the file still says so when it is read without following a link."""
-    told = json.loads(record)
-    if told["type"] != "match":
-        return None
-    match = told["data"]
-    name = os.fsdecode(_bytes(match["path"])).removeprefix("./")
-    raw = _bytes(match["lines"])
-    if not accept(name) or not _confirmed(directory / name, match["absolute_offset"], raw):
-        return None
-    text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
-    submatches = tuple(
-        Submatch(_cut(_bytes(one["match"]).decode(errors="replace")), one["start"], one["end"])
-        for one in match["submatches"][:SUBMATCHES_MAX]
-    )
-    path = directory / name
-    return Line(path, match["line_number"], match["absolute_offset"], _cut(text), submatches)
-
-
-def _confirmed(path: Path, offset: int, raw: bytes) -> bool:
-    try:
-        with entered(path.parent) as parent:
-            file = os.open(path.name, READ, dir_fd=parent)
-    except OSError:
-        return False
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            return False
-        return b"\0" not in os.pread(file, _BINARY_SAMPLE, 0) and (
-            os.pread(file, len(raw), offset) == raw
-        )
-    finally:
-        os.close(file)
-
-
-def _bytes(told: dict[str, str]) -> bytes:
-    return told["text"].encode() if "text" in told else base64.b64decode(told["bytes"])
-
-
-def _cut(text: str) -> str:
-    return text[:PREVIEW_LENGTH_MAX]
