@@ -10,9 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead_schema.tool import Json, TextContent, ToolContent
 from fairlead_session.permission import Need
 from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
-from fairlead_tools.files.content import TooLarge, content
 from fairlead_tools.files.diff import FileDiff, diff
-from fairlead_tools.files.mutation import Busy, Stale, replace, unbroken
+from fairlead_tools.files.mutation import Busy, Stale, TooLarge, change, unbroken
 from fairlead_tools.files.path import Place, authority
 from fairlead_tools.files.replacement import NotReplaced, check, replaced
 from fairlead_tools.tool import CallFailed, Context, Result, Tool
@@ -55,7 +54,7 @@ async def needs(asked: EditInput, context: Context) -> tuple[Need, ...]:
 
 
 async def execute(asked: EditInput, context: Context) -> Result:
-    """Replace, unless the file has changed since it was read a moment ago."""
+    """Replace, unless somebody changes the file at the same moment."""
     _check(asked)
     message = f"Unable to edit {asked.path}"
     with saying(message):
@@ -100,10 +99,14 @@ def _check(asked: EditInput) -> None:
 
 
 def _edited(place: Place, asked: EditInput) -> Result:
-    raw = content(place)[0]
-    before = raw.decode()
-    after, count = replaced(before, asked.old, asked.new, everywhere=asked.everywhere)
-    replace(place, after.encode(), expected=raw)
+    count = 0
+
+    def make(raw: bytes) -> bytes:
+        nonlocal count
+        text, count = replaced(raw.decode(), asked.old, asked.new, everywhere=asked.everywhere)
+        return text.encode()
+
+    before, after = (side.decode() for side in change(place, make))
     output = EditOutput(files=(diff(place.resource, before, after),), replacements=count)
     return Result(output, (TextContent(text=_told(place.resource, asked, count)),))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from fairlead_tools.files import mutation
-from fairlead_tools.files.content import TooLarge, content
-from fairlead_tools.files.mutation import BOM
+from fairlead_tools.files.content import content
+from fairlead_tools.files.mutation import BOM, TooLarge
 from fairlead_tools.files.patch import Add, Delete, Hunk, Unmatched, Update, apply
 from fairlead_tools.files.path import PathRefused, Place
 

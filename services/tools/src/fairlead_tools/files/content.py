@@ -3,15 +3,9 @@
 import os
 import stat
 from errno import EISDIR
-from typing import Final
 
+from fairlead_tools.files.mutation import CHANGE_BYTES_MAX, TooLarge
 from fairlead_tools.files.path import Place, opened
-
-EDIT_BYTES_MAX: Final = 32 << 20
-
-
-class TooLarge(Exception):
-    """More than anybody edits in one piece."""
 
 
 def content(place: Place) -> tuple[bytes, os.stat_result]:
@@ -20,7 +14,7 @@ def content(place: Place) -> tuple[bytes, os.stat_result]:
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(EISDIR, "is a directory")
         with open(descriptor, "rb", closefd=False) as file:
-            raw = file.read(EDIT_BYTES_MAX + 1)
-        if len(raw) > EDIT_BYTES_MAX:
+            raw = file.read(CHANGE_BYTES_MAX + 1)
+        if len(raw) > CHANGE_BYTES_MAX:
             raise TooLarge
         return raw, status

@@ -13,14 +13,15 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from errno import EMLINK, ENOTSUP, EPERM
+from errno import EMLINK, ENOENT, ENOTSUP, EPERM
 from typing import Final, ParamSpec, TypeVar
 
 from fairlead_tools.files.path import PathRefused, Place, entered
 
 BOM: Final = b"\xef\xbb\xbf"
 CHUNK: Final = 1 << 20
-LOCK_S: Final = 10.0
+LOCK_S: Final = 5.0
+CHANGE_BYTES_MAX: Final = 32 << 20
 POLL_S: Final = 0.005
 
 _LOCKED: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -32,6 +33,10 @@ T = TypeVar("T")
 
 class Stale(Exception):
     """The file is not what it was when the change was decided."""
+
+
+class TooLarge(Exception):
+    """More than anybody edits in one piece."""
 
 
 class Busy(Exception):
@@ -72,6 +77,24 @@ def create(place: Place, text: bytes, *, like: os.stat_result | None = None) -> 
     """Make a file that does not exist. Raises FileExistsError."""
     with _entered(place, make=True) as (parent, name):
         _create(parent, name, text, like)
+
+
+def change(place: Place, make: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
+    """Make new bytes of what a file holds: what it held, and what it holds now.
+
+    Nobody else who locks it comes in between; whoever does not is noticed. Raises Stale, TooLarge.
+    """
+    with _entered(place) as (parent, name), _held(parent, name) as file:
+        if file is None:
+            raise FileNotFoundError(ENOENT, "no such file", name)
+        if os.fstat(file).st_size > CHANGE_BYTES_MAX:
+            raise TooLarge
+        before = os.pread(file, CHANGE_BYTES_MAX, 0)
+        after = make(before)
+        if not _same(parent, name, file) or not _holds(file, before):
+            raise Stale
+        _swap(parent, name, after, os.fstat(file))
+        return before, after
 
 
 def replace(place: Place, text: bytes, *, expected: bytes) -> None:
