@@ -149,15 +149,13 @@ async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
 
 
 @pytest.mark.parametrize(
-    "text", ["nothing", patch("*** Rename File: a"), patch(update("a", "", ""))]
+    "text", ["nothing", patch("*** Rename File: a"), patch("*** Update File: a\n@@")]
 )
 async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
     tmp_path: Path, text: str
 ) -> None:
     """L-40: as a failed verification."""
     (tmp_path / "a").write_text("x")
-    if "Update" in text:
-        text = text.replace("@@\n-\n+", "@@")
     with pytest.raises(CallFailed, match="Patch verification failed: "):
         await asked(PATCH, tmp_path, patchText=text)
 
@@ -273,26 +271,21 @@ async def test_an_interrupt_lets_the_current_change_finish_and_makes_no_other(
 
 
 APPLY = """
-import asyncio, sys
-from pathlib import Path
-from fairlead_tools.builtin import apply_patch
-from services.tools.tests.filing import context
-from services.tools.tests.test_apply_patch import add, patch
-here = Path(sys.argv[1])
-tool = apply_patch.tool()
-text = patch(*(add(f"{number:04}.txt", "x" * 20_000) for number in range(2000)))
+import sys
+from fairlead_tools.files.changes import carry_out, plan
+from fairlead_tools.files.patch import Add
+from fairlead_tools.files.path import resolve
+hunks = tuple(Add(f"{number:04}.txt", "x" * 20_000) for number in range(2000))
+changes = plan(hunks, {hunk.path: resolve(sys.argv[1], hunk.path) for hunk in hunks})
 print("ready", flush=True)
-asyncio.run(tool.execute(tool.input.model_validate({"patchText": text}), context(here)))
+for change in changes:
+    carry_out(change)
 """
 
 
 def test_a_death_in_the_middle_keeps_the_changes_made_so_far(tmp_path: Path) -> None:
     """L-48: each is whole, and they are the first ones."""
-    worker = subprocess.Popen(
-        [sys.executable, "-c", APPLY, str(tmp_path)],
-        stdout=subprocess.PIPE,
-        cwd=Path(__file__).parents[3],
-    )
+    worker = subprocess.Popen([sys.executable, "-c", APPLY, str(tmp_path)], stdout=subprocess.PIPE)
     assert worker.stdout is not None
     assert worker.stdout.readline() == b"ready\n"
     while not (tmp_path / "0003.txt").exists():
@@ -304,7 +297,7 @@ def test_a_death_in_the_middle_keeps_the_changes_made_so_far(tmp_path: Path) -> 
     made = sorted(path.name for path in tmp_path.glob("*.txt"))
     assert made == [f"{number:04}.txt" for number in range(len(made))]
     assert 4 <= len(made) < 2000
-    assert all((tmp_path / name).read_text() == "x" * 20_000 + "\n" for name in made)
+    assert all((tmp_path / name).read_text() == "x" * 20_000 for name in made)
 
 
 def test_a_patch_is_never_repeated_by_itself() -> None:

@@ -105,7 +105,9 @@ def test_what_is_no_patch_is_refused_with_its_place(text: str, why: str) -> None
         parse(text)
 
 
-@pytest.mark.parametrize("line", ["x = 'a-b'", "x = 'a-b'   ", "   x = 'a-b'", "  x = ‘a—b’ "])
+@pytest.mark.parametrize(
+    "line", ["x = 'a-b'", "x = 'a-b'   ", "   x = 'a-b'", "  x = \u2018a\u2014b\u2019 "]
+)
 def test_lines_are_found_the_strictest_likeness_first(line: str) -> None:
     """L-41: exact, then without trailing space, then without any around, then plain punctuation."""
     chunks = update("@@\n-x = 'a-b'\n+y")
@@ -147,9 +149,12 @@ def test_a_chunk_that_only_adds_is_for_the_end() -> None:
 
 def test_what_a_patch_only_mentions_stays_as_it_is() -> None:
     """L-41: the file's own spaces, quotes and line breaks; new lines end as its lines do."""
-    text = "  ‘one’\t\r\ntwo\r\nthree\r\n"
+    text = "  \u2018one\u2019\t\r\ntwo\r\nthree\r\n"
 
-    assert apply(text, update("@@\n 'one'\n-two\n+2\n+2a")) == "  ‘one’\t\r\n2\r\n2a\r\nthree\r\n"
+    assert (
+        apply(text, update("@@\n 'one'\n-two\n+2\n+2a"))
+        == "  \u2018one\u2019\t\r\n2\r\n2a\r\nthree\r\n"
+    )
 
 
 def test_a_file_without_a_last_line_break_stays_so() -> None:

@@ -7,9 +7,7 @@ says something counts, and in it the last line. A `.gitignore` above the reposit
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_tools.files.globs import BadGlob, compiled
 
@@ -19,8 +17,7 @@ FILE_BYTES_MAX: Final = 1 << 20
 _TRAILING: Final = re.compile(r"(?<!\\)[ \t]+$")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One line of an ignore file."""
 
     pattern: re.Pattern[str]
@@ -28,8 +25,7 @@ class Rule:
     directories: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """The ignore files of one directory, on top of those above it."""
 
     above: "Layer | None"
@@ -43,15 +39,17 @@ class Layer:
 def layer(directory: str, above: Layer | None = None, name: str = "") -> Layer:
     """Read the ignore files of a directory."""
     rules = tuple(tuple(_rules(_text(os.path.join(directory, kind)))) for kind in KINDS)  # noqa: PTH118
-    return Layer(above, name, rules, root=Path(directory, ".git").exists())
+    root = os.path.exists(os.path.join(directory, ".git"))  # noqa: PTH110, PTH118
+    return Layer(above, name, rules, root)
 
 
 def layers(directory: str) -> Layer:
     """The ignore files of a directory and of all directories above it."""
-    path = Path(directory)
-    made = layer(path.anchor)
-    for part in (*reversed(path.parents), path)[1:]:
-        made = layer(str(part), made, part.name)
+    made = layer("/")
+    path = ""
+    for name in directory.strip("/").split("/"):
+        path += f"/{name}"
+        made = layer(path, made, name)
     return made
 
 

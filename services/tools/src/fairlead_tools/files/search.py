@@ -29,7 +29,7 @@ _PATTERN_ERROR: Final = re.compile(
     rb"regex parse error|not allowed in a regex|exceeds size limit|error parsing regex"
 )
 _SIMPLE: Final = re.compile(r"[\w.*?{},-]+", re.ASCII)
-_COMMON: Final = (
+COMMON: Final = (
     *("--no-config", "--sort=path", "--no-messages", "--glob=!.git"),
     *("--no-require-git", "--no-ignore-global", "--no-ignore-exclude"),
 )
@@ -62,7 +62,7 @@ class Engine:
         self, directory: Path, accept: Callable[[str], bool], limit: int
     ) -> tuple[list[Path], Ended]:
         """Files below a directory, hidden and ignored ones left out, in order of their paths."""
-        command = (self.program or "", *_COMMON, "--files", "--null", "./")
+        command = (self.program or "", *COMMON, "--files", "--null", "./")
         asked = {"hidden": False, "pattern": None}
         found: list[Path] = []
         ended = Ended()
@@ -92,7 +92,7 @@ class Engine:
         flags = ("--json", "--hidden", "--encoding=none", "--no-mmap", f"--max-count={limit + 1}")
         kind = () if single or not include or not _SIMPLE.fullmatch(include) else (include,)
         types = tuple(f"--type-add=asked:{one}" for one in kind) + ("--type=asked",) * len(kind)
-        command = (self.program or "", *_COMMON, *flags, *types, "-e", pattern, "--", target)
+        command = (self.program or "", *COMMON, *flags, *types, "-e", pattern, "--", target)
         asked = {
             "hidden": True,
             "pattern": pattern,
