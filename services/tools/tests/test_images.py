@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from fairlead_schema.tool import FileContent
+from fairlead_service.config import Config, Tools
 from fairlead_session.calling import Succeeded
-from fairlead_tools.builtin import read
+from fairlead_tools.builtin import builtins, read
 from fairlead_tools.files.image import ImageLimits, ImageRefused, normal
 from services.tools.tests.filing import done, refused, text
 
@@ -113,6 +114,20 @@ async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) ->
     told = await refused(strict, tmp_path, path="a.png")
 
     assert told.startswith("Image is too large to show: 40x40 pixels")
+
+
+async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
+    """L-22, L-23: all of them."""
+    (tmp_path / "a.png").write_bytes(drawn("PNG", 40, 40))
+    settings = Tools(image_width_max=20, image_height_max=30, image_resize=False)
+    tools = builtins(Config(tools=settings))
+
+    assert [one.name for one in tools][:2] == ["read", "write"]
+    told = await refused(tools[0], tmp_path, path="a.png")
+    assert told.startswith("Image is too large to show")
+    resizing = read.tool(ImageLimits.of(settings.model_copy(update={"image_resize": True})))
+    _, image = shown(await done(resizing, tmp_path, path="a.png"))
+    assert image.size == (20, 20)
 
 
 @pytest.mark.parametrize("raw", [drawn("PNG")[:40], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP"])

@@ -286,7 +286,7 @@ class Kept:
         yield self._file if path == "/outputs/tool_1" else None
 
 
-async def test_a_kept_output_is_read_and_searched_like_a_file(tmp_path: Path) -> None:
+async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path) -> None:
     """L-13, L-62: without approval for anything outside."""
     here = tmp_path / "here"
     here.mkdir()

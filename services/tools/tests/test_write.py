@@ -1,6 +1,7 @@
 """`write`: whole files, created or replaced."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,21 @@ async def test_what_cannot_be_written_is_one_error(tmp_path: Path, path: str) ->
     told = await refused(WRITE, tmp_path, path=path, content="x")
 
     assert told == f"Unable to write {path}"
+
+
+async def test_a_full_disk_is_the_same_error(tmp_path: Path) -> None:
+    """L-31: the file keeps what it held, and nothing is left beside it."""
+    (tmp_path / "a.txt").write_text("before")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, hard))
+    try:
+        told = await refused(WRITE, tmp_path, path="a.txt", content="x" * (5 << 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert told == "Unable to write a.txt"
+    assert (tmp_path / "a.txt").read_text() == "before"
+    assert os.listdir(tmp_path) == ["a.txt"]  # noqa: PTH208
 
 
 async def test_half_a_character_is_not_written(tmp_path: Path) -> None:

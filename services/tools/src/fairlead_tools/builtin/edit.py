@@ -3,6 +3,7 @@
 It runs once: the new text may contain the old one, and a second run would replace it again.
 """
 
+import asyncio
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,8 +33,8 @@ class EditInput(BaseModel):
     path: str = Field(description="The file, relative to the working directory")
     old: str = Field(alias="oldString", description="The text to replace")
     new: str = Field(alias="newString", description="What to put in its place")
-    everywhere: bool = Field(
-        default=False, alias="replaceAll", description="Replace every occurrence"
+    everywhere: bool | None = Field(
+        default=None, alias="replaceAll", description="Replace every occurrence"
     )
 
 
@@ -49,8 +50,8 @@ async def needs(asked: EditInput, context: Context) -> tuple[Need, ...]:
     _check(asked)
     with saying(f"Unable to edit {asked.path}"):
         place = await sought(context, asked.path)
-    preview = diff(place.resource, asked.old, asked.new).patch
-    return (*authority(place), Need(EDIT, (place.resource,), ("*",), {"diff": preview}))
+    preview = await asyncio.to_thread(diff, place.resource, asked.old, asked.new)
+    return (*authority(place), Need(EDIT, (place.resource,), ("*",), {"diff": preview.patch}))
 
 
 async def execute(asked: EditInput, context: Context) -> Result:
@@ -103,7 +104,9 @@ def _edited(place: Place, asked: EditInput) -> Result:
 
     def make(raw: bytes) -> bytes:
         nonlocal count
-        text, count = replaced(raw.decode(), asked.old, asked.new, everywhere=asked.everywhere)
+        text, count = replaced(
+            raw.decode(), asked.old, asked.new, everywhere=bool(asked.everywhere)
+        )
         return text.encode()
 
     before, after = (side.decode() for side in change(place, make))

@@ -33,7 +33,7 @@ class GlobInput(BaseModel):
     path: str | None = Field(
         default=None, description="The directory, if not the working directory"
     )
-    limit: int = Field(default=LIMIT, ge=1, le=LIMIT_MAX, description="How many at most")
+    limit: int | None = Field(default=None, ge=1, le=LIMIT_MAX, description="How many at most")
 
 
 class FoundFile(BaseModel):
@@ -68,7 +68,7 @@ class Finder:
             place = await reached(context, asked.path or ".", None)
             try:
                 accept = partial(matches, asked.pattern)
-                found, ended = await self.engine.files(place.path, accept, asked.limit)
+                found, ended = await self.engine.files(place.path, accept, asked.limit or LIMIT)
             except (BadSearch, Unsearchable) as error:
                 raise CallFailed(f"{_unable(asked.path)}: {error}") from error
         base = place.root

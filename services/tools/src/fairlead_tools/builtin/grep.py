@@ -1,5 +1,6 @@
 """`grep`: finds lines by a regular expression."""
 
+import asyncio
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -36,7 +37,9 @@ class GrepInput(BaseModel):
     pattern: str = Field(min_length=1, max_length=10_000, description="The regular expression")
     path: str | None = Field(default=None, description="A directory or a file to search")
     include: str | None = Field(default=None, max_length=1_000, description="Which files")
-    limit: int = Field(default=LIMIT, ge=1, le=LIMIT_MAX, description="How many lines at most")
+    limit: int | None = Field(
+        default=None, ge=1, le=LIMIT_MAX, description="How many lines at most"
+    )
 
 
 class FoundPart(BaseModel):
@@ -66,7 +69,7 @@ class GrepOutput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Searcher:
-    """Searches with this engine; outputs that are kept elsewhere come from `outputs`."""
+    """Searches with this engine; managed outputs come from `outputs`."""
 
     engine: Engine
     outputs: Outputs
@@ -86,7 +89,7 @@ class Searcher:
             async with self.outputs.local(asked.path, context) as local:
                 if local is None:
                     raise CallFailed(_unable(asked.path))
-                found, ended = await self._found(asked, local)
+                found, ended = await self._found(asked, await asyncio.to_thread(local.resolve))
             return _told([(asked.path, asked.path, line) for line in found], ended)
         with saying(_unable(asked.path)):
             place = await reached(context, asked.path or ".", None)
@@ -98,7 +101,9 @@ class Searcher:
     async def _found(self, asked: GrepInput, place: Path) -> tuple[list[Line], Ended]:
         accept = partial(_accepts, asked.include)
         try:
-            return await self.engine.lines(place, asked.pattern, asked.include, accept, asked.limit)
+            return await self.engine.lines(
+                place, asked.pattern, asked.include, accept, asked.limit or LIMIT
+            )
         except BadSearch as error:
             raise CallFailed(f"Invalid regular expression: {asked.pattern}") from error
         except Unsearchable as error:

@@ -103,7 +103,7 @@ class ReadOutput(RootModel[TextPage | DirectoryPage | ImageFile | WholeText]):
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads with these limits; outputs that are kept elsewhere come from `outputs`."""
+    """Reads with these limits; managed outputs come from `outputs`."""
 
     limits: ImageLimits
     outputs: Outputs
@@ -162,7 +162,7 @@ class Reader:
 
 
 def tool(limits: ImageLimits | None = None, outputs: Outputs | None = None) -> Tool:
-    """The tool, with its limits and with the store of kept outputs, if there is one."""
+    """The tool, with its limits and with the store of managed outputs, if there is one."""
     reader = Reader(limits or ImageLimits(), outputs or NoOutputs())
     return Tool(
         name="read",

@@ -53,7 +53,7 @@ async def execute(asked: WriteInput, context: Context) -> WriteOutput:
         place = await reached(context, asked.path, EDIT)
         try:
             existed = await unbroken(mutation.write, place, asked.content.encode())
-        except (Busy, UnicodeEncodeError) as error:
+        except (Busy, OSError, UnicodeEncodeError) as error:
             raise CallFailed(message) from error
     return WriteOutput(target=place.target, resource=place.resource, existed=existed)
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from fairlead_service.config import Tools
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
@@ -29,6 +31,16 @@ class ImageLimits:
     height_max: int = 2_000
     base64_bytes_max: int = 5 << 20
     auto_resize: bool = True
+
+    @staticmethod
+    def of(settings: Tools) -> "ImageLimits":
+        """What the configuration says."""
+        return ImageLimits(
+            width_max=settings.image_width_max,
+            height_max=settings.image_height_max,
+            base64_bytes_max=settings.image_bytes_max,
+            auto_resize=settings.image_resize,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,8 @@ def _held(parent: int, name: str) -> Iterator[int | None]:
             if _same(parent, name, file):
                 yield file
                 return
+            if time.monotonic() > until:
+                raise Busy
         finally:
             os.close(file)
 

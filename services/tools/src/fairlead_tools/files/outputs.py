@@ -1,4 +1,4 @@
-"""Complete outputs of earlier calls, which tools read like files though they are kept elsewhere."""
+"""Managed outputs, which tools read like files though they are kept elsewhere."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -9,14 +9,14 @@ from fairlead_tools.tool import Context
 
 
 class Outputs(Protocol):
-    """Where complete outputs are kept."""
+    """Where managed outputs are kept."""
 
     def owns(self, path: str) -> bool:
-        """Whether a path has the form of a kept output. Looks nothing up."""
+        """Whether a path has the form of a managed output. Looks nothing up."""
         ...
 
     def local(self, path: str, context: Context) -> AbstractAsyncContextManager[Path | None]:
-        """The output as a file for a while; None if it is gone or not for this session."""
+        """The output as a file for a while; None if there is none."""
         ...
 
 
