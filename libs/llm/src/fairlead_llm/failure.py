@@ -37,6 +37,7 @@ _POLICY = re.compile(
 _QUOTA = re.compile(r"insufficient_quota|quota_exceeded|insufficient credits", re.IGNORECASE)
 # Gemini refuses a key with 400, and says how long to wait in the body instead of a header.
 _BAD_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired)", re.IGNORECASE)
+_STATUS = re.compile(r"[45]\d\d", re.ASCII)
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SECRET = re.compile(r"auth|key|token|secret|credential|signature", re.IGNORECASE)
 # An error inside a stream has no status: its own words are all there is.
@@ -177,8 +178,8 @@ def _delay_s(details: object) -> float | None:
 
 def _status(*candidates: object) -> int | None:
     """An HTTP status among codes: some vendors send it as the code, as a number or as text."""
-    numbers = (int(str(code)) for code in candidates if str(code).isdecimal())
-    return next((number for number in numbers if 400 <= number < 600), None)  # noqa: PLR2004
+    found = (_STATUS.fullmatch(str(code)) for code in candidates)
+    return next((int(match[0]) for match in found if match), None)
 
 
 def _seconds(text: str) -> float | None:

@@ -10,6 +10,7 @@ import orjson
 from fairlead_llm import failure
 from fairlead_llm.openai_responses import output, usage
 from fairlead_llm.openai_responses.output import Events, Open
+from fairlead_llm.reading import loaded
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider import Finish, StepFinish, TextChunk
 
@@ -41,9 +42,9 @@ def step(state: State, frame: Frame) -> tuple[State, Events]:
     if state.ended:
         return state, ()
     try:
-        event = orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        return _malformed(state, "A frame is not JSON")
+        event = loaded(frame.data)
+    except ValueError as error:
+        return _malformed(state, f"A frame is not JSON: {error}")
     if not isinstance(event, dict):
         return _malformed(state, "A frame is not a JSON object")
     kind = event.get("type")
