@@ -119,7 +119,22 @@ def deep(levels: int) -> list[Any]:
     return nested
 
 
-JUNK = [None, True, -1, 1.5, 1e308, 10**18, "", "x", "9" * 5000, [], {}, [1], [{}], {"a": 1}]
+JUNK: list[Any] = [
+    None,
+    True,
+    -1,
+    1.5,
+    1e308,
+    10**18,
+    "",
+    "x",
+    "9" * 5000,
+    [],
+    {},
+    [1],
+    [{}],
+    {"a": 1},
+]
 
 
 def paths(value: object, at: Path = ()) -> Iterator[Path]:
