@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 FRAME_BYTES_MAX = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
+_FIELDS = (b"data", b"event", b"id", b"retry", b":")
 
 
 class Frame(NamedTuple):
@@ -51,6 +52,12 @@ def feed(reading: Reading, chunk: bytes) -> tuple[Reading, list[Frame]]:
     *blocks, tail = text.split(b"\n\n")
     frames = [frame for block in blocks if (frame := _frame(block)) is not None]
     return _held((tail, None) if tail else None, len(tail), after_cr), frames
+
+
+def begins(opening: bytes) -> bool:
+    """Whether a body that opens so may be an event stream; an empty one may."""
+    text = opening.removeprefix(_BOM).lstrip(b"\r\n")
+    return any(text.startswith(name) or name.startswith(text) for name in _FIELDS)
 
 
 def _completes(newest: bytes, text: bytes) -> bool:
