@@ -3,10 +3,7 @@
 import base64
 from typing import Any
 
-import pytest
-
 from fairlead_llm import anthropic_messages
-from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import (
     AssistantTurn,
     MediaPart,
@@ -93,19 +90,6 @@ def test_images_and_documents_of_a_user_are_native_media_o_02() -> None:
         {"type": "document", "source": source, "title": "a.pdf"},
         {"type": "document", "source": written},
     ]
-
-
-@pytest.mark.parametrize(
-    "media",
-    [
-        MediaPart("file:///a.png", "image/png"),
-        MediaPart("data:image/tiff;base64,aGk=", "image/tiff"),
-        MediaPart("data:audio/wav;base64,aGk=", "audio/wav"),
-    ],
-)
-def test_media_that_the_wire_cannot_take_is_refused_before_sending_o_16(media: MediaPart) -> None:
-    with pytest.raises(Unsendable):
-        body(user(media))
 
 
 def test_results_of_parallel_calls_share_one_user_message() -> None:

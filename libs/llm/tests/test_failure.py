@@ -106,7 +106,7 @@ def test_a_stored_body_is_bounded_and_its_secret_fields_are_blank() -> None:
 
 
 def test_an_echoed_key_is_taken_out() -> None:
-    failure = without("sk-1", refused(401, {}, "wrong key sk-1"))
+    failure = without(("sk-1",), refused(401, {}, "wrong key sk-1"))
 
     assert "sk-1" not in f"{failure}"
 

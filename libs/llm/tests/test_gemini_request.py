@@ -7,7 +7,6 @@ import orjson
 import pytest
 
 from fairlead_llm import gemini
-from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import (
     AssistantTurn,
     ForcedTool,
@@ -84,18 +83,6 @@ def test_media_of_a_user_is_inline_data_o_02() -> None:
 
     assert parts[:2] == [{"text": "see"}, IMAGE]
     assert parts[2]["inlineData"]["mimeType"] == "audio/wav"
-
-
-@pytest.mark.parametrize(
-    "media",
-    [
-        MediaPart("https://x/a.png", "image/png"),
-        MediaPart("data:application/zip;base64,aGk=", "application/zip"),
-    ],
-)
-def test_media_that_the_wire_cannot_take_is_refused_before_sending_o_16(media: MediaPart) -> None:
-    with pytest.raises(Unsendable):
-        body(user(media))
 
 
 def test_an_update_is_escaped_user_text_at_its_position_o_18() -> None:

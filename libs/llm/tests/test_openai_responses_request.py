@@ -305,19 +305,6 @@ def test_media_of_every_taken_kind() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "media",
-    [
-        MediaPart("data:video/mp4;base64,aGk=", "video/mp4"),
-        MediaPart("file:///a.png", "image/png"),
-        MediaPart("data:image/png;base64,aGk=", "image/jpeg"),
-    ],
-)
-def test_media_that_cannot_be_sent_is_refused(media: MediaPart) -> None:
-    with pytest.raises(Unsendable):
-        sent(user(media))
-
-
 def test_the_path_and_the_key() -> None:
     assert openai_responses.path(ModelRequest("m")) == "/v1/responses"
     assert openai_responses.headers("k") == {"authorization": "Bearer k"}

@@ -69,13 +69,13 @@ def test_a_user_message_is_its_text_then_its_files() -> None:
     message = UserMessage(
         id="msg_1",
         text="look",
-        files=(PromptFile(uri="data:image/png;base64,AA", mime="image/png", name="a.png"),),
+        files=(PromptFile(uri="data:image/png;base64,AA==", mime="image/png", name="a.png"),),
         agents=(AgentMention(name="plan"),),
         time=AT,
     )
 
     assert lowered(message) == (
-        UserTurn((TextPart("look"), MediaPart("data:image/png;base64,AA", "image/png", "a.png"))),
+        UserTurn((TextPart("look"), MediaPart("data:image/png;base64,AA==", "image/png", "a.png"))),
     )
 
 

@@ -36,6 +36,16 @@ def result_parts(result: ToolResultPart) -> tuple[TextPart | MediaPart, ...]:
     return tuple(_part(item) for item in items)
 
 
+def untaken(part: MediaPart, what: str) -> str:
+    """What the model hears of a file whose type its wire has no place for.
+
+    Refusing it would refuse every later turn too: the file stays in the history.
+    """
+    return (
+        f"[Attached file {part.name or 'without a name'} ({part.mime}): {what} takes no such file.]"
+    )
+
+
 def json_text(value: object) -> str:
     """Compact JSON. Raises Unsendable for what JSON cannot say."""
     try:

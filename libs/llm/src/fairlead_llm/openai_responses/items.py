@@ -14,8 +14,8 @@ from fairlead_llm.content import (
     result_parts,
     result_text,
     system_update,
+    untaken,
 )
-from fairlead_llm.errors import Unsendable
 from fairlead_llm.media import inline
 from fairlead_schema.request import (
     AssistantTurn,
@@ -187,4 +187,4 @@ def _content(part: TextPart | MediaPart) -> Item:
             name = part.name or "document.pdf"
             return {"type": "input_file", "filename": name, "file_data": media.uri}
         case _:
-            raise Unsendable(f"The Responses API takes no media of type {media.mime}")
+            return _content(TextPart(untaken(part, "the Responses API")))
