@@ -86,8 +86,8 @@ def _assistant(message: AssistantMessage, model: ModelRef) -> tuple[Turn, ...]:
 
 def _parts(block: Content, *, same: bool, keep: bool) -> tuple[AssistantPart, ...]:
     match block:
-        case TextBlock(text=text):
-            return (TextPart(text),) if text else ()
+        case TextBlock(text=text, provider_metadata=metadata):
+            return (TextPart(text, metadata if keep else None),) if text else ()
         case ReasoningBlock(text=text, provider_metadata=metadata):
             if not same:
                 return (TextPart(text),) if text else ()
