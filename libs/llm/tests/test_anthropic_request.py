@@ -182,3 +182,14 @@ def test_hosted_results_of_another_provider_go_back_as_ordinary_ones_o_25() -> N
     kinds = [(block["type"], block.get("id")) for block in messages[0]["content"]]
     assert kinds == [("text", None), ("tool_use", "a"), ("tool_use", "b")]
     assert [block["tool_use_id"] for block in messages[1]["content"]] == ["a", "b"]
+
+
+def test_an_answer_that_was_begun_for_the_model_is_asked_to_go_on_e_23() -> None:
+    """Newer models refuse a conversation that ends with their own words; breakpoints stay put."""
+    begun = AssistantTurn((TextPart("This is the last step."),))
+
+    told = body(user("hi"), begun, options={})["messages"]
+
+    assert [message["role"] for message in told] == ["user", "assistant", "user"]
+    assert "cache_control" in told[0]["content"][-1]
+    assert "cache_control" not in told[2]["content"][-1]

@@ -211,3 +211,10 @@ def test_each_request_of_a_loop_begins_with_the_one_before_it() -> None:
 
     for earlier, later in pairwise(requests):
         assert orjson.dumps(later).startswith(orjson.dumps(earlier).removesuffix(b"]}"))
+
+
+def test_an_answer_that_was_begun_for_the_model_is_asked_to_go_on_e_23() -> None:
+    """The wire refuses a conversation that ends with the model's own words."""
+    contents = sent(user("hi"), AssistantTurn((TextPart("This is the last step."),)))
+
+    assert [content["role"] for content in contents] == ["user", "model", "user"]

@@ -8,6 +8,9 @@ from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import MediaPart, TextPart, ToolResultPart
 from fairlead_schema.tool import FileContent, TextContent
 
+GO_ON = "(Continue from there.)"
+"""Said by nobody, after an answer that is to be continued: newer models refuse to be prefilled."""
+
 
 def system_update(text: str) -> str:
     """A chronological system message as user text; escaped, so that it cannot close its wrapper."""

@@ -4,7 +4,7 @@ import re
 from typing import Any, TypeAlias, assert_never
 
 from fairlead_llm.arguments import as_object
-from fairlead_llm.content import result_media, result_text, system_update, untaken
+from fairlead_llm.content import GO_ON, result_media, result_text, system_update, untaken
 from fairlead_llm.gemini import native
 from fairlead_llm.gemini.native import SIGNATURE, TEXT_SIGNATURE, Part
 from fairlead_llm.media import inline
@@ -47,6 +47,9 @@ def contents(request: ModelRequest) -> list[Content]:
                 _add_result(sent, _response(turn.result, newer=newer))
             case _:
                 assert_never(turn)
+    if sent and sent[-1]["role"] == "model" and "functionCall" not in sent[-1]["parts"][-1]:
+        # A conversation that ends with the model's own words is refused.
+        _add(sent, "user", [{"text": GO_ON}])
     return sent
 
 
