@@ -86,7 +86,9 @@ async def test_a_real_provider_calls_a_tool(protocol: str, url: str, key: str, m
 
     events = await play(protocol, url, key, model, tools=(WEATHER,), tool_choice=choice)
 
-    call = next(event for event in events if isinstance(event, ToolCall))
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert calls, events[-1]
+    call = calls[0]
     assert (call.name, call.invalid) == ("get_weather", None)
     assert "Paris" in str(call.input)
     assert getattr(events[-1], "finish", None) == "tool-calls"
