@@ -7,6 +7,7 @@ from libs.session.tests.conftest import (
     CREATED,
     INITIALISED,
     MODEL,
+    NONE,
     dispatched,
     given,
     promoted,
@@ -15,6 +16,7 @@ from libs.session.tests.conftest import (
     then,
 )
 
+from fairlead_schema.catalog import Tokens
 from fairlead_schema.events import (
     CompactionEnded,
     ContextReplaced,
@@ -25,7 +27,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.request import ModelRequest, TextPart, ToolDefinition, UserTurn
 from fairlead_session.calls import Offer
-from fairlead_session.prefix import broken, broken_since, fingerprint, prefix
+from fairlead_session.prefix import broken, broken_since, expected, fingerprint, prefix
 from fairlead_session.request import URGED, Voice, build
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
@@ -37,14 +39,14 @@ FIRST = ModelRequest("m", system=("Be careful.",), turns=(ONE,), tools=(TOOL,))
 SECOND = replace(FIRST, turns=(ONE, TWO))
 
 
-def asked(session: Session, voice: Voice = VOICE) -> Session:
+def asked(session: Session, voice: Voice = VOICE, tokens: Tokens = NONE) -> Session:
     """The session after a request that left a fingerprint."""
     left = dispatched().model_copy(update={"request_hash": fingerprint(build(session, voice))})
     said = (
         TextStarted(assistant_message_id="msg_a", text_id="t"),
         TextEnded(assistant_message_id="msg_a", text_id="t", text="hey"),
     )
-    return then(session, left, step_started(), *said, step_ended())
+    return then(session, left, step_started(), *said, step_ended(tokens=tokens))
 
 
 def test_a_fingerprint_names_its_parts() -> None:
@@ -106,6 +108,17 @@ def test_a_session_that_grows_keeps_its_prefix() -> None:
 
     assert broken_since(grown, prefix(build(grown, VOICE)), "build", MODEL) is None
     assert thaw(freeze(grown)) == grown
+
+
+def test_an_unbroken_prefix_lets_expect_all_of_the_last_request_in_the_cache() -> None:
+    """What the provider counted of it; a new epoch, a break or another model expects nothing."""
+    session = asked(given(CREATED, INITIALISED, promoted("msg_1")), tokens=Tokens(input=70))
+    now, slow = prefix(build(session, VOICE)), MODEL.model_copy(update={"id": "slow"})
+
+    assert expected(session, now, "build", MODEL) == 70
+    assert expected(session, now, "build", slow) == 0
+    assert expected(session, prefix(FIRST), "build", MODEL) == 0
+    assert expected(given(CREATED, INITIALISED), now, "build", MODEL) == 0
 
 
 def test_other_words_of_the_same_agent_are_a_break() -> None:

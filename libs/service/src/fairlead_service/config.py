@@ -127,6 +127,19 @@ class Tenant(Section):
     recovery: Literal["auto", "ask", "hold"] = "auto"
 
 
+class Compaction(Section):
+    """When a session's history becomes a summary, and old tool outputs become references."""
+
+    auto: bool = True
+    buffer: int = Field(default=20_000, ge=0)
+    keep_tokens: int = Field(default=8_000, ge=0)
+    summary_tokens: int = Field(default=4_096, gt=0)
+    excerpt: int = Field(default=2_000, ge=0)
+    prune_turns: int = Field(default=20, ge=0)
+    prune_bytes: int = Field(default=4_096, ge=0)
+    calibrate: bool = True
+
+
 class Config(Section):
     """Everything a process may be told."""
 
@@ -143,6 +156,7 @@ class Config(Section):
     gateway: Gateway = Gateway()
     ingest: Ingest = Ingest()
     runner: Runner = Runner()
+    compaction: Compaction = Compaction()
     projector: Projector = Projector()
     tools: Tools = Tools()
 

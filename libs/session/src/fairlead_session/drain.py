@@ -1,7 +1,7 @@
 """What a session does next: one pure function over a closed union of moves."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from fairlead_schema.events.execution import RestReason
 from fairlead_session.budget import Spending, exceeded
@@ -57,6 +57,17 @@ class InitialiseContext:
 
 
 @dataclass(frozen=True, slots=True)
+class Compact:
+    """Replace history by a summary: somebody asked, or the provider said that it does not fit.
+
+    With a refusal no provider may be called for it.
+    """
+
+    cause: Literal["manual", "overflow"]
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TakeTurn:
     """At a safe boundary: promote these inputs, reconcile context, call the provider.
 
@@ -77,7 +88,7 @@ class Rest:
 
 
 Move: TypeAlias = (
-    Stop | AwaitCalls | EndStep | SettleInterrupted | InitialiseContext | TakeTurn | Rest
+    Stop | AwaitCalls | EndStep | SettleInterrupted | Compact | InitialiseContext | TakeTurn | Rest
 )
 
 
@@ -88,12 +99,18 @@ def next_move(session: Session, limits: Limits = Limits()) -> Move:  # noqa: B00
     if session.calls:
         return AwaitCalls(session.calls)
     if session.attempt is not None:
+        if session.attempt.overflow is not None:
+            return Compact("overflow", exceeded(session, limits.tenant))
         finished = session.attempt.finished is not None
         return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
-    inputs = eligible(session, steers_max=limits.steers_max)
+    if session.compaction_requested:
+        return Compact("manual", exceeded(session, limits.tenant))
+    # A turn that is rebuilt after a compaction is the same turn: new input waits for the next one.
+    rebuilding = session.compacting.rebuilding and session.owed
+    inputs = () if rebuilding else eligible(session, steers_max=limits.steers_max)
     if not inputs and not session.owed:
         return Rest("idle")
-    halt = _halt(session, limits, fresh=bool(inputs))
+    halt = _halt(session, limits, fresh=bool(inputs) or rebuilding)
     if halt is not None:
         return halt
     if session.epoch is None:
@@ -104,7 +121,12 @@ def next_move(session: Session, limits: Limits = Limits()) -> Move:  # noqa: B00
 
 def moving(session: Session) -> bool:
     """Whether there is work that somebody was asked to do and nobody has rested from."""
-    work = bool(session.inbox) or session.owed or session.attempt is not None
+    work = (
+        bool(session.inbox)
+        or session.owed
+        or session.attempt is not None
+        or session.compaction_requested
+    )
     return (work and session.stirring) or session.interrupted
 
 

@@ -71,7 +71,8 @@ def explain(session: Session) -> Explanation:
     if waiting:
         reason = f"It waits for {', '.join(one.what for one in waiting)}."
         return _told(session, "waiting", reason, waiting, next_="answering or settling wakes it")
-    if session.stirring and (session.inbox or session.owed or session.attempt):
+    asked = session.inbox or session.owed or session.attempt or session.compaction_requested
+    if session.stirring and asked:
         reason = f"{_work(session)} waits for a runner."
         return _told(session, "queued", reason, waiting, next_="the next free runner takes it")
     return _resting(session)
@@ -127,6 +128,8 @@ def _waiting(session: Session) -> tuple[Waiting, ...]:
 def _doing(session: Session) -> str:
     if session.calls:
         return f"{len(session.calls)} tool calls are running"
+    if session.compaction_requested:
+        return "it compacts its history as asked"
     if session.attempt is not None:
         return f"step {session.attempt.step}, asking {session.attempt.model.id}"
     return "between two turns"
@@ -138,4 +141,4 @@ def _work(session: Session) -> str:
     if session.inbox:
         count = len(session.inbox)
         return f"{count} pending input{'s' if count > 1 else ''}"
-    return "A turn that is owed"
+    return "A turn that is owed" if session.owed else "A compaction that was asked for"

@@ -15,7 +15,7 @@ from fairlead_schema.request import ModelRequest, Turn
 from fairlead_session.request import URGED
 from fairlead_session.state import Session
 
-Source: TypeAlias = Literal["system", "tools", "messages"]
+Source: TypeAlias = Literal["system", "tools", "messages", "pruning"]
 
 LENGTH: Final = 12
 _FORM: Final = re.compile(r"sys:(\w*) tools:(\w*) msgs:(\d+):(\w*)")
@@ -74,7 +74,19 @@ def broken_since(session: Session, current: Prefix, agent: str, model: ModelRef)
         return None
     now = (agent, model.provider_id, model.id, session.epoch.seq)
     then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
-    return broken(asked.fingerprint, current, epoch_changed=now != then)
+    source = broken(asked.fingerprint, current, epoch_changed=now != then)
+    pruned = session.pruned is not None and not asked.pruned
+    return "pruning" if pruned and source == "messages" else source
+
+
+def expected(session: Session, current: Prefix, agent: str, model: ModelRef) -> int:
+    """How many tokens a provider may find in its cache: all of a last request that opens this one."""
+    asked = session.asked
+    if asked is None or session.epoch is None or broken_since(session, current, agent, model):
+        return 0
+    now = (agent, model.provider_id, model.id, session.epoch.seq)
+    then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
+    return asked.tokens if now == then else 0
 
 
 def _chain(turns: tuple[Turn, ...]) -> tuple[str, ...]:

@@ -76,6 +76,14 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Overflow:
+    """What a provider said when the prompt did not fit."""
+
+    message: str
+    in_stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A dispatched provider request whose outcome is not in the log yet."""
 
@@ -87,6 +95,9 @@ class Attempt:
     generation: int
     started: bool = False
     finished: Finished | None = None
+    overflow: Overflow | None = None
+    estimate: int | None = None
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +108,26 @@ class Asked:
     agent: str
     model: ModelRef
     epoch: int
+    pruned: bool = False
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """What was tried to make the turn to come fit. A turn that is rebuilt promotes nothing."""
+
+    tries: int = 0
+    overflowed: bool = False
+    declined: bool = False
+    rebuilding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Tool outputs up to a sequence and above a size are sent as references."""
+
+    through_seq: int
+    over_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +219,9 @@ class Session:
     changed_at: int | None = None
     epoch: Epoch | None = None
     compaction_requested: bool = False
+    compacting: Compacting = field(default_factory=Compacting)
+    pruned: Pruned | None = None
+    ratios: Mapping[str, float] = field(default_factory=dict)
     permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
     questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
     todos: tuple[Todo, ...] = ()
@@ -212,4 +246,4 @@ class Frozen:
     """A session as a snapshot stores it; another version of this shape is simply folded again."""
 
     session: Session
-    shape: Literal[1] = 1
+    shape: Literal[2] = 2

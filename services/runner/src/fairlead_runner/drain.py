@@ -9,7 +9,9 @@ from fairlead_eventlog.errors import LogError
 from fairlead_llm.errors import NoTransport
 from fairlead_runner import tooling
 from fairlead_runner.boundary import Boundary
+from fairlead_runner.compactor import Compactor
 from fairlead_runner.ledger import Ledger, Moved
+from fairlead_runner.measuring import observe
 from fairlead_runner.metrics import TURNS
 from fairlead_runner.patience import Patience
 from fairlead_runner.tackle import Tackle
@@ -20,8 +22,10 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_service import ids
 from fairlead_session.boundary import begin_epoch
+from fairlead_session.compaction import Plan
 from fairlead_session.drain import (
     AwaitCalls,
+    Compact,
     EndStep,
     InitialiseContext,
     Move,
@@ -48,6 +52,7 @@ class Drain:
         self._ledger = ledger
         self._boundary = Boundary(tackle, ledger)
         self._patience = Patience(ledger)
+        self._compactor = Compactor(tackle, ledger, self._patience.nudged)
 
     def leave(self) -> None:
         """Finish the turn under way, then hand the session over."""
@@ -128,6 +133,9 @@ class Drain:
                 policy = self._tackle.settings.policy(ledger.at.tenant, ledger.session)
                 ledger.stage(*settle(ledger.session, attempt, policy))
                 return False
+            case Compact():
+                failed = await self._compactor.serve(move)
+                return failed is not None and await self._close(*failed)
             case InitialiseContext():
                 return await self._initialise()
             case TakeTurn():
@@ -171,9 +179,12 @@ class Drain:
             log.warning("no voice", extra=self._ids(reason=str(error)))
             return await self._rest("failed", str(error))
         asked = await self._boundary.cross(move, speaking)
+        if isinstance(asked, Plan):
+            await self._compactor.perform(asked, "auto", speaking)
+            return False
         dispatched = self._ledger.durable.attempt
         assert dispatched is not None, "the boundary was just committed"
-        since = self._ledger.durable.seq
+        since, ratios = self._ledger.durable.seq, self._ledger.durable.ratios
         facts = Facts(self._ledger, self._tackle.runner, dispatched.generation, self._send)
         turn = Turn(self._ledger, dispatched, speaking, asked, facts)
         outcome = await turn.perform(
@@ -183,7 +194,11 @@ class Drain:
             self._patience.nudged,
         )
         TURNS.labels(outcome.end).inc()
+        observe(dispatched, ratios, turn.finish, cached=self._boundary.cached)
         facts.check()
+        if outcome.end == "overflowed":
+            await facts.insist(outcome.events)
+            return False
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
         return await self._close(outcome, since)

@@ -9,6 +9,7 @@ from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config import Agent, Config
 from fairlead_service.providers import Provider, Rates
+from fairlead_session.compaction import Window
 from fairlead_session.request import Voice
 from fairlead_session.state import Session
 from fairlead_session.usage import Price
@@ -27,6 +28,7 @@ class Speaker:
     endpoint: Endpoint
     transport: Transport
     price: Price
+    window: Window
 
 
 def speaker(config: Config, session: Session) -> Speaker:
@@ -56,6 +58,7 @@ def speaker(config: Config, session: Session) -> Speaker:
         endpoint=_endpoint(provider, ref),
         transport=_transport(provider),
         price=_price(model.cost, tuple((tier.context, _price(tier)) for tier in model.cost.tier)),
+        window=Window(model.context, model.output),
     )
 
 

@@ -33,6 +33,7 @@ def heard(lines: Sequence[Line], *, model: str, stream: bool, include_usage: boo
         stream=stream,
         include_usage=include_usage,
         prompt_length=sum(len(line.text) for line in lines),
+        heard="\n".join(line.text for line in lines),
     )
 
 
