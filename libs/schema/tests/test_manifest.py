@@ -50,7 +50,9 @@ NOTICES = {
     "interrupt.requested",
     "resume.requested",
     "execution.recovered",
+    "compaction.failed",
     "compaction.requested",
+    "compaction.used",
     "permission.v2.asked",
     "permission.v2.replied",
     "question.v2.asked",
@@ -63,10 +65,12 @@ PRIVATE = {
     "execution.released",
     "attempt.dispatched",
     "attempt.finished",
+    "attempt.overflowed",
     "tool.started",
     "context.initialised",
     "context.replaced",
     "context.advanced",
+    "context.pruned",
 }
 
 

@@ -183,3 +183,13 @@ def test_relations_between_knobs_hold_whoever_sets_them(tmp_path: Path) -> None:
 def test_a_configuration_never_changes() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         setattr(Config().nats, "url", "nats://x")  # noqa: B010 - mypy knows it is frozen
+
+
+def test_settings_of_compaction_come_together_field_by_field(tmp_path: Path) -> None:
+    """G-05, G-04: the environment over the file over the defaults, read once at the start."""
+    path = written(tmp_path, "[compaction]\nbuffer = 100\nkeep_tokens = 50\n")
+
+    found = load(path, {"FAIRLEAD_COMPACTION_BUFFER": "200"}).compaction
+
+    assert (found.auto, found.buffer, found.keep_tokens) == (True, 200, 50)
+    assert (found.summary_tokens, found.excerpt, found.calibrate) == (4_096, 2_000, True)

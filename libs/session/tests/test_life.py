@@ -11,6 +11,11 @@ from libs.session.tests.conftest import CREATED, DEEP, MODEL, PROPERTY, observed
 from fairlead_schema.context import ContextSample
 from fairlead_schema.events import (
     AttemptDispatched,
+    AttemptOverflowed,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionRequested,
+    CompactionStarted,
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
@@ -18,15 +23,19 @@ from fairlead_schema.events import (
     PromptPromoted,
     SessionEvent,
     StepEnded,
+    StepFailed,
 )
+from fairlead_schema.events.compaction import CompactionReason
 from fairlead_schema.message import AssistantMessage
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.provider import StepFinish, TextChunk, TextEnd, TextStart, Usage
 from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.admission import Admit, admit
 from fairlead_session.boundary import TurnIds, approach, begin_epoch, dispatch
+from fairlead_session.compaction import TRIES_MAX
 from fairlead_session.drain import (
     AwaitCalls,
+    Compact,
     EndStep,
     InitialiseContext,
     Limits,
@@ -41,9 +50,11 @@ from fairlead_session.epoch import Blocked
 from fairlead_session.fold import evolve
 from fairlead_session.ownership import Claim, claim, owns, release
 from fairlead_session.publication import Publication
-from fairlead_session.settlement import end, settle
+from fairlead_session.settlement import end, overflowed, settle
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
+from fairlead_session.unfinished import unfinished
+from fairlead_session.verify import verify
 
 STREAM = (
     TextStart("t"),
@@ -53,7 +64,9 @@ STREAM = (
 )
 PATIENT = Limits(recoveries_max=1_000)
 
-moments = st.sampled_from(["go", "go", "go", "steer", "queue", "news", "crash"])
+moments = st.sampled_from(
+    ["go", "go", "go", "steer", "queue", "news", "crash", "compact", "overflow"]
+)
 plans = st.lists(moments, max_size=40)
 deep_plans = st.lists(moments, max_size=150)
 
@@ -74,6 +87,7 @@ class Life:
         self._limits = limits
         self._inputs = 0
         self._day = 0
+        self._overflows = False
         self._write(CREATED)
 
     def live(self) -> None:
@@ -113,6 +127,8 @@ class Life:
                 self._turn(move)
             case EndStep(attempt=attempt):
                 self._write(end(attempt))
+            case Compact():
+                self._compact(move)
             case Rest(reason=reason):
                 self._write(release(self.session, reason))
                 return True
@@ -124,11 +140,29 @@ class Life:
         ids = TurnIds(*(f"{kind}_{self.session.seq}" for kind in ("att", "msg_a", "msg_s")))
         attempt = dispatch(ids, agent="build", model=MODEL, step=move.step)
         self._write(*approach(self.session, move.inputs, self._seen(), ids), attempt)
+        if self._overflows and not self.session.compacting.overflowed:
+            self._overflows = False
+            self._write(AttemptOverflowed(attempt_id=ids.attempt_id, message="too long"))
+            return
         publication = Publication(ids.assistant_message_id, "build", MODEL)
         for event in STREAM:
             self._moment()
             self._write(*publication.receive(event)[0])
         self._write(*publication.complete())
+
+    def _compact(self, move: Compact) -> None:
+        """The model always has a summary; a life may end while it is written."""
+        asked, attempt = move.cause == "manual", self.session.attempt
+        reason: CompactionReason = "manual" if asked else "auto"
+        if self.session.compacting.tries < TRIES_MAX:
+            id_ = f"msg_c{self.session.seq}"
+            self._write(CompactionStarted(message_id=id_, reason=reason))
+            self._moment()
+            self._write(CompactionEnded(message_id=id_, reason=reason, text="sum", recent=""))
+        elif asked:
+            self._write(CompactionFailed(reason="manual", outcome="failed", message="in vain"))
+        elif attempt is not None:
+            self._write(*overflowed(attempt))
 
     def _moment(self) -> None:
         """Whatever happens in the world between two writes."""
@@ -140,6 +174,10 @@ class Life:
                 self._admit("queue")
             case "news":
                 self._day += 1
+            case "compact" if not self.session.compaction_requested:
+                self._write(CompactionRequested())
+            case "overflow":
+                self._overflows = True
             case "crash":
                 raise Crash
             case _:
@@ -187,7 +225,10 @@ def check_attempts(life: Life) -> None:
     dispatches = sum(isinstance(one.event, AttemptDispatched) for one in life.log)
     answers = sum(isinstance(one.event, StepEnded) for one in life.log)
     retries = sum(isinstance(one.event, ExecutionRecovered) for one in life.log)
-    assert dispatches == answers + retries
+    overflows = sum(isinstance(one.event, AttemptOverflowed) for one in life.log)
+    assert dispatches == answers + retries + overflows
+    assert verify(life.log) == []
+    assert unfinished(life.log) == ()
     said = [line.message for line in life.session.transcript]
     assert all(
         message.time.completed is not None
@@ -221,6 +262,22 @@ def test_no_queued_input_overtakes_a_steer(plan: list[str]) -> None:
 def test_every_attempt_is_answered_or_retried_once(plan: list[str]) -> None:
     """P-01, I-08: no attempt has two outcomes, and no assistant message stays open."""
     check_attempts(lived(plan))
+
+
+@PROPERTY
+@given(plans)
+def test_a_turn_starts_no_more_than_two_compactions_whatever_crashes(plan: list[str]) -> None:
+    """G-15, G-32: the count is in the log, so deaths during a summary cannot loop."""
+    tries = 0
+    for one in lived(plan).log:
+        match one.event:
+            case CompactionStarted():
+                tries += 1
+                assert tries <= TRIES_MAX
+            case StepEnded() | StepFailed() | CompactionEnded() | CompactionFailed():
+                tries = 0
+            case _:
+                pass
 
 
 @PROPERTY

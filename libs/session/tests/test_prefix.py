@@ -7,6 +7,7 @@ from libs.session.tests.conftest import (
     CREATED,
     INITIALISED,
     MODEL,
+    NONE,
     dispatched,
     given,
     promoted,
@@ -15,6 +16,7 @@ from libs.session.tests.conftest import (
     then,
 )
 
+from fairlead_schema.catalog import Tokens
 from fairlead_schema.events import (
     CompactionEnded,
     ContextReplaced,
@@ -25,8 +27,8 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.request import ModelRequest, TextPart, ToolDefinition, UserTurn
 from fairlead_session.calls import Offer
-from fairlead_session.prefix import broken, broken_since, fingerprint, prefix
-from fairlead_session.request import Voice, build
+from fairlead_session.prefix import broken, broken_since, expected, fingerprint, prefix
+from fairlead_session.request import URGED, Voice, build
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
 
@@ -37,14 +39,14 @@ FIRST = ModelRequest("m", system=("Be careful.",), turns=(ONE,), tools=(TOOL,))
 SECOND = replace(FIRST, turns=(ONE, TWO))
 
 
-def asked(session: Session, voice: Voice = VOICE) -> Session:
+def asked(session: Session, voice: Voice = VOICE, tokens: Tokens = NONE) -> Session:
     """The session after a request that left a fingerprint."""
     left = dispatched().model_copy(update={"request_hash": fingerprint(build(session, voice))})
     said = (
         TextStarted(assistant_message_id="msg_a", text_id="t"),
         TextEnded(assistant_message_id="msg_a", text_id="t", text="hey"),
     )
-    return then(session, left, step_started(), *said, step_ended())
+    return then(session, left, step_started(), *said, step_ended(tokens=tokens))
 
 
 def test_a_fingerprint_names_its_parts() -> None:
@@ -88,6 +90,17 @@ def test_words_that_urge_a_last_answer_are_no_history() -> None:
     assert prefix(final).messages == prefix(build(session, VOICE)).messages
 
 
+def test_a_final_step_that_offers_no_tools_is_no_break_before_or_after_it() -> None:
+    """E-23: tools left out on purpose; a changed system or history is still told."""
+    final = replace(SECOND, turns=(ONE, URGED), tools=(), tool_choice="none")
+    bold = replace(final, system=("Be bold.",))
+
+    assert broken(fingerprint(FIRST), prefix(final), epoch_changed=False) is None
+    assert broken(fingerprint(final), prefix(SECOND), epoch_changed=False) is None
+    assert broken(fingerprint(FIRST), prefix(bold), epoch_changed=False) == "system"
+    assert broken(fingerprint(SECOND), prefix(final), epoch_changed=False) == "messages"
+
+
 def test_a_session_that_grows_keeps_its_prefix() -> None:
     session = asked(given(CREATED, INITIALISED, promoted("msg_1")))
 
@@ -95,6 +108,17 @@ def test_a_session_that_grows_keeps_its_prefix() -> None:
 
     assert broken_since(grown, prefix(build(grown, VOICE)), "build", MODEL) is None
     assert thaw(freeze(grown)) == grown
+
+
+def test_an_unbroken_prefix_lets_expect_all_of_the_last_request_in_the_cache() -> None:
+    """What the provider counted of it; a new epoch, a break or another model expects nothing."""
+    session = asked(given(CREATED, INITIALISED, promoted("msg_1")), tokens=Tokens(input=70))
+    now, slow = prefix(build(session, VOICE)), MODEL.model_copy(update={"id": "slow"})
+
+    assert expected(session, now, "build", MODEL) == 70
+    assert expected(session, now, "build", slow) == 0
+    assert expected(session, prefix(FIRST), "build", MODEL) == 0
+    assert expected(given(CREATED, INITIALISED), now, "build", MODEL) == 0
 
 
 def test_other_words_of_the_same_agent_are_a_break() -> None:

@@ -16,7 +16,15 @@ from libs.session.tests.conftest import (
 from libs.session.tests.test_life import lived, plans
 from libs.session.tests.test_verify import OPENED, RETRIED, STREAMING, called, settled
 
-from fairlead_schema.events import InterruptRequested, ResumeRequested, SessionEvent, SessionPurged
+from fairlead_schema.events import (
+    AttemptOverflowed,
+    CompactionFailed,
+    CompactionRequested,
+    InterruptRequested,
+    ResumeRequested,
+    SessionEvent,
+    SessionPurged,
+)
 from fairlead_session.unfinished import unfinished
 
 
@@ -91,6 +99,24 @@ def test_a_continuation_is_owed_no_more_once_it_is_dispatched() -> None:
     ended = (step_started("msg_b"), step_ended("msg_b"), released())
 
     assert left(*events, *ended) == ()
+
+
+def test_a_compaction_that_was_asked_for_should_come() -> None:
+    """C-25, G-40: until the log says what came of it."""
+    over = CompactionFailed(reason="manual", outcome="nothing", message="nothing was said yet")
+
+    assert left(CREATED, CompactionRequested()) == ("a compaction was asked for",)
+    assert left(CREATED, CompactionRequested(), claimed(), over) == ()
+    assert left(CREATED, CompactionRequested(), claimed(), InterruptRequested()) == (
+        "an interrupt is not honoured",
+    )
+
+
+def test_an_overflow_owes_its_turn() -> None:
+    overflow = AttemptOverflowed(attempt_id="att_msg_a", message="too long")
+    asked = (CREATED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched(), overflow)
+
+    assert left(*asked) == ("a turn is owed",)
 
 
 def test_a_promotion_without_its_turn_should_move() -> None:

@@ -18,6 +18,9 @@ from libs.session.tests.conftest import (
 from libs.session.tests.test_life import lived, plans
 
 from fairlead_schema.events import (
+    AttemptOverflowed,
+    CompactionEnded,
+    CompactionStarted,
     ExecutionRecovered,
     InputCancelled,
     InputEdited,
@@ -106,7 +109,11 @@ def edited(id_: str) -> InputEdited:
     return InputEdited(message_id=id_, prompt=Prompt(text="else"), delivery="steer")
 
 
+COMPACTING = CompactionStarted(message_id="msg_c", reason="auto")
+COMPACTED = CompactionEnded(message_id="msg_c", reason="auto", text="sum", recent="")
 PLANTED: dict[str, tuple[SessionEvent, ...]] = {
+    "compaction-owned": (CREATED, COMPACTING),
+    "compaction-started": (CREATED, claimed(), COMPACTING, COMPACTED, COMPACTED),
     "created-first": (CREATED, CREATED),
     "purged-last": (CREATED, SessionPurged(), admitted("msg_1")),
     "admitted-once": (CREATED, admitted("msg_1"), admitted("msg_1")),
@@ -164,6 +171,16 @@ VALID: dict[str, tuple[SessionEvent, ...]] = {
     "a queued input becomes a steer": (
         *(CREATED, admitted("msg_1"), admitted("msg_2", delivery="queue"), admitted("msg_3")),
         *(edited("msg_2"), promoted("msg_1"), promoted("msg_2"), promoted("msg_3")),
+    ),
+    "an overflow and its compaction": (
+        *OPENED,
+        AttemptOverflowed(attempt_id="att_msg_a", message="too long"),
+        *(COMPACTING, COMPACTED, dispatched("msg_b")),
+    ),
+    "a compaction whose runner died": (
+        *(CREATED, claimed(), COMPACTING, claimed(2, "run_b")),
+        COMPACTING.model_copy(update={"message_id": "msg_d"}),
+        COMPACTED.model_copy(update={"message_id": "msg_d"}),
     ),
     "input may wait at any rest but idleness": (
         *(CREATED, claimed(), admitted("msg_1"), released("interrupted")),

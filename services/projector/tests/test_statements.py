@@ -232,7 +232,9 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
     assert {kind.type for kind in MANIFEST if kind not in silent | TRANSCRIBED} == {
         "attempt.dispatched",
         "attempt.finished",
+        "compaction.failed",
         "compaction.started",
+        "compaction.used",
         "input.cancelled",
         "input.edited",
         "prompt.admitted",

@@ -10,6 +10,9 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
     BudgetSet,
+    CompactionFailed,
+    CompactionRequested,
+    CompactionUsed,
     ExecutionClaimed,
     ExecutionReleased,
     InterruptRequested,
@@ -126,6 +129,26 @@ def test_a_handover_keeps_the_debt(given: "Given") -> None:
 
 def test_a_failed_rest_clears_the_debt(given: "Given") -> None:
     assert not row_after(given, CLAIMED, DISPATCHED, released("failed")).owed
+
+
+def test_a_requested_compaction_is_owed_until_its_runner_rests(given: "Given") -> None:
+    """C-25, G-40: whatever came of it, the sweep then leaves the session alone."""
+    why = CompactionFailed(reason="manual", outcome="nothing", message="nothing was said yet")
+    asked = row_after(given, CompactionRequested())
+
+    entry = given.commit(OTHER, CREATED, CompactionRequested(), CLAIMED, why, released("idle"))
+    done = statements.fold({}, [incoming.read(entry)]).sessions[OTHER]
+
+    assert (asked.owed, asked.stirring) == (True, True)
+    assert (done.owed, done.stirring, done.owner) == (False, False, None)
+
+
+def test_a_summary_counts_in_the_totals(given: "Given") -> None:
+    used = CompactionUsed(message_id="msg_c", model=MODEL, cost=0.5, tokens=Tokens(input=7))
+
+    row = row_after(given, CLAIMED, used)
+
+    assert (row.cost, row.tokens.input, row.updated_at) == (0.5, 7, 3)
 
 
 def test_over_its_budget_a_session_waits_in_peace_until_the_limit_is_raised(

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import httpx
 import pytest
@@ -32,7 +32,7 @@ from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionEvent
 from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_schema.record import Draft
+from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config import Config
@@ -43,6 +43,7 @@ WAIT_S = 5.0
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
 DATE = Observed(key="core/date", value=1, baseline="Day 1", update="Now day 1")
 
+E = TypeVar("E", bound=SessionEvent)
 Reply: TypeAlias = Callable[[], Awaitable[Response]]
 Before: TypeAlias = Callable[[tuple[Draft, ...]], Awaitable[None]]
 
@@ -126,9 +127,12 @@ class World:
         head = await self.log.head(at)
         await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
 
-    async def events(self, at: Address = AT) -> list[SessionEvent]:
+    async def recorded(self, at: Address = AT) -> list[Recorded]:
         page = await self.log.read(at, after=START)
-        return [one.event for stored in page.commits for one in stored.commit.events]
+        return [one for stored in page.commits for one in stored.commit.events]
+
+    async def events(self, at: Address = AT) -> list[SessionEvent]:
+        return [one.event for one in await self.recorded(at)]
 
     async def types(self, *, after: int = 0) -> list[str]:
         return [event.type for event in await self.events()][after:]
@@ -162,6 +166,11 @@ class World:
 
     async def wake(self, at: Address = AT) -> None:
         await self.eventlog.wakes.wake(at)
+
+    async def said(self, id_: str, text: str) -> None:
+        """Admit this, and let it be answered."""
+        await self.write(admitted(id_, text))
+        await self.drained()
 
     async def drained(self, runner: str = "run_a") -> None:
         """Wake the session, and let one runner work until no wake is left."""
@@ -210,3 +219,25 @@ async def world() -> AsyncIterator[World]:
         made.observe(DATE)
         await made.write(CREATED)
         yield made
+
+
+LONG = "sail " * 2400
+"""About 3,000 tokens: one fits a small window, two do not."""
+
+
+def of(events: list[SessionEvent], kind: type[E]) -> list[E]:
+    """The events of a kind."""
+    return [event for event in events if isinstance(event, kind)]
+
+
+@pytest.fixture
+def small(world: World) -> World:
+    """A world whose model has a small window."""
+    world.config["provider"]["acme"]["model"]["fast"] |= {"context": 10_000, "output": 500}
+    world.config["compaction"] = {
+        "buffer": 5_000,
+        "keep_tokens": 100,
+        "summary_tokens": 400,
+        "calibrate": False,
+    }
+    return world

@@ -84,7 +84,7 @@ async def test_a_defect_releases_the_session_with_its_reason(
 ) -> None:
     """C-09, C-20: it strikes before anything is written, and does not strike again by itself."""
     await world.write(admitted("msg_1"))
-    monkeypatch.setattr("fairlead_runner.boundary.request.build", lambda *_: 1 / 0)
+    monkeypatch.setattr("fairlead_runner.boundary.dispatch", lambda *_, **__: 1 / 0)
     await world.wake()
     (job,) = world.wakes
     job.times = 4

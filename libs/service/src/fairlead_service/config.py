@@ -99,6 +99,10 @@ class Projector(Section):
 class Tools(Section):
     pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
     concurrency: int = Field(default=64, gt=0)
+    image_width_max: int = Field(default=2_000, gt=0)
+    image_height_max: int = Field(default=2_000, gt=0)
+    image_bytes_max: int = Field(default=5 * 1024 * 1024, gt=0)
+    image_resize: bool = True
     grace_s: float = Field(default=20.0, gt=0)
     probes: bool = False
     probe_file: str | None = None
@@ -127,6 +131,19 @@ class Tenant(Section):
     recovery: Literal["auto", "ask", "hold"] = "auto"
 
 
+class Compaction(Section):
+    """When a session's history becomes a summary, and old tool outputs become references."""
+
+    auto: bool = True
+    buffer: int = Field(default=20_000, ge=0)
+    keep_tokens: int = Field(default=8_000, ge=0)
+    summary_tokens: int = Field(default=4_096, gt=0)
+    excerpt: int = Field(default=2_000, ge=0)
+    prune_turns: int = Field(default=20, ge=0)
+    prune_bytes: int = Field(default=4_096, ge=0)
+    calibrate: bool = True
+
+
 class Config(Section):
     """Everything a process may be told."""
 
@@ -143,6 +160,7 @@ class Config(Section):
     gateway: Gateway = Gateway()
     ingest: Ingest = Ingest()
     runner: Runner = Runner()
+    compaction: Compaction = Compaction()
     projector: Projector = Projector()
     tools: Tools = Tools()
 

@@ -15,9 +15,13 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import AttemptId, MessageId
 from fairlead_session import epoch
+from fairlead_session.history import compacted_seq
 from fairlead_session.promotion import promote
 from fairlead_session.settlement import abandoned
-from fairlead_session.state import Input, Session
+from fairlead_session.state import Epoch, Input, Session
+
+_COMPACTED = "a compaction began history anew"
+_UNTELLABLE = "a source changed in a way that no update can tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,7 @@ def reconcile(
 ) -> tuple[SessionEvent, ...]:
     """What changed in the context, told after the promoted input and before the call."""
     assert session.epoch is not None, "an epoch exists at every boundary"
-    outcome = epoch.reconcile(session.epoch.snapshot, sample)
+    outcome = _compared(session, session.epoch, sample)
     match outcome:
         case epoch.Unchanged() | epoch.Blocked():
             return ()
@@ -56,11 +60,24 @@ def reconcile(
                 ContextReplaced(
                     baseline=fresh.parts,
                     snapshot=dict(fresh.snapshot),
-                    reason="a source changed in a way that no update can tell",
+                    reason=_COMPACTED if _outlived(session, session.epoch) else _UNTELLABLE,
                 ),
             )
         case _:
             assert_never(outcome)
+
+
+def _compared(session: Session, stored: Epoch, sample: ContextSample) -> epoch.Outcome:
+    """After a compaction a fresh baseline, as soon as one can be rendered; until then the old one."""
+    if _outlived(session, stored):
+        outcome = epoch.replace(stored.snapshot, sample)
+        if isinstance(outcome, epoch.Replaced):
+            return outcome
+    return epoch.reconcile(stored.snapshot, sample)
+
+
+def _outlived(session: Session, stored: Epoch) -> bool:
+    return stored.seq < (compacted_seq(session) or 0)
 
 
 def approach(

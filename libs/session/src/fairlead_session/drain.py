@@ -1,7 +1,7 @@
 """What a session does next: one pure function over a closed union of moves."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import MessageId
@@ -58,6 +58,17 @@ class InitialiseContext:
 
 
 @dataclass(frozen=True, slots=True)
+class Compact:
+    """Replace history by a summary: somebody asked, or the provider said that it does not fit.
+
+    With a refusal no provider may be called for it.
+    """
+
+    cause: Literal["manual", "overflow"]
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TakeTurn:
     """At a safe boundary: promote these inputs, reconcile context, call the provider.
 
@@ -78,7 +89,7 @@ class Rest:
 
 
 Move: TypeAlias = (
-    Stop | AwaitCalls | EndStep | SettleInterrupted | InitialiseContext | TakeTurn | Rest
+    Stop | AwaitCalls | EndStep | SettleInterrupted | Compact | InitialiseContext | TakeTurn | Rest
 )
 
 
@@ -97,14 +108,20 @@ def next_move(
     if session.calls:
         return AwaitCalls(session.calls)
     if session.attempt is not None:
+        if session.attempt.overflow is not None:
+            return Compact("overflow", exceeded(session, limits.tenant))
         finished = session.attempt.finished is not None
         return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
+    if session.compaction_requested:
+        return Compact("manual", exceeded(session, limits.tenant))
     if session.failure is not None:
         return Rest("failed", session.failure)
-    inputs = eligible(session, steers_max=limits.steers_max, opening=opening)
+    # A turn that is rebuilt after a compaction is the same turn: new input waits for the next one.
+    rebuilding = session.compacting.rebuilding and session.owed
+    inputs = () if rebuilding else eligible(session, steers_max=limits.steers_max, opening=opening)
     if not inputs and not session.owed:
         return Rest("idle")
-    halt = _halt(session, limits, fresh=bool(inputs))
+    halt = _halt(session, limits, fresh=bool(inputs) or rebuilding)
     if halt is not None:
         return halt
     if session.epoch is None:
@@ -115,7 +132,12 @@ def next_move(
 
 def moving(session: Session) -> bool:
     """Whether there is work that somebody was asked to do and nobody has rested from."""
-    work = bool(session.inbox) or session.owed or session.attempt is not None
+    work = (
+        bool(session.inbox)
+        or session.owed
+        or session.attempt is not None
+        or session.compaction_requested
+    )
     return (work and session.stirring) or session.interrupted
 
 
@@ -125,7 +147,7 @@ def called_for(session: Session) -> bool:
     A wake from before an interrupt asks for nothing any more. Over its budget a session rests, but
     each wake is a chance that a limit was raised where its log does not say so.
     """
-    return moving(session) or session.compaction_requested or session.rested == "over-budget"
+    return moving(session) or session.rested == "over-budget"
 
 
 def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:

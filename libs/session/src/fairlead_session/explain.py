@@ -179,6 +179,8 @@ def _doing(session: Session) -> tuple[Code, str]:
         return "stopping", "stopping as asked"
     if session.calls:
         return "calls", f"{len(session.calls)} tool calls are running"
+    if session.compaction_requested:
+        return "compaction", "it compacts its history as asked"
     if session.attempt is not None:
         return "turn", f"step {session.attempt.step}, asking {session.attempt.model.id}"
     return "between-turns", "between two turns"

@@ -7,11 +7,15 @@ from fairlead_schema.events import (
     AgentSwitched,
     AttemptDispatched,
     AttemptFinished,
+    AttemptOverflowed,
     BudgetSet,
     CompactionEnded,
+    CompactionFailed,
     CompactionRequested,
     CompactionStarted,
+    CompactionUsed,
     ContextInitialised,
+    ContextPruned,
     ContextReplaced,
     ContextSnapshotAdvanced,
     ContextUpdated,
@@ -62,6 +66,7 @@ from fairlead_schema.record import Recorded
 from fairlead_session import (
     fold_asks,
     fold_calls,
+    fold_compaction,
     fold_execution,
     fold_inbox,
     fold_profile,
@@ -97,11 +102,13 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             | TextStarted() | TextEnded() | TurnRetried()
         ):  # fmt: skip
             return fold_turn.evolve(told, event, at)
-        case (
-            ContextInitialised() | ContextReplaced() | ContextSnapshotAdvanced()
-            | CompactionRequested() | CompactionEnded()
-        ):  # fmt: skip
+        case ContextInitialised() | ContextReplaced() | ContextSnapshotAdvanced():
             return fold_execution.evolve_context(told, event, seq)
+        case (
+            CompactionRequested() | CompactionStarted() | CompactionEnded() | CompactionFailed()
+            | CompactionUsed() | AttemptOverflowed() | ContextPruned()
+        ):  # fmt: skip
+            return fold_compaction.evolve(told, event, at)
         case ToolCalled() | ToolStarted() | ToolSucceeded() | ToolFailed():
             return fold_calls.evolve(told, event, seq)
         case (
@@ -110,8 +117,8 @@ def evolve(session: Session, recorded: Recorded) -> Session:
         ):  # fmt: skip
             return fold_asks.evolve(told, event)
         case (
-            ReasoningStarted() | ReasoningEnded() | ToolInputStarted() | ToolInputEnded() | ToolProgressed() | ContextUpdated()
-            | SyntheticAdded() | ShellStarted() | ShellEnded() | CompactionStarted()
+            ReasoningStarted() | ReasoningEnded() | ToolInputStarted() | ToolInputEnded()
+            | ToolProgressed() | ContextUpdated() | SyntheticAdded() | ShellStarted() | ShellEnded()
         ):  # fmt: skip
             return told
         case _:

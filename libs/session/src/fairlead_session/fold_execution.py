@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
-    CompactionEnded,
-    CompactionRequested,
     ContextInitialised,
     ContextReplaced,
     ContextSnapshotAdvanced,
@@ -15,18 +13,15 @@ from fairlead_schema.events import (
     InterruptRequested,
     ResumeRequested,
 )
+from fairlead_schema.message import SystemMessage
+from fairlead_session.fold_compaction import SAME_TURN, settled
+from fairlead_session.history import compacted_seq
 from fairlead_session.state import Epoch, Owner, Session
 
 ExecutionEvent: TypeAlias = (
     ExecutionClaimed | ExecutionReleased | InterruptRequested | ResumeRequested | ExecutionRecovered
 )
-ContextEvent: TypeAlias = (
-    ContextInitialised
-    | ContextReplaced
-    | ContextSnapshotAdvanced
-    | CompactionRequested
-    | CompactionEnded
-)
+ContextEvent: TypeAlias = ContextInitialised | ContextReplaced | ContextSnapshotAdvanced
 
 # Rest that is not of the session's own choosing, or that something will end by itself.
 STILL_STIRRING: Final = frozenset(
@@ -44,7 +39,7 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
             return _released(session, event)
         case InterruptRequested():
             # Earlier wakes are dropped: only what is asked for after this stirs the session again.
-            dropped = replace(session, stirring=False, resumed=False)
+            dropped = replace(session, stirring=False, resumed=False, compaction_requested=False)
             if session.owner or session.attempt or session.calls:
                 return replace(dropped, interrupted=True)
             # Nothing is open that somebody would have to settle: it rests from here on.
@@ -55,7 +50,7 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
             stirred = replace(stirred, stirred_seq=session.seq)
             if event.forced is False:
                 return stirred
-            resumed = replace(stirred, owed=True, held=False)
+            resumed = replace(settled(stirred), owed=True, held=False)
             again = replace(resumed, recoveries=0, retries=0, repeats=0, step=0)
             return replace(again, resumed=session.interrupted)
         case ExecutionRecovered(action=action):
@@ -70,6 +65,7 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
 
 
 def _released(session: Session, event: ExecutionReleased) -> Session:
+    session = session if event.reason in SAME_TURN else settled(session)
     stirring = session.stirring and event.reason in STILL_STIRRING
     released = replace(
         session,
@@ -86,17 +82,28 @@ def _released(session: Session, event: ExecutionReleased) -> Session:
     return released
 
 
+def _since(session: Session, seq: int) -> int:
+    """Where a replaced baseline begins: at the compaction it follows, unless more was told since."""
+    compacted = compacted_seq(session)
+    if compacted is None or (session.epoch and session.epoch.seq >= compacted):
+        return seq
+    told = any(
+        isinstance(line.message, SystemMessage) and line.seq > compacted
+        for line in session.transcript
+    )
+    return seq if told else compacted
+
+
 def evolve_context(session: Session, event: ContextEvent, seq: int) -> Session:
     """Apply one event of the context epoch."""
     match event:
-        case ContextInitialised() | ContextReplaced():
+        case ContextInitialised():
             return replace(session, epoch=Epoch(seq, event.baseline, event.snapshot))
+        case ContextReplaced():
+            since = _since(session, seq)
+            return replace(session, epoch=Epoch(since, event.baseline, event.snapshot))
         case ContextSnapshotAdvanced(snapshot=snapshot):
             assert session.epoch is not None, "a snapshot advances inside an epoch"
             return replace(session, epoch=replace(session.epoch, snapshot=snapshot))
-        case CompactionRequested():
-            return replace(session, compaction_requested=True)
-        case CompactionEnded():
-            return replace(session, compaction_requested=False, asked=None)
         case _:
             assert_never(event)

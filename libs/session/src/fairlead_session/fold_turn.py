@@ -15,6 +15,8 @@ from fairlead_schema.events import (
     TurnRetried,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
+from fairlead_session import estimate
+from fairlead_session.fold_compaction import settled
 from fairlead_session.state import Asked, Attempt, Finished, Session
 
 # The provider rests in the middle of its own work.
@@ -37,7 +39,8 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
     match event:
         case AttemptDispatched():
             sent = replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
-            return replace(sent, asked=_asked(session, event))
+            built = replace(session.compacting, rebuilding=False)
+            return replace(sent, asked=_asked(session, event), compacting=built)
         case AttemptFinished():
             if session.attempt is None:
                 return session
@@ -52,15 +55,16 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
         case StepStarted():
             attempt = session.attempt
             started = None if attempt is None else replace(attempt, started=True)
-            return replace(session, attempt=started, retries=0)
+            return replace(settled(session), attempt=started, retries=0)
         case StepEnded():
-            ended = replace(session, attempt=None, owed=_continues(session, event), recoveries=0)
+            told = _learned(session, event)
+            ended = replace(told, attempt=None, owed=_continues(session, event), recoveries=0)
             return _totalled(ended, event, at)
         case StepFailed():
             since = session.attempt.seq if session.attempt else 0
             fails = event.raised is True and session.stirred_seq <= since
             failure = event.error.message if fails else None
-            return replace(session, attempt=None, owed=False, failure=failure)
+            return replace(settled(session), attempt=None, owed=False, failure=failure)
         case TextStarted(text_id=text_id):
             return _with_texts(session, event, lambda texts: (*texts, text_id))
         case TextEnded(text_id=text_id):
@@ -79,6 +83,7 @@ def _attempt(session: Session, event: AttemptDispatched) -> Attempt:
         model=event.model,
         step=event.step,
         generation=session.generation,
+        estimate=event.estimate,
         seq=session.seq,
     )
 
@@ -98,7 +103,25 @@ def _with_texts(
 def _asked(session: Session, event: AttemptDispatched) -> Asked | None:
     if event.request_hash is None or session.epoch is None:
         return None
-    return Asked(event.request_hash, event.agent, event.model, session.epoch.seq)
+    return Asked(
+        event.request_hash,
+        event.agent,
+        event.model,
+        session.epoch.seq,
+        pruned=session.pruned is not None,
+    )
+
+
+def _learned(session: Session, event: StepEnded) -> Session:
+    """What the provider counted corrects later estimates, and tells what its cache may hold."""
+    reported, attempt = estimate.prompt(event.tokens), session.attempt
+    asked = session.asked and replace(session.asked, tokens=reported)
+    if attempt is None or attempt.estimate is None:
+        return replace(session, asked=asked)
+    key = estimate.key(attempt.model)
+    ratio = estimate.learned(session.ratios.get(key), plain=attempt.estimate, reported=reported)
+    ratios = session.ratios if ratio is None else {**session.ratios, key: ratio}
+    return replace(session, asked=asked, ratios=ratios)
 
 
 def _continues(session: Session, event: StepEnded) -> bool:

@@ -15,7 +15,7 @@ from fairlead_schema.request import ModelRequest, Turn
 from fairlead_session.request import URGED
 from fairlead_session.state import Session
 
-Source: TypeAlias = Literal["system", "tools", "messages"]
+Source: TypeAlias = Literal["system", "tools", "messages", "pruning"]
 
 LENGTH: Final = 12
 _FORM: Final = re.compile(r"sys:(\w*) tools:(\w*) msgs:(\d+):(\w*)")
@@ -36,9 +36,13 @@ class Prefix:
 
 
 def prefix(request: ModelRequest) -> Prefix:
-    """The prefix of a request. Words that urge a last answer are no part of any history."""
-    turns = request.turns[:-1] if request.turns[-1:] == (URGED,) else request.turns
-    return Prefix(_hash(request.system), _hash(request.tools), _chain(turns))
+    """The prefix of a request. Words that urge a last answer are no part of any history.
+
+    A final request offers no tools on purpose (E-23), and says nothing of those around it.
+    """
+    final = request.turns[-1:] == (URGED,)
+    turns = request.turns[:-1] if final else request.turns
+    return Prefix(_hash(request.system), "" if final else _hash(request.tools), _chain(turns))
 
 
 def fingerprint(request: ModelRequest) -> str:
@@ -55,7 +59,7 @@ def broken(previous: str, current: Prefix, *, epoch_changed: bool) -> Source | N
     if epoch_changed or form is None:
         return None
     system, tools, count, messages = form.groups()
-    if tools != current.tools:
+    if tools and current.tools and tools != current.tools:
         return "tools"
     if system != current.system:
         return "system"
@@ -70,7 +74,19 @@ def broken_since(session: Session, current: Prefix, agent: str, model: ModelRef)
         return None
     now = (agent, model.provider_id, model.id, session.epoch.seq)
     then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
-    return broken(asked.fingerprint, current, epoch_changed=now != then)
+    source = broken(asked.fingerprint, current, epoch_changed=now != then)
+    pruned = session.pruned is not None and not asked.pruned
+    return "pruning" if pruned and source == "messages" else source
+
+
+def expected(session: Session, current: Prefix, agent: str, model: ModelRef) -> int:
+    """How many tokens a provider may find in its cache: all of a last request that opens this one."""
+    asked = session.asked
+    if asked is None or session.epoch is None or broken_since(session, current, agent, model):
+        return 0
+    now = (agent, model.provider_id, model.id, session.epoch.seq)
+    then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
+    return asked.tokens if now == then else 0
 
 
 def _chain(turns: tuple[Turn, ...]) -> tuple[str, ...]:

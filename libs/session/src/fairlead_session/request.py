@@ -16,8 +16,8 @@ from fairlead_schema.request import (
 )
 from fairlead_session import epoch
 from fairlead_session.calls import Offer
-from fairlead_session.history import history
 from fairlead_session.lowering import lower
+from fairlead_session.pruning import seen
 from fairlead_session.state import Session
 
 LAST_STEP = (
@@ -45,7 +45,7 @@ def build(session: Session, voice: Voice, offer: Offer = Offer()) -> ModelReques
     """The request of the next provider turn. A final one offers no tools and asks for an answer."""
     assert session.epoch is not None, "a request is built inside an epoch"
     system = (voice.system or "", epoch.text(session.epoch.baseline))
-    turns = lower(history(session), voice.model)
+    turns = lower(seen(session), voice.model)
     return ModelRequest(
         model=voice.api_model,
         system=tuple(part for part in system if part),

@@ -8,6 +8,7 @@ from fairlead_schema.events import (
     SessionEvent,
     StepEnded,
     StepFailed,
+    StepStarted,
     TextEnded,
     ToolFailed,
 )
@@ -140,4 +141,21 @@ def _interrupted(assistant_id: str, call_id: str, *, hosted: bool = False) -> To
         call_id=call_id,
         error=ErrorInfo(message=INTERRUPTED_TOOL),
         provider=Executor(executed=hosted),
+    )
+
+
+def overflowed(attempt: Attempt) -> tuple[SessionEvent, ...]:
+    """The step that a provider refused for its size, when no compaction could help."""
+    assert attempt.overflow is not None, "the provider said that it does not fit"
+    return (
+        StepStarted(
+            assistant_message_id=attempt.assistant_message_id,
+            agent=attempt.agent,
+            model=attempt.model,
+        ),
+        StepFailed(
+            assistant_message_id=attempt.assistant_message_id,
+            error=ErrorInfo(message=attempt.overflow.message),
+            raised=None if attempt.overflow.in_stream else True,
+        ),
     )

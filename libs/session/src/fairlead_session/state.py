@@ -77,6 +77,14 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Overflow:
+    """What a provider said when the prompt did not fit."""
+
+    message: str
+    in_stream: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
     """A dispatched provider request whose outcome is not in the log yet."""
 
@@ -90,6 +98,8 @@ class Attempt:
     started: bool = False
     open_texts: tuple[str, ...] = ()
     finished: Finished | None = None
+    overflow: Overflow | None = None
+    estimate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +110,26 @@ class Asked:
     agent: str
     model: ModelRef
     epoch: int
+    pruned: bool = False
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """What was tried to make the turn to come fit. A turn that is rebuilt promotes nothing."""
+
+    tries: int = 0
+    overflowed: bool = False
+    declined: bool = False
+    rebuilding: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """Tool outputs up to a sequence and above a size are sent as references."""
+
+    through_seq: int
+    over_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +224,9 @@ class Session:
     changed_at: int | None = None
     epoch: Epoch | None = None
     compaction_requested: bool = False
+    compacting: Compacting = field(default_factory=Compacting)
+    pruned: Pruned | None = None
+    ratios: Mapping[str, float] = field(default_factory=dict)
     permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
     questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
     todos: tuple[Todo, ...] = ()

@@ -5,6 +5,10 @@ from typing import Final
 
 from fairlead_schema.events import (
     AttemptDispatched,
+    AttemptOverflowed,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionRequested,
     ExecutionRecovered,
     ExecutionReleased,
     InterruptRequested,
@@ -36,6 +40,7 @@ class _Asked:
         self.asked = False
         self.owed = False
         self.interrupted = False
+        self.compaction = False
         self._resumed = False
         self._called: MessageId | None = None
 
@@ -48,9 +53,13 @@ class _Asked:
                 self.owed = self.owed or forced is not False
                 self._resumed = self.interrupted and forced is not False
             case InterruptRequested():
-                self.asked, self._resumed = False, False
+                self.asked, self._resumed, self.compaction = False, False, False
                 self.interrupted = under_way
                 self.owed = self.owed and under_way
+            case CompactionRequested():
+                self.asked = self.compaction = True
+            case CompactionEnded() | CompactionFailed(reason="manual"):
+                self.compaction = False
             case ExecutionReleased(reason=reason):
                 self.asked = self.asked and reason in GOES_ON
                 self.interrupted = False
@@ -63,7 +72,7 @@ class _Asked:
 
     def _turn(self, event: SessionEvent) -> None:
         match event:
-            case PromptPromoted() | ExecutionRecovered() | TurnRetried():
+            case PromptPromoted() | ExecutionRecovered() | TurnRetried() | AttemptOverflowed():
                 self.owed = True
             case AttemptDispatched():
                 self.owed = False
@@ -92,6 +101,7 @@ def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
         *(("an interrupt is not honoured",) if asked.interrupted else ()),
         *(f"call {name} is not settled" for name in reading.calls.names()),
         *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),
+        *(("a compaction was asked for",) if asked.asked and asked.compaction else ()),
         *(("a turn is owed",) if asked.asked and asked.owed else ()),
         *(f"input {id_} is pending" for id_ in reading.inbox.pending if asked.asked),
     )

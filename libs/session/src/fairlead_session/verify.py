@@ -9,6 +9,10 @@ from typing import TypeAlias
 
 from fairlead_schema.events import (
     AttemptDispatched,
+    AttemptOverflowed,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionStarted,
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
@@ -126,7 +130,7 @@ class Attempts:
                 if self._calls.unsettled:
                     yield "tools-settled", f"{', '.join(self._calls.names())} not settled yet"
                 self.open = event
-            case ExecutionRecovered(attempt_id=id_):
+            case ExecutionRecovered(attempt_id=id_) | AttemptOverflowed(attempt_id=id_):
                 if self.open is not None and self.open.attempt_id == id_:
                     self.open = None
             case StepEnded(assistant_message_id=id_) | StepFailed(assistant_message_id=id_):
@@ -134,6 +138,27 @@ class Attempts:
                     self.open = None
             case TurnRetried() | ExecutionReleased(reason="interrupted"):
                 self.open = None
+            case _:
+                pass
+
+
+class Compactions:
+    """A compaction ends once after it started, in an owned session."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        self._open: MessageId | None = None
+        self._ownership = ownership
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case CompactionStarted(message_id=id_):
+                if self._ownership.owner is None:
+                    yield "compaction-owned", f"nobody owns the session of {id_}"
+                self._open = id_
+            case CompactionEnded(message_id=id_) | CompactionFailed(message_id=str(id_)):
+                if id_ != self._open:
+                    yield "compaction-started", f"{id_} ends, {self._open} was started"
+                self._open = None
             case _:
                 pass
 
@@ -153,6 +178,7 @@ class Reading:
             self.calls,
             Steps(),
             Blocks(),
+            Compactions(self.ownership),
         )
         self.purged = False
         self._seq = 0

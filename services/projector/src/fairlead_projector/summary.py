@@ -18,6 +18,7 @@ from fairlead_schema.events import (
     AttemptDispatched,
     BudgetSet,
     CompactionRequested,
+    CompactionUsed,
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
@@ -59,6 +60,7 @@ _OWING: Final = (
     QuestionReplied,
     QuestionRejected,
 )
+_SPENDING: Final = (StepEnded, CompactionUsed)
 _STEPS: Final = (StepEnded, StepFailed)
 _SETTLEMENTS: Final = (ToolSucceeded, ToolFailed)
 _OTHERS: Final = (ExecutionClaimed, ExecutionReleased, InterruptRequested, BudgetSet)
@@ -75,7 +77,7 @@ _IDENTITY: Final = (
     RevertCleared,
     RevertCommitted,
 )
-_CHANGING: Final = frozenset((*_EXECUTION, *_IDENTITY))
+_CHANGING: Final = frozenset((*_EXECUTION, *_SPENDING, *_IDENTITY))
 
 
 def begun(at: Address, recorded: Recorded, position: int) -> SessionRow | None:
@@ -123,9 +125,9 @@ def follow(session: Projected, recorded: Recorded) -> None:
         return
     if isinstance(event, _EXECUTION):
         _execute(session, event)
-    else:
+    elif not isinstance(event, _SPENDING):
         _change(session.row, event, recorded.time)
-    if isinstance(event, StepEnded):
+    if isinstance(event, _SPENDING):
         row = session.row
         row.cost += event.cost
         row.tokens = row.tokens.plus(event.tokens)

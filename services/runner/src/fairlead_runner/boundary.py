@@ -5,18 +5,18 @@ import logging
 
 from fairlead_runner import context
 from fairlead_runner.ledger import Ledger
-from fairlead_runner.metrics import PREFIX_BREAKS
+from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.voices import Speaker
 from fairlead_schema.context import ContextSample
 from fairlead_schema.request import ModelRequest
 from fairlead_schema.tooling import ToolInfo
 from fairlead_service import ids
-from fairlead_session import request
 from fairlead_session.boundary import TurnIds, approach, dispatch
 from fairlead_session.calls import Offer
+from fairlead_session.compaction import Plan, fit
 from fairlead_session.drain import TakeTurn
-from fairlead_session.prefix import broken_since, prefix
+from fairlead_session.prefix import broken_since, expected, prefix
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +28,8 @@ class Boundary:
         self._tackle = tackle
         self._ledger = ledger
         self._sample: ContextSample | None = None
+        self.cached = 0
+        """How many tokens of the last request its provider may have had in its cache."""
 
     async def sample(self) -> ContextSample:
         """One sample per boundary, however many moves it takes to get there."""
@@ -40,8 +42,11 @@ class Boundary:
             )
         return self._sample
 
-    async def cross(self, move: TakeTurn, speaking: Speaker) -> tuple[Offer, ModelRequest]:
-        """Cross in one commit; what was not written never happened. Raises Moved."""
+    async def cross(self, move: TakeTurn, speaking: Speaker) -> tuple[Offer, ModelRequest] | Plan:
+        """Cross in one commit; what was not written never happened. Raises Moved.
+
+        A request that seems too large leaves everything before it staged, for whoever compacts.
+        """
         ledger, voice = self._ledger, speaking.voice
         sample, tools = await asyncio.gather(self.sample(), self._tools(move, speaking))
         self._sample = None
@@ -49,16 +54,27 @@ class Boundary:
         offer = Offer(speaking.agent, tools, runner.calls_max, final=move.final)
         minted = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
         ledger.stage(*approach(ledger.session, move.inputs, sample, minted))
-        asked = request.build(ledger.session, voice, offer)
+        policy = self._tackle.settings.compaction
+        fitting = fit(ledger.session, voice, offer, policy, speaking.window)
+        if isinstance(fitting, Plan):
+            return fitting
+        if fitting.pruned is not None:
+            ledger.stage(fitting.pruned)
         attempt = dispatch(minted, agent=speaking.agent, model=voice.model, step=move.step)
-        ledger.stage(attempt.model_copy(update={"request_hash": self._prefix(asked, speaking)}))
+        told = {
+            "request_hash": self._prefix(fitting.asked, speaking),
+            "estimate": fitting.estimate,
+        }
+        ledger.stage(attempt.model_copy(update=told))
         await ledger.commit()
-        return offer, asked
+        PRUNINGS.inc(fitting.pruned is not None)
+        return offer, fitting.asked
 
     def _prefix(self, asked: ModelRequest, speaking: Speaker) -> str:
         """The request's fingerprint; a prefix that breaks inside its epoch is told."""
         session, current = self._ledger.session, prefix(asked)
         source = broken_since(session, current, speaking.agent, speaking.voice.model)
+        self.cached = expected(session, current, speaking.agent, speaking.voice.model)
         if source is not None and session.asked is not None:
             PREFIX_BREAKS.labels(source).inc()
             was, now = session.asked.fingerprint, current.told()

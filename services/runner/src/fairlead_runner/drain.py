@@ -9,7 +9,9 @@ from fairlead_eventlog.errors import LogError
 from fairlead_llm.errors import NoTransport
 from fairlead_runner import tooling
 from fairlead_runner.boundary import Boundary
+from fairlead_runner.compactor import Compactor
 from fairlead_runner.ledger import Ledger, Moved
+from fairlead_runner.measuring import observe
 from fairlead_runner.metrics import TURNS
 from fairlead_runner.patience import Patience
 from fairlead_runner.tackle import Tackle
@@ -20,8 +22,10 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_service import ids
 from fairlead_session.boundary import begin_epoch
+from fairlead_session.compaction import Plan
 from fairlead_session.drain import (
     AwaitCalls,
+    Compact,
     EndStep,
     InitialiseContext,
     Move,
@@ -54,6 +58,7 @@ class Drain:
         self._boundary = Boundary(tackle, ledger)
         self._patience = Patience(ledger)
         self._opening: MessageId | None = None
+        self._compactor = Compactor(tackle, ledger, self._patience.nudged)
 
     def leave(self) -> None:
         """Finish the turn under way, then hand the session over."""
@@ -151,6 +156,9 @@ class Drain:
                 policy = self._tackle.settings.policy(ledger.at.tenant, ledger.session)
                 ledger.stage(*settle(ledger.session, attempt, policy))
                 return False
+            case Compact():
+                failed = await self._compactor.serve(move)
+                return failed is not None and await self._close(failed)
             case InitialiseContext():
                 return await self._initialise()
             case TakeTurn():
@@ -197,8 +205,12 @@ class Drain:
         # Should a steer come before the boundary is written, it follows the input that opens it.
         self._opening = move.inputs[0].message_id if move.inputs else None
         asked = await self._boundary.cross(move, speaking)
+        if isinstance(asked, Plan):
+            await self._compactor.perform(asked, "auto", speaking)
+            return False
         dispatched = self._ledger.durable.attempt
         assert dispatched is not None, "the boundary was just committed"
+        ratios = self._ledger.durable.ratios
         facts = Facts(self._ledger, self._tackle.runner, dispatched.generation, self._send)
         turn = Turn(self._ledger, dispatched, speaking, asked, facts)
         outcome = await turn.perform(
@@ -208,7 +220,11 @@ class Drain:
             self._patience.nudged,
         )
         TURNS.labels(outcome.end).inc()
+        observe(dispatched, ratios, turn.finish, cached=self._boundary.cached)
         facts.check()
+        if outcome.end == "overflowed":
+            await facts.insist(outcome.events)
+            return False
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
         return await self._close(outcome)

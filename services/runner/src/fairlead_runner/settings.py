@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from fairlead_schema.ids import TenantId
 from fairlead_service.config import Config, Tenant
+from fairlead_session import compaction
 from fairlead_session.budget import Spending
 from fairlead_session.drain import Limits
 from fairlead_session.retrying import RetryPolicy
@@ -47,6 +48,11 @@ class Settings:
         agent = self.config.agent.get(self.agent(session))
         own = agent.recovery if agent else None
         return own or self.tenant(tenant).recovery
+
+    @property
+    def compaction(self) -> compaction.Policy:
+        """When and how history is compacted."""
+        return compaction.Policy(**self.config.compaction.model_dump())
 
     @property
     def retries(self) -> RetryPolicy:

@@ -4,8 +4,8 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias
 
 import httpx
 
@@ -14,11 +14,12 @@ from fairlead_eventlog.port import Deltas
 from fairlead_llm.http import stream
 from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.voices import Speaker
-from fairlead_schema.events import SessionEvent
+from fairlead_schema.events import AttemptOverflowed, SessionEvent
 from fairlead_schema.ids import RunnerId
-from fairlead_schema.provider import ProviderFailure
+from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
 from fairlead_schema.request import ModelRequest
 from fairlead_session.calls import Offer, ProtocolViolation
+from fairlead_session.compaction import overflow_message, recoverable
 from fairlead_session.ownership import owns
 from fairlead_session.publication import Publication
 from fairlead_session.retrying import Retry, RetryPolicy, retry
@@ -29,7 +30,7 @@ LINGER_S: Final = 0.002
 # A nudge tells at once that somebody wrote; one that was lost costs no more than this.
 LOOK_S: Final = 2.0
 
-TurnEnd: TypeAlias = Literal["answered", "failed", "interrupted", "retried"]
+TurnEnd: TypeAlias = Literal["answered", "failed", "interrupted", "retried", "overflowed"]
 OnWritten: TypeAlias = Callable[[tuple[SessionEvent, ...]], Awaitable[None]]
 """Is told what became durable: now it may have effects."""
 
@@ -118,6 +119,11 @@ class Turn:
             attempt_id=attempt.attempt_id,
         )
 
+    @property
+    def finish(self) -> StepFinish | None:
+        """How the provider ended the stream, with what it counted."""
+        return self._publication.finish
+
     async def perform(
         self,
         client: httpx.AsyncClient,
@@ -128,17 +134,17 @@ class Turn:
         """Call the provider once and publish what it says, until it ends or somebody interrupts."""
         streaming = asyncio.create_task(self._stream(client, deltas, policy))
         try:
-            while await _streams_on(streaming, nudged):
+            while await streams_on(streaming, nudged):
                 if await self._interrupted(nudged):
                     break
             if streaming.done():
                 return await streaming
-            await _cancelled(streaming)
+            await cancelled(streaming)
             said = (*await self._facts.settle(), *self._publication.interrupt())
             return Outcome("interrupted", said)
         except asyncio.CancelledError:
             # The grace time is over: keep what was said, leave the turn to whoever comes next.
-            await _cancelled(streaming)
+            await cancelled(streaming)
             said = (*await self._facts.settle(), *self._publication.interrupt())
             # A stream that is over said how the turn ended: it is not owed again.
             left = () if self._publication.over else (hand_over(self._attempt),)
@@ -146,7 +152,7 @@ class Turn:
             raise
         finally:
             # Whatever ended the wait: a stream that nobody listens to must not write on.
-            await _cancelled(streaming)
+            await cancelled(streaming)
 
     async def _stream(
         self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
@@ -159,8 +165,10 @@ class Turn:
                         again = self._again(event, policy)
                         if again is not None:
                             return Outcome("retried", (again.event,), again)
+                        if self._recoverable(event):
+                            return Outcome("overflowed", (self._overflowed(event),))
                         end = "answered" if event.in_stream else "failed"
-                    events, delta = self._publication.receive(event)
+                    events, delta = self._publication.receive(self._named(event))
                     self._facts.put(events)
                     if delta is not None:
                         await deltas.send(self._ledger.at, delta)
@@ -178,6 +186,23 @@ class Turn:
         chance = random.random()  # noqa: S311 - it spreads retries, it guards nothing
         return retry(self._ledger.durable, failure, policy, chance=chance)
 
+    def _recoverable(self, failure: ProviderFailure) -> bool:
+        """An overflow before any output is held back: a compaction may help."""
+        overflow = failure.kind == "context-overflow" and not self._publication.started
+        return overflow and recoverable(self._ledger.durable, self._speaker.window)
+
+    def _overflowed(self, failure: ProviderFailure) -> AttemptOverflowed:
+        return AttemptOverflowed(
+            attempt_id=self._attempt.attempt_id,
+            message=failure.message,
+            in_stream=failure.in_stream,
+        )
+
+    def _named(self, event: ProviderEvent) -> ProviderEvent:
+        if not isinstance(event, ProviderFailure) or event.kind != "context-overflow":
+            return event
+        return replace(event, message=overflow_message(self._ledger.durable, event.message))
+
     async def _interrupted(self, nudged: asyncio.Event) -> bool:
         nudged.clear()
         try:
@@ -188,7 +213,7 @@ class Turn:
         return self._ledger.durable.interrupted
 
 
-async def _streams_on(streaming: asyncio.Task[Outcome], nudged: asyncio.Event) -> bool:
+async def streams_on(streaming: asyncio.Task[Any], nudged: asyncio.Event) -> bool:
     """Wait for the stream's end, a nudge, or the next look; false at the end."""
     waiting = asyncio.create_task(nudged.wait())
     try:
@@ -200,6 +225,7 @@ async def _streams_on(streaming: asyncio.Task[Outcome], nudged: asyncio.Event) -
         waiting.cancel()
 
 
-async def _cancelled(task: asyncio.Task[Outcome]) -> None:
+async def cancelled(task: asyncio.Task[Any]) -> None:
+    """Cancel it, and wait until it is over."""
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -52,6 +52,8 @@ class Context:
     worker: WorkerId
     report: Report = unreported
     say: Say = unheard
+    permitted: tuple[Need, ...] | None = None
+    """What the call was permitted, as its needs said then; None when nobody kept it."""
 
     @property
     def key(self) -> str:

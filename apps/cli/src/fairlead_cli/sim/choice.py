@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fairlead_cli.sim import directive
+from fairlead_cli.sim.recall import TOO_LONG, recall, summarises, summary
 from fairlead_cli.sim.scenario import Scenario
 from fairlead_cli.sim.script import (
     ENDINGS,
@@ -23,10 +24,6 @@ from fairlead_cli.sim.script import (
 _NUMBERED = re.compile(r"chunks-(\d+)(?:-delay-(\d+))?")
 _FLAKY = re.compile(r"flaky-(\d+)")
 _REFUSING = re.compile(r"error-([45]\d\d)")
-_TOO_LONG = (
-    "This model's maximum context length is 8192 tokens. However, your messages resulted in "
-    "9000 tokens. Please reduce the length of the messages."
-)
 _TOO_MANY_REQUESTS = 429
 _HOSTED: Mapping[str, Literal["search", "run"]] = {"search": "search", "run": "run"}
 # Models named for how their echo differs from the plain one.
@@ -36,7 +33,7 @@ _MANNERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "think": {"reasoning": "Let me think about it."},
         "length": {"finish": "length"},
         "filter": {"finish": "content_filter"},
-        "overflow": {"refusal": Refusal(400, _TOO_LONG, "context_length_exceeded")},
+        "overflow": {"refusal": TOO_LONG},
         **{ending: {"fault": Fault(ending)} for ending in ENDINGS},
     }
 )
@@ -44,6 +41,11 @@ _MANNERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 def choose(ask: Ask, scenarios: Sequence[Scenario] = (), draw: int = 0) -> Script:
     """The turn to play. `draw` is the request's own luck, 0 to 99. Raises BadDirective."""
+    recalled = recall(ask)
+    if recalled is not None:
+        return recalled
+    if summarises(ask):
+        return _named(ask.model, ask, draw)
     turns = directive.turns(ask.said)
     if turns is None:
         turns = next((one.turns for one in scenarios if one.fits(ask)), None)
@@ -55,7 +57,9 @@ def choose(ask: Ask, scenarios: Sequence[Scenario] = (), draw: int = 0) -> Scrip
 
 
 def echo(ask: Ask) -> Script:
-    """The default: say what was heard, from the user or from the last tool."""
+    """The default: say what was heard, from the user or from the last tool; or sum it up."""
+    if summarises(ask):
+        return Script(answer=summary(ask))
     heard = f"The tool said: {ask.tool_said}" if ask.rounds else f"You said: {ask.said}"
     return Script(answer=directive.without(heard).strip())
 

@@ -94,6 +94,7 @@ class Ask:
     stream: bool = False
     include_usage: bool = False
     prompt_length: int = 0
+    heard: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,14 @@ from fairlead_schema.events.asks import (
 )
 from fairlead_schema.events.compaction import (
     CompactionEnded,
+    CompactionFailed,
     CompactionRequested,
     CompactionStarted,
+    CompactionUsed,
 )
 from fairlead_schema.events.context import (
     ContextInitialised,
+    ContextPruned,
     ContextReplaced,
     ContextSnapshotAdvanced,
     ContextUpdated,
@@ -26,6 +29,7 @@ from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.events.execution import (
     AttemptDispatched,
     AttemptFinished,
+    AttemptOverflowed,
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
@@ -95,6 +99,7 @@ SessionEvent: TypeAlias = (
     | ExecutionReleased
     | AttemptDispatched
     | AttemptFinished
+    | AttemptOverflowed
     | InterruptRequested
     | ResumeRequested
     | ExecutionRecovered
@@ -115,11 +120,14 @@ SessionEvent: TypeAlias = (
     | ToolFailed
     | ContextInitialised
     | ContextReplaced
+    | ContextPruned
     | ContextUpdated
     | ContextSnapshotAdvanced
     | CompactionRequested
     | CompactionStarted
     | CompactionEnded
+    | CompactionFailed
+    | CompactionUsed
     | PermissionAsked
     | PermissionReplied
     | QuestionAsked
@@ -137,11 +145,15 @@ __all__ = [
     "AgentSwitched",
     "AttemptDispatched",
     "AttemptFinished",
+    "AttemptOverflowed",
     "BudgetSet",
     "CompactionEnded",
+    "CompactionFailed",
     "CompactionRequested",
     "CompactionStarted",
+    "CompactionUsed",
     "ContextInitialised",
+    "ContextPruned",
     "ContextReplaced",
     "ContextSnapshotAdvanced",
     "ContextUpdated",

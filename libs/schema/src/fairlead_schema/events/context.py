@@ -26,6 +26,15 @@ class ContextReplaced(Event):
     reason: str
 
 
+class ContextPruned(Event):
+    """Large tool outputs up to here are sent as a reference from now on; the transcript keeps them."""
+
+    type: ClassVar[str] = "context.pruned"
+    visibility: ClassVar[Visibility] = "private"
+    through_seq: int
+    over_bytes: int
+
+
 class ContextUpdated(Event):
     """What changed since the model was last told, as one chronological system message."""
 

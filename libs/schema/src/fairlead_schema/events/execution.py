@@ -59,6 +59,18 @@ class AttemptDispatched(Event):
     model: ModelRef
     step: int
     request_hash: str | None = None
+    estimate: int | None = None
+    """How many tokens its prompt was thought to have, by the plain formula."""
+
+
+class AttemptOverflowed(Event):
+    """The provider said, before anything else, that the prompt does not fit: compact, ask again."""
+
+    type: ClassVar[str] = "attempt.overflowed"
+    visibility: ClassVar[Visibility] = "private"
+    attempt_id: AttemptId
+    message: str
+    in_stream: bool = False
 
 
 class AttemptFinished(Event):

@@ -1,0 +1,52 @@
+"""What a model is asked when it shall summarise a conversation."""
+
+from typing import Final
+
+TEMPLATE: Final = """\
+Answer with this Markdown and nothing around it:
+
+## Objective
+- what the user wants, in one or two lines
+
+## Important Details
+- facts, decisions, limits and preferences that must not be lost
+
+## Work State
+### Completed
+- what is done, and how that is known
+### Active
+- what is under way now
+### Blocked
+- what cannot go on, and what it waits for
+
+## Next Move
+1. the very next thing to do, then what follows it
+
+## Relevant Files
+- path: why it matters
+
+Rules:
+- Keep all sections, in this order; where there is nothing to say, write "- (none)".
+- Short bullets, no prose.
+- Copy names, paths, numbers, commands, ids and error texts exactly as they stand.
+- Do not mention this request, nor that anything was summarised."""
+
+FIRST: Final = (
+    "Write a new summary that whoever continues this conversation can rely on alone: everything "
+    "above will be gone."
+)
+
+UPDATE: Final = """\
+Bring the earlier summary up to date with the conversation above, so that whoever continues can rely on it alone:
+- carry over what still holds, and everything that is not finished
+- where the two differ, the newer fact stands
+- what has been finished since moves to Completed
+- the objective and the next move are those of now"""
+
+
+def prompt(conversation: str, prior: str | None) -> str:
+    """The one message of a summary's request. An earlier summary is brought up to date, never nested."""
+    told = f"<conversation>\n{conversation}\n</conversation>"
+    if prior is None:
+        return f"{told}\n\n{FIRST}\n\n{TEMPLATE}"
+    return f"{told}\n\n<prior-summary>\n{prior}\n</prior-summary>\n\n{UPDATE}\n\n{TEMPLATE}"

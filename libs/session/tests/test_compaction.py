@@ -1,0 +1,341 @@
+"""Compaction: when a request is too large, what is summarised, and when a summary is taken."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    MODEL,
+    PROPERTY,
+    dispatched,
+    promoted,
+    step_ended,
+    step_started,
+    then,
+)
+from libs.session.tests.conftest import given as session_of
+
+from fairlead_schema.events import (
+    AgentSwitched,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionStarted,
+    ContextUpdated,
+    SessionEvent,
+    SyntheticAdded,
+    TextEnded,
+    TextStarted,
+)
+from fairlead_schema.request import TextPart, UserTurn
+from fairlead_session import estimate
+from fairlead_session.calls import Offer
+from fairlead_session.compaction import (
+    TRIES_MAX,
+    Nothing,
+    Plan,
+    Policy,
+    Ready,
+    Window,
+    end,
+    fit,
+    keep,
+    oversized,
+    plan,
+    recoverable,
+)
+from fairlead_session.request import Voice, correlation
+from fairlead_session.state import Compacting, Session
+
+VOICE = Voice(MODEL, "fast-1", system="Be careful.", headers={"x-own": "1"}, options={"o": 1})
+WIDE = Window(context=100_000, output=8_000)
+SMALL_KEEP = Policy(keep_tokens=10)
+STARTED = CompactionStarted(message_id="msg_c", reason="auto")
+
+
+def said(id_: str, text: str) -> tuple[SessionEvent, ...]:
+    """One turn's answer."""
+    return (
+        dispatched(id_),
+        step_started(id_),
+        TextStarted(assistant_message_id=id_, text_id="t"),
+        TextEnded(assistant_message_id=id_, text_id="t", text=text),
+        step_ended(id_),
+    )
+
+
+def talked(*events: SessionEvent) -> Session:
+    return session_of(CREATED, INITIALISED, *events)
+
+
+LONG = talked(
+    promoted("msg_1", "old " * 500),
+    *said("msg_a", "answer " * 300),
+    promoted("msg_2", "What now?"),
+)
+
+
+def planned(session: Session, policy: Policy = SMALL_KEEP, window: Window = WIDE) -> Plan:
+    made = plan(session, VOICE, policy, window)
+    assert isinstance(made, Plan)
+    return made
+
+
+def asked_text(made: Plan) -> str:
+    (turn,) = made.asked.turns
+    assert isinstance(turn, UserTurn)
+    (part,) = turn.content
+    assert isinstance(part, TextPart)
+    return part.text
+
+
+def ready(plain: int, session: Session = LONG) -> Ready:
+    fitting = fit(session, VOICE, Offer(), Policy(auto=False), WIDE)
+    assert isinstance(fitting, Ready)
+    return replace(fitting, estimate=plain)
+
+
+def too_large(plain: int, policy: Policy, window: Window, session: Session = LONG) -> bool:
+    return oversized(session, ready(plain), VOICE, policy, window)
+
+
+def test_the_defaults() -> None:
+    """G-04."""
+    policy = Policy()
+
+    assert (policy.buffer, policy.keep_tokens) == (20_000, 8_000)
+    assert (policy.summary_tokens, policy.excerpt) == (4_096, 2_000)
+
+
+@pytest.mark.parametrize(
+    ("plain", "window", "over"),
+    [
+        (80_000, Window(100_000, 8_000), False),
+        (80_001, Window(100_000, 8_000), True),
+        (70_000, Window(100_000, 30_000), False),
+        (70_001, Window(100_000, 30_000), True),
+        (80_001, Window(100_000), True),
+        (1, Window(10_000), True),
+    ],
+)
+def test_a_request_is_too_large_without_room_for_its_answer(
+    plain: int, window: Window, *, over: bool
+) -> None:
+    """G-02, G-03: beyond the context less the output or the buffer, whichever is larger."""
+    assert too_large(plain, Policy(), window) is over
+
+
+def test_the_requests_own_output_comes_before_the_models() -> None:
+    """G-03."""
+    modest = replace(ready(70_001), asked=ready(0).asked)
+    generous = replace(
+        modest,
+        asked=replace(modest.asked, generation=replace(modest.asked.generation, max_tokens=30_000)),
+    )
+
+    assert not oversized(LONG, modest, VOICE, Policy(), Window(100_000, 8_000))
+    assert oversized(LONG, generous, VOICE, Policy(), Window(100_000, 8_000))
+
+
+@pytest.mark.parametrize(
+    ("policy", "window"), [(Policy(auto=False), WIDE), (Policy(), Window(0, 8_000))]
+)
+def test_without_the_setting_or_a_known_window_nothing_is_foreseen(
+    policy: Policy, window: Window
+) -> None:
+    """G-06, G-07."""
+    assert not too_large(10**9, policy, window)
+
+
+def test_an_overflow_is_recovered_from_whatever_was_foreseen() -> None:
+    """G-06, G-07, G-31: the estimate and the setting say nothing; a window must be known."""
+    assert recoverable(LONG, WIDE)
+    assert not recoverable(LONG, Window())
+    assert not recoverable(replace(LONG, compacting=Compacting(overflowed=True)), WIDE)
+    assert not recoverable(replace(LONG, compacting=Compacting(tries=TRIES_MAX)), WIDE)
+
+
+def test_experience_with_the_model_corrects_the_estimate() -> None:
+    """The plain formula stands without experience, or when calibration is off."""
+    taught = replace(LONG, ratios={estimate.key(MODEL): 1.5})
+
+    assert too_large(60_000, Policy(), WIDE, taught)
+    assert not too_large(60_000, Policy(), WIDE)
+    assert not too_large(60_000, Policy(calibrate=False), WIDE, taught)
+
+
+entries = st.lists(st.text(min_size=1, max_size=60), max_size=12).map(tuple)
+
+
+@PROPERTY
+@given(entries, st.integers(0, 100))
+def test_recent_is_the_longest_run_of_whole_entries_that_fits(
+    told: tuple[str, ...], budget: int
+) -> None:
+    """G-08, G-09: newest first, up to the first that does not fit; never a part of one."""
+    count = keep(told, budget)
+
+    kept = told[len(told) - count :]
+    assert sum(map(estimate.tokens, kept)) <= budget
+    if count < len(told):
+        one_more = told[len(told) - count - 1 :]
+        assert sum(map(estimate.tokens, one_more)) > budget
+
+
+def test_head_and_recent_are_all_of_the_conversation() -> None:
+    """G-08, G-22, G-29: what is not kept is summarised."""
+    made = planned(LONG)
+
+    assert made.recent == "[User]: What now?"
+    assert asked_text(made).startswith("<conversation>\n[User]: old old")
+    assert "[Assistant]: answer" in asked_text(made)
+    assert "What now?" not in asked_text(made)
+
+
+def test_a_newest_entry_that_is_too_long_is_summarised_too() -> None:
+    """G-09: recent is empty then."""
+    made = planned(talked(promoted("msg_1", "short"), promoted("msg_2", "long " * 100)))
+
+    assert made.recent == ""
+    assert "short" in asked_text(made)
+    assert "long long" in asked_text(made)
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        talked(),
+        talked(AgentSwitched(message_id="msg_s", agent="plan")),
+        talked(promoted("msg_1", "hi")),
+    ],
+    ids=["nothing", "only switches", "all recent"],
+)
+def test_without_a_head_there_is_nothing_to_compact(session: Session) -> None:
+    """G-10: and the request proceeds."""
+    assert isinstance(plan(session, VOICE, SMALL_KEEP, WIDE), Nothing)
+    fitting = fit(session, VOICE, Offer(), replace(SMALL_KEEP, buffer=99_999), WIDE)
+    assert isinstance(fitting, Ready)
+
+
+def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
+    """G-11: at the boundary it is; one token less and it is not."""
+    size = estimate.tokens(asked_text(planned(LONG, Policy(keep_tokens=0))))
+    policy = Policy(keep_tokens=0)
+
+    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_096)), Plan)
+    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_095)), Nothing)
+    assert isinstance(plan(LONG, VOICE, policy, Window(size + 100, output=100)), Plan)
+
+
+def test_a_summarys_request_is_one_message_to_the_same_model() -> None:
+    """G-13, G-41: no system, no tools, the same headers, its own output."""
+    asked = planned(LONG).asked
+
+    assert (asked.model, asked.system, asked.tools) == ("fast-1", (), ())
+    assert len(asked.turns) == 1
+    assert asked.headers == {"x-own": "1", **correlation(LONG)}
+    assert asked.generation.max_tokens == 4_096
+    assert asked.options == {"o": 1}
+
+
+def test_a_repeated_compaction_folds_the_earlier_one_in() -> None:
+    """G-21, G-23: its summary as prior, its recent text as part of the conversation."""
+    ended = CompactionEnded(message_id="msg_c", reason="auto", text="EARLIER", recent="[User]: x")
+    session = then(LONG, ended, promoted("msg_3", "more " * 100), promoted("msg_4", "And?"))
+
+    made = planned(session)
+
+    conversation, _, rest = asked_text(made).partition("</conversation>")
+    assert conversation.startswith("<conversation>\n[User]: x\n\n[User]: more")
+    assert "<prior-summary>\nEARLIER\n</prior-summary>" in rest
+    assert made.recent == "[User]: And?"
+
+
+def test_right_after_a_compaction_its_recent_text_can_be_compacted_again() -> None:
+    """G-10, G-21: an empty head with an earlier summary is one only without recent text."""
+    ended = CompactionEnded(message_id="msg_c", reason="auto", text="EARLIER", recent="[User]: x")
+
+    assert asked_text(planned(then(LONG, ended))).startswith("<conversation>\n[User]: x\n</")
+    bare = ended.model_copy(update={"recent": ""})
+    assert isinstance(plan(then(LONG, bare), VOICE, SMALL_KEEP, WIDE), Nothing)
+
+
+def test_a_small_window_keeps_a_part_of_it_at_most() -> None:
+    """G-08: the default budget would leave nothing to summarise there."""
+    session = talked(*(promoted(f"msg_{n}", "word " * 100) for n in range(10)))
+
+    made = planned(session, Policy(summary_tokens=100), Window(2_400, 100))
+
+    assert made.recent.count("[User]") == 4
+
+
+def test_blank_or_no_smaller_summaries_are_not_taken() -> None:
+    """G-14: and the request must shrink."""
+    made = planned(LONG)
+
+    def ended(summary: str) -> CompactionEnded | Nothing:
+        return end(LONG, STARTED, made, summary, VOICE, SMALL_KEEP)
+
+    taken = ended("## Objective\n- sail")
+    assert isinstance(taken, CompactionEnded)
+    assert (taken.message_id, taken.recent) == ("msg_c", "[User]: What now?")
+    assert isinstance(ended(" \n"), Nothing)
+    assert isinstance(ended("even longer " * 1000), Nothing)
+
+
+def test_what_is_said_during_a_summary_is_kept() -> None:
+    """Nothing that became visible while the summary was made is lost with the rest."""
+    made = planned(LONG)
+    later = then(LONG, STARTED, SyntheticAdded(message_id="msg_y", text="by the way"))
+
+    ended = end(later, STARTED, made, "sum", VOICE, SMALL_KEEP)
+
+    assert isinstance(ended, CompactionEnded)
+    assert ended.recent == "[User]: What now?\n\n[Synthetic]: by the way"
+
+
+def test_updates_of_the_epoch_in_force_do_not_make_it_compact_for_ever() -> None:
+    """G-38: they stay in the request, and a second try that does not shrink it is the last."""
+    update = ContextUpdated(message_id="msg_s", text="news " * 200)
+    ended = CompactionEnded(message_id="msg_c", reason="auto", text="short", recent="")
+    session = then(LONG, update, ended)
+    tight = Policy(keep_tokens=0, buffer=99_999)
+
+    made = fit(session, VOICE, Offer(), tight, WIDE)
+
+    assert isinstance(made, Plan)
+    assert isinstance(end(session, STARTED, made, "no shorter", VOICE, tight), Nothing)
+    failed = CompactionFailed(message_id="msg_c", reason="auto", outcome="failed", message="no")
+    assert isinstance(fit(then(session, STARTED, failed), VOICE, Offer(), tight, WIDE), Ready)
+    twice = then(session, STARTED, STARTED)
+    assert isinstance(fit(twice, VOICE, Offer(), tight, WIDE), Ready)
+
+
+@PROPERTY
+@given(
+    st.lists(st.text(max_size=200), min_size=1, max_size=10),
+    st.integers(0, 200),
+    st.integers(1, 3_000),
+    st.text(max_size=400),
+)
+def test_whatever_is_planned_and_ended_makes_the_request_smaller(
+    texts: list[str], tokens: int, context: int, summary: str
+) -> None:
+    """G-08, G-11: total over any conversation, window and summary."""
+    session = talked(*(promoted(f"msg_{n}", text) for n, text in enumerate(texts)))
+    policy, window = Policy(keep_tokens=tokens, summary_tokens=50), Window(context)
+    made = plan(session, VOICE, policy, window)
+    if isinstance(made, Nothing):
+        return
+
+    ended = end(session, STARTED, made, summary, VOICE, policy)
+
+    assert estimate.tokens(asked_text(made)) <= context - 50
+    if isinstance(ended, CompactionEnded):
+        after = fit(then(session, ended), VOICE, Offer(), Policy(auto=False), window)
+        before = fit(session, VOICE, Offer(), Policy(auto=False), window)
+        assert isinstance(after, Ready)
+        assert isinstance(before, Ready)
+        assert after.estimate < before.estimate

@@ -1,0 +1,40 @@
+"""What a model is asked when it shall summarise."""
+
+import re
+
+from fairlead_session.summary_prompt import FIRST, TEMPLATE, UPDATE, prompt
+
+
+def test_a_first_summary_is_asked_of_the_conversation_alone() -> None:
+    """G-22: the conversation in its tags, the instruction, then the template."""
+    told = prompt("[User]: hi", None)
+
+    assert told == f"<conversation>\n[User]: hi\n</conversation>\n\n{FIRST}\n\n{TEMPLATE}"
+    assert "prior-summary" not in told
+
+
+def test_a_later_summary_brings_the_earlier_one_up_to_date() -> None:
+    """G-23: conversation, prior summary, rules for merging, template, in this order."""
+    told = prompt("[User]: hi", "## Objective\n- sail")
+
+    parts = ("</conversation>", "<prior-summary>\n## Objective\n- sail", UPDATE, TEMPLATE)
+    assert [told.index(part) for part in parts] == sorted(told.index(part) for part in parts)
+    for rule in ("not finished", "newer fact", "Completed", "objective and the next move"):
+        assert rule in UPDATE
+
+
+def test_the_template_has_its_sections_in_order() -> None:
+    """G-24: all are kept, bullets are terse, identifiers are exact."""
+    assert re.findall(r"(?m)^#+ (.*)$", TEMPLATE) == [
+        "Objective",
+        "Important Details",
+        "Work State",
+        "Completed",
+        "Active",
+        "Blocked",
+        "Next Move",
+        "Relevant Files",
+    ]
+    assert re.search(r"## Next Move\n1\. ", TEMPLATE)
+    for rule in ("Keep all sections", "Short bullets", "exactly as they stand"):
+        assert rule in TEMPLATE

@@ -1,0 +1,202 @@
+"""Carries out compactions: a start in the log, a summary from the model, an end or a reason."""
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_llm.errors import NoTransport
+from fairlead_llm.http import stream
+from fairlead_runner.ledger import Fenced, Ledger
+from fairlead_runner.metrics import COMPACTIONS, SAVED
+from fairlead_runner.tackle import Tackle
+from fairlead_runner.turn import Outcome, cancelled, streams_on
+from fairlead_runner.voices import NoVoice, Speaker, speaker
+from fairlead_schema.delta import CompactionDelta
+from fairlead_schema.events import (
+    CompactionEnded,
+    CompactionFailed,
+    CompactionStarted,
+    CompactionUsed,
+    SessionEvent,
+)
+from fairlead_schema.provider import ProviderFailure, StepFinish, TextChunk
+from fairlead_service import ids
+from fairlead_session import compaction
+from fairlead_session.compaction import TRIES_MAX, Nothing, Plan
+from fairlead_session.drain import Compact
+from fairlead_session.ownership import owns
+from fairlead_session.settlement import overflowed
+from fairlead_session.usage import cost, tokens
+
+log = logging.getLogger(__name__)
+
+Cause: TypeAlias = Literal["auto", "manual", "overflow"]
+
+_UNFIT: Final = frozenset({"content-filter", "error"})
+
+
+@dataclass(slots=True)
+class _Summary:
+    """What a model has said so far."""
+
+    text: str = ""
+    finish: StepFinish | None = None
+    failure: str | None = None
+
+
+class Compactor:
+    """Compacts one session for one drain."""
+
+    def __init__(self, tackle: Tackle, ledger: Ledger, nudged: asyncio.Event) -> None:
+        self._tackle = tackle
+        self._ledger = ledger
+        self._nudged = nudged
+
+    async def serve(self, move: Compact) -> Outcome | None:
+        """Do what was asked for, or what an overflow needs.
+
+        When that does not help, the answer is how the turn failed.
+        """
+        made = self._planned(move)
+        if isinstance(made, tuple):
+            plan, speaking = made
+            await self.perform(plan, move.cause, speaking)
+        elif move.cause == "manual":
+            COMPACTIONS.labels("manual", made.outcome).inc()
+            self._ledger.stage(made)
+            await self._ledger.commit()
+        session = self._ledger.session
+        attempt = session.attempt
+        if attempt is None or attempt.overflow is None or session.interrupted:
+            return None
+        end: Literal["answered", "failed"] = "answered" if attempt.overflow.in_stream else "failed"
+        return Outcome(end, overflowed(attempt))
+
+    def _planned(self, move: Compact) -> tuple[Plan, Speaker] | CompactionFailed:
+        session = self._ledger.session
+        if move.refusal is not None:
+            return _failed("refused", move.refusal)
+        if session.compacting.tries >= TRIES_MAX:
+            return _failed("failed", f"it was begun {TRIES_MAX} times and never finished")
+        try:
+            speaking = speaker(self._tackle.settings.config, session)
+        except NoVoice as error:
+            return _failed("refused", str(error))
+        policy = self._tackle.settings.compaction
+        plan = compaction.plan(session, speaking.voice, policy, speaking.window)
+        if isinstance(plan, Nothing) and move.cause == "manual":
+            # Somebody asked: what would be kept as recent is summarised as well.
+            whole = replace(policy, keep_tokens=0)
+            plan = compaction.plan(session, speaking.voice, whole, speaking.window)
+        return _failed("nothing", plan.why) if isinstance(plan, Nothing) else (plan, speaking)
+
+    async def perform(self, plan: Plan, cause: Cause, speaking: Speaker) -> None:
+        """Start it with whatever is staged, ask for the summary, and write what came of it.
+
+        Raises Moved before it started. An interrupt leaves the start alone, which changes nothing.
+        """
+        ledger = self._ledger
+        started = CompactionStarted(
+            message_id=ids.message_id(), reason="manual" if cause == "manual" else "auto"
+        )
+        ledger.stage(started)
+        await ledger.commit()
+        generation = ledger.durable.generation
+        summary = await self._heard(plan, started, speaking, generation)
+        if summary is None:
+            COMPACTIONS.labels(cause, "interrupted").inc()
+            return
+        events = self._concluded(plan, started, summary, speaking)
+        before = compaction.weight(ledger.durable, speaking.voice)
+        await ledger.insist(events, self._tackle.runner, generation)
+        ended = isinstance(events[-1], CompactionEnded)
+        COMPACTIONS.labels(cause, "ended" if ended else "failed").inc()
+        if ended:
+            SAVED.inc(max(0, before - compaction.weight(ledger.durable, speaking.voice)))
+
+    def _concluded(
+        self, plan: Plan, started: CompactionStarted, summary: _Summary, speaking: Speaker
+    ) -> tuple[SessionEvent, ...]:
+        used = self._used(started, summary, speaking)
+        why = summary.failure
+        if why is None:
+            policy = self._tackle.settings.compaction
+            session, voice = self._ledger.durable, speaking.voice
+            ended = compaction.end(session, started, plan, summary.text, voice, policy)
+            if isinstance(ended, CompactionEnded):
+                return (*used, ended)
+            why = ended.why
+        log.warning("not compacted", extra={"session_id": self._ledger.at.session_id, "why": why})
+        failed = _failed("failed", why)
+        told = {"message_id": started.message_id, "reason": started.reason}
+        return (*used, failed.model_copy(update=told))
+
+    def _used(
+        self, started: CompactionStarted, summary: _Summary, speaking: Speaker
+    ) -> tuple[CompactionUsed, ...]:
+        if summary.finish is None:
+            return ()
+        counted = tokens(summary.finish.usage)
+        spent = cost(counted, speaking.price)
+        return (
+            CompactionUsed(
+                message_id=started.message_id,
+                model=speaking.voice.model,
+                cost=spent,
+                tokens=counted,
+            ),
+        )
+
+    async def _heard(
+        self, plan: Plan, started: CompactionStarted, speaking: Speaker, generation: int
+    ) -> _Summary | None:
+        """The summary, or None when somebody interrupted meanwhile."""
+        streaming = asyncio.create_task(self._stream(plan, started, speaking))
+        try:
+            while await streams_on(streaming, self._nudged):
+                if await self._interrupted(generation):
+                    return None
+            return await streaming
+        finally:
+            await cancelled(streaming)
+
+    async def _stream(self, plan: Plan, started: CompactionStarted, speaking: Speaker) -> _Summary:
+        summary, deltas = _Summary(), self._tackle.eventlog.deltas
+        try:
+            client = self._tackle.clients(speaking.transport)
+        except NoTransport as error:
+            return _Summary(failure=str(error))
+        async with aclosing(stream(client, speaking.endpoint, plan.asked)) as answer:
+            async for event in answer:
+                match event:
+                    case TextChunk(text=text):
+                        summary.text += text
+                        delta = CompactionDelta(message_id=started.message_id, text=text)
+                        await deltas.send(self._ledger.at, delta)
+                    case StepFinish(finish=finish):
+                        summary.finish = event
+                        if finish in _UNFIT:
+                            summary.failure = f"the model ended its summary with: {finish}"
+                    case ProviderFailure(message=message):
+                        summary.failure = message
+                    case _:
+                        pass
+        return summary
+
+    async def _interrupted(self, generation: int) -> bool:
+        self._nudged.clear()
+        try:
+            await self._ledger.reload()
+        except LogUnavailable:
+            return False
+        durable = self._ledger.durable
+        if not owns(durable, self._tackle.runner, generation):
+            raise Fenced(self._ledger.at.session_id)
+        return durable.interrupted
+
+
+def _failed(outcome: Literal["nothing", "refused", "failed"], message: str) -> CompactionFailed:
+    return CompactionFailed(reason="manual", outcome=outcome, message=message)

@@ -1,0 +1,162 @@
+"""Compaction carried out: before a request that seems too large, and what the model sees then."""
+
+import json
+
+import pytest
+from prometheus_client import REGISTRY
+from starlette.responses import Response
+
+from fairlead_eventlog.memory import MemoryDeltas
+from fairlead_schema.context import Unavailable
+from fairlead_schema.delta import CompactionDelta
+from fairlead_schema.events import (
+    CompactionEnded,
+    CompactionFailed,
+    CompactionRequested,
+    CompactionStarted,
+    CompactionUsed,
+)
+from services.runner.tests.conftest import (
+    DATE,
+    LONG,
+    World,
+    admitted,
+    of,
+    refuses,
+    says,
+)
+
+TOO_LONG = refuses(400, "prompt is too long: 9000 tokens")
+
+
+async def test_a_request_that_seems_too_large_is_compacted_first(small: World) -> None:
+    """G-02, G-12, G-19, G-20, G-39: started, summary, ended, then the same turn from the checkpoint."""
+    await small.said("msg_1", LONG)
+    before = len(await small.types())
+    small.provider.replies.extend([says("SUMMARY"), says("onward")])
+
+    await small.said("msg_2", f"{LONG} Where to?")
+
+    types = await small.types(after=before)
+    assert types[:9] == [
+        "prompt.admitted",
+        "execution.claimed",
+        "prompt.promoted",
+        "compaction.started",
+        "compaction.used",
+        "compaction.ended",
+        "context.replaced",
+        "attempt.dispatched",
+        "step.started",
+    ]
+    (started,) = of(await small.events(), CompactionStarted)
+    (ended,) = of(await small.events(), CompactionEnded)
+    assert (started.reason, ended.reason, ended.text) == ("auto", "auto", "SUMMARY")
+    assert started.message_id == ended.message_id
+    (system, checkpoint) = small.provider.asked()
+    assert system[0] == "system"
+    assert "SUMMARY" in checkpoint[1]
+    assert len(json.dumps(small.provider.requests[-1])) < 2_000
+
+
+async def test_the_summarys_request_is_one_bare_message(small: World) -> None:
+    """G-13: the same model and headers, no system, no tools, its own output."""
+    await small.said("msg_1", LONG)
+    await small.said("msg_2", LONG)
+
+    turn, summary = small.provider.requests[0], small.provider.requests[1]
+    assert [one["role"] for one in summary["messages"]] == ["user"]
+    assert summary["model"] == turn["model"]
+    assert "tools" not in summary
+    assert 400 in summary.values()
+    for name in ("x-session-id", "x-session-affinity"):
+        assert small.provider.headers[1][name] == small.provider.headers[0][name]
+
+
+async def test_a_summary_is_shown_live_and_paid_for(small: World) -> None:
+    """G-17: its deltas are live only; its usage counts like a turn's."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.append(says("SUMMARY"))
+    await small.said("msg_2", LONG)
+
+    assert isinstance(small.eventlog.deltas, MemoryDeltas)
+    deltas = [one for _at, one in small.eventlog.deltas.sent if isinstance(one, CompactionDelta)]
+    assert [one.text for one in deltas] == ["SU", "MMARY"]
+    (used,) = of(await small.events(), CompactionUsed)
+    profile = (await small.session()).profile
+    assert profile is not None
+    assert (used.cost, profile.cost) == (3.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    "reply", [refuses(500, "broken"), says("  "), says("no shorter " * 4000)],
+    ids=["refused", "blank", "no smaller"],
+)  # fmt: skip
+async def test_without_a_summary_the_request_proceeds(small: World, reply: Response) -> None:
+    """G-14: nothing ended, the reason is visible, and it is not tried again in this turn."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.append(reply)
+
+    await small.said("msg_2", LONG)
+
+    events = await small.events()
+    assert of(events, CompactionEnded) == []
+    (failed,) = of(events, CompactionFailed)
+    assert (failed.reason, failed.outcome) == ("auto", "failed")
+    assert len(of(events, CompactionStarted)) == 1
+    assert [role for role, _text in small.provider.asked()] == [
+        "system", "user", "assistant", "user",
+    ]  # fmt: skip
+
+
+async def test_input_that_comes_during_a_summary_waits_for_the_next_boundary(small: World) -> None:
+    """B-22: the rebuilt turn promotes nothing."""
+    await small.said("msg_1", LONG)
+
+    async def summary() -> Response:
+        await small.write(admitted("msg_3", "steer"))
+        return says("SUMMARY")
+
+    small.provider.replies.append(summary)
+    await small.said("msg_2", LONG)
+
+    types = await small.types()
+    ended = types.index("compaction.ended")
+    assert types.index("attempt.dispatched", ended) < types.index("prompt.promoted", ended)
+    assert "steer" not in json.dumps(small.provider.requests[-2])
+    assert small.provider.asked()[-1] == ("user", "steer")
+
+
+async def test_a_blocked_baseline_keeps_the_old_one(small: World) -> None:
+    """F-39: and the next boundary that can observe renders it."""
+    await small.said("msg_1", LONG)
+    small.observe(Unavailable(key="core/date", reason="hung"))
+    small.provider.replies.append(says("SUMMARY"))
+    await small.said("msg_2", LONG)
+    blocked = (await small.session()).epoch
+
+    small.observe(DATE)
+    await small.said("msg_3", "Where to?")
+
+    epoch = (await small.session()).epoch
+    assert blocked is not None
+    assert epoch is not None
+    assert (await small.types()).count("context.replaced") == 1
+    assert epoch.seq > blocked.seq
+    assert (await small.types())[epoch.seq - 1] == "compaction.ended"
+
+
+async def test_compactions_are_counted(small: World) -> None:
+    def counted(cause: str, outcome: str) -> float:
+        labels = {"cause": cause, "outcome": outcome}
+        return REGISTRY.get_sample_value("fairlead_compactions_total", labels) or 0.0
+
+    before = counted("auto", "ended"), counted("manual", "nothing")
+    await small.write(CompactionRequested())
+    await small.drained()
+    await small.said("msg_1", LONG)
+    small.provider.replies.append(says("SUMMARY"))
+    await small.said("msg_2", LONG)
+
+    assert counted("auto", "ended") == before[0] + 1
+    assert counted("manual", "nothing") == before[1] + 1

@@ -1,0 +1,206 @@
+"""How compactions end: on request, by an interrupt, a departure or a death in the middle."""
+
+import asyncio
+
+import pytest
+from starlette.responses import Response
+
+from fairlead_runner.drain import Drain
+from fairlead_runner.ledger import Fenced, Ledger
+from fairlead_runner.wakes import Watch
+from fairlead_schema.events import (
+    BudgetSet,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionRequested,
+    CompactionStarted,
+    ExecutionClaimed,
+    InterruptRequested,
+    PromptPromoted,
+)
+from fairlead_schema.prompt import Prompt
+from fairlead_session.history import history
+from fairlead_session.verify import verify
+from services.runner.tests.conftest import (
+    AT,
+    LONG,
+    World,
+    admitted,
+    of,
+    refuses,
+    says,
+    standing,
+    until,
+)
+
+TOO_LONG = refuses(400, "prompt is too long: 9000 tokens")
+
+
+@pytest.mark.parametrize("cause", ["auto", "overflow", "manual"])
+async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, cause: str) -> None:
+    """G-34: no compaction message, the previous boundary active, and rest."""
+    await small.said("msg_1", LONG)
+    before = history(await small.session())
+    hanging = asyncio.Event()
+
+    async def hangs() -> Response:
+        await hanging.wait()
+        return says("SUMMARY")
+
+    small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
+    asked = CompactionRequested() if cause == "manual" else None
+    text = LONG if cause == "auto" else "Where to?"
+    await small.write(asked or admitted("msg_2", text))
+    await small.wake()
+    watch = Watch(small.tackle())
+    count = len(small.provider.requests) + (2 if cause == "overflow" else 1)
+
+    async with standing(watch):
+        await until(lambda: len(small.provider.requests) == count)
+        await small.write(InterruptRequested())
+        watch.nudge(AT)
+        await until(lambda: not small.wakes)
+        hanging.set()
+
+    session = await small.session()
+    assert (session.rested, session.attempt, session.owed) == ("interrupted", None, False)
+    assert not session.compaction_requested
+    assert of(await small.events(), CompactionEnded) == []
+    assert history(session)[: len(before)] == before
+
+
+async def test_a_requested_compaction_runs_in_an_idle_session(small: World) -> None:
+    """G-40: with its own reason; then the session rests and nothing is asked any more."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.append(says("SUMMARY"))
+    before = len(small.provider.requests)
+
+    await small.write(CompactionRequested())
+    await small.drained()
+
+    session, events = await small.session(), await small.events()
+    assert [one.reason for one in of(events, CompactionEnded)] == ["manual"]
+    assert not session.compaction_requested
+    assert (session.rested, session.owner) == ("idle", None)
+    assert len(small.provider.requests) == before + 1
+    await small.said("msg_2", "Where to?")
+    assert [role for role, _text in small.provider.asked()] == ["system", "user", "user"]
+
+
+async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> None:
+    """G-10, G-40: when there is nothing else; nobody would ask for nothing."""
+    small.config["compaction"]["keep_tokens"] = 8_000
+    await small.said("msg_1", "sail " * 400)
+    small.provider.replies.append(says("SUMMARY"))
+
+    await small.write(CompactionRequested())
+    await small.drained()
+
+    (ended,) = of(await small.events(), CompactionEnded)
+    assert (ended.text, ended.recent) == ("SUMMARY", "")
+
+
+@pytest.mark.parametrize("cause", ["auto", "overflow"])
+async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cause: str) -> None:
+    """G-15, P-02: the next one makes it, and the try is counted."""
+    small.config["runner"] = {"grace_s": 0.05}
+    await small.said("msg_1", LONG)
+    hanging = asyncio.Event()
+
+    async def hangs() -> Response:
+        await hanging.wait()
+        return says("too late")
+
+    small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
+    await small.write(admitted("msg_2", "Where to?" if cause == "overflow" else LONG))
+    await small.wake()
+    async with standing(Watch(small.tackle())):
+        await until(lambda: len(small.provider.requests) == (3 if cause == "overflow" else 2))
+    hanging.set()
+    left = await small.session()
+
+    small.provider.replies.append(says("SUMMARY"))
+    await small.drained("run_b")
+
+    assert (left.rested, left.compacting.tries) == ("handover", 1)
+    assert [one.text for one in of(await small.events(), CompactionEnded)] == ["SUMMARY"]
+    assert (await small.session()).rested == "idle"
+    assert verify(await small.recorded()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "outcome", "why"),
+    [
+        ("nothing", "nothing", "nothing was said yet"),
+        ("budget", "refused", "tokens"),
+        ("broken", "failed", "broken"),
+        ("no key", "refused", "FAIRLEAD_NO_SUCH_KEY is not set"),
+        ("tried", "failed", "begun 2 times"),
+    ],
+)
+async def test_a_request_that_comes_to_nothing_says_why_and_is_over(
+    small: World, given: str, outcome: str, why: str
+) -> None:
+    """G-40, G-15: nobody is woken for it again."""
+    if given != "nothing":
+        await small.said("msg_1", LONG)
+    if given == "budget":
+        await small.write(BudgetSet(tokens=1))
+    if given == "broken":
+        small.provider.replies.append(refuses(400, "broken"))
+    if given == "no key":
+        small.config["provider"]["acme"]["api_key_env"] = "FAIRLEAD_NO_SUCH_KEY"
+    await small.write(CompactionRequested())
+    if given == "tried":
+        dead = ExecutionClaimed(generation=2, runner="run_dead")
+        begun = CompactionStarted(message_id="msg_c", reason="manual")
+        await small.write(dead, begun, begun)
+
+    await small.drained("run_b")
+
+    failed = of(await small.events(), CompactionFailed)
+    session = await small.session()
+    assert [(one.reason, one.outcome) for one in failed] == [("manual", outcome)]
+    assert why in failed[0].message
+    assert not session.compaction_requested
+    assert (session.owner, session.stirring) == (None, False)
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+async def test_a_dead_owners_summary_is_made_again_but_not_for_ever(
+    small: World, starts: int
+) -> None:
+    """G-15: a start without an end changes nothing; the second death ends the trying."""
+    await small.said("msg_1", LONG)
+    promoted = PromptPromoted(message_id="msg_2", prompt=Prompt(text=LONG), created=1)
+    begun = CompactionStarted(message_id="msg_c", reason="auto")
+    dead = ExecutionClaimed(generation=2, runner="run_dead")
+    await small.write(admitted("msg_2", LONG), dead, promoted, *[begun] * starts)
+    small.provider.replies.append(says("SUMMARY"))
+
+    await small.drained("run_b")
+
+    events = await small.events()
+    assert len(of(events, CompactionStarted)) == 2
+    assert len(of(events, CompactionEnded)) == 2 - starts
+    assert len(of(events, PromptPromoted)) == 2
+    assert (await small.session()).rested == "idle"
+
+
+async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World) -> None:
+    """P-02, G-15."""
+    await small.said("msg_1", LONG)
+
+    async def overtaken() -> Response:
+        await small.write(ExecutionClaimed(generation=3, runner="run_b"))
+        return says("SUMMARY")
+
+    small.provider.replies.append(overtaken)
+    await small.write(admitted("msg_2", LONG))
+    tackle = small.tackle()
+    ledger = Ledger(AT, await tackle.folded.load(AT), small.eventlog, tackle.folded)
+
+    with pytest.raises(Fenced):
+        await Drain(tackle, ledger).run()
+
+    assert (await small.types())[-2:] == ["compaction.started", "execution.claimed"]

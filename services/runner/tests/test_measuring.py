@@ -1,0 +1,54 @@
+"""Estimates and caches are measured against what providers count."""
+
+from prometheus_client import REGISTRY
+
+from fairlead_runner.measuring import observe
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.provider import StepFinish, Usage
+from fairlead_session.state import Attempt
+
+ATTEMPT = Attempt(
+    attempt_id="att_1",
+    assistant_message_id="msg_a",
+    agent="build",
+    model=ModelRef(provider_id="acme", id="fast"),
+    step=1,
+    generation=1,
+    estimate=80,
+)
+
+
+def told() -> dict[str, float]:
+    names = {
+        "plain": ("fairlead_estimate_error_sum", "plain"),
+        "corrected": ("fairlead_estimate_error_sum", "corrected"),
+        "read": ("fairlead_cache_tokens_total", "read"),
+        "expected": ("fairlead_cache_tokens_total", "expected"),
+    }
+    return {
+        name: REGISTRY.get_sample_value(metric, {"kind": kind}) or 0.0
+        for name, (metric, kind) in names.items()
+    }
+
+
+def test_the_error_is_told_with_and_without_correction() -> None:
+    before = told()
+
+    observe(ATTEMPT, {"acme/fast": 1.25}, finished(input=60, cache_read=40), cached=50)
+
+    after = told()
+    grown = {name: round(after[name] - before[name], 6) for name in after}
+    assert grown == {"plain": 0.2, "corrected": 0.0, "read": 40.0, "expected": 50.0}
+
+
+def test_a_turn_without_counts_tells_nothing() -> None:
+    before = told()
+
+    observe(ATTEMPT, {}, None, cached=50)
+    observe(ATTEMPT, {}, finished(), cached=50)
+
+    assert told() == before
+
+
+def finished(**counts: int) -> StepFinish:
+    return StepFinish("stop", Usage(**counts))

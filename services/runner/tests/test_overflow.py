@@ -1,0 +1,130 @@
+"""Overflow: a prompt that does not fit is compacted and asked again, once, before any output."""
+
+import json
+
+from fairlead_schema.events import (
+    CompactionEnded,
+    CompactionStarted,
+    StepFailed,
+)
+from services.runner.tests.conftest import (
+    LONG,
+    World,
+    of,
+    refuses,
+    says,
+    streamed,
+)
+
+TOO_LONG = refuses(400, "prompt is too long: 9000 tokens")
+
+
+async def test_with_the_setting_off_only_an_overflow_compacts(small: World) -> None:
+    """G-06, G-30, G-31: whatever the estimate says."""
+    small.config["compaction"]["auto"] = False
+    await small.said("msg_1", LONG)
+    await small.said("msg_2", LONG)
+    assert of(await small.events(), CompactionStarted) == []
+    small.provider.replies.extend([TOO_LONG, says("SUMMARY"), says("onward")])
+
+    await small.said("msg_3", "Where to?")
+
+    types = await small.types()
+    at = types.index("attempt.overflowed")
+    assert types[at : at + 6] == [
+        "attempt.overflowed",
+        "compaction.started",
+        "compaction.used",
+        "compaction.ended",
+        "context.replaced",
+        "attempt.dispatched",
+    ]
+    assert (await small.texts())[-1] == ""
+    assert of(await small.events(), StepFailed) == []
+    assert "Where to?" in small.provider.asked()[-1][1]
+
+
+async def test_without_a_known_window_an_overflow_is_a_plain_failure(world: World) -> None:
+    """G-07."""
+    await world.said("msg_1", LONG)
+    world.provider.replies.append(TOO_LONG)
+
+    await world.said("msg_2", LONG)
+
+    assert of(await world.events(), CompactionStarted) == []
+    (failed,) = of(await world.events(), StepFailed)
+    assert failed.error.message.startswith("prompt is too long")
+
+
+async def test_a_second_overflow_is_terminal(small: World) -> None:
+    """G-32: with words of its own."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.extend([TOO_LONG, says("SUMMARY"), TOO_LONG])
+
+    await small.said("msg_2", "Where to?")
+
+    (failed,) = of(await small.events(), StepFailed)
+    assert "even after a compaction: prompt is too long" in failed.error.message
+    assert len(of(await small.events(), CompactionStarted)) == 1
+    assert (await small.session()).rested == "failed"
+
+
+async def test_if_the_summary_fails_the_overflow_itself_is_recorded(small: World) -> None:
+    """G-33: as the provider said it."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.extend([TOO_LONG, refuses(500, "broken")])
+
+    await small.said("msg_2", "Where to?")
+
+    events = await small.events()
+    (failed,) = of(events, StepFailed)
+    assert failed.error.message == "prompt is too long: 9000 tokens"
+    assert of(events, CompactionEnded) == []
+    assert (await small.session()).rested == "failed"
+
+
+async def test_an_overflow_with_nothing_to_compact_is_recorded_at_once(small: World) -> None:
+    """G-10, G-33."""
+    small.provider.replies.append(TOO_LONG)
+
+    await small.said("msg_1", "short")
+
+    (failed,) = of(await small.events(), StepFailed)
+    assert failed.error.message == "prompt is too long: 9000 tokens"
+    assert of(await small.events(), CompactionStarted) == []
+
+
+OVERFLOW_FRAME = json.dumps(
+    {"error": {"message": "maximum context length is 8 tokens", "code": "context_length_exceeded"}}
+)
+WORDS = json.dumps({"choices": [{"delta": {"content": "hey"}}]})
+
+
+async def test_an_overflow_inside_the_stream_is_held_back_while_it_can_be_helped(
+    small: World,
+) -> None:
+    """G-30, G-36: nothing of the refused attempt is published."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.extend([streamed(OVERFLOW_FRAME), says("SUMMARY"), says("onward")])
+
+    await small.said("msg_2", "Where to?")
+
+    events = await small.events()
+    assert of(events, StepFailed) == []
+    assert len(of(events, CompactionEnded)) == 1
+    assert (await small.types()).count("step.started") == 2
+
+
+async def test_an_overflow_after_output_is_a_plain_failure(small: World) -> None:
+    """G-35: what was said stays."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.append(streamed(WORDS, OVERFLOW_FRAME))
+
+    await small.said("msg_2", "Where to?")
+
+    events = await small.events()
+    assert of(events, CompactionStarted) == []
+    assert len(of(events, StepFailed)) == 1
+    told = (await small.session()).transcript[-1].message
+    assert told.type == "assistant"
+    assert [block.text for block in told.content if block.type == "text"] == ["hey"]

@@ -1,0 +1,88 @@
+"""Pruning carried out: one durable step that makes room, told in the prefix proof, before compaction."""
+
+import json
+from typing import Any
+
+from prometheus_client import REGISTRY
+from starlette.responses import Response
+
+from fairlead_schema import subjects
+from fairlead_schema.events import CompactionStarted, ContextPruned, ToolSucceeded
+from fairlead_schema.tool import Executor, TextContent
+from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from services.runner.tests.conftest import World, admitted, of, says, streamed
+
+READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
+BIG = "x" * 12_000
+
+
+def calls(id_: str) -> Response:
+    made = [{"index": 0, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}]
+    chunk: dict[str, Any] = {
+        "choices": [{"delta": {"tool_calls": made}, "finish_reason": "tool_calls"}]
+    }
+    return streamed(json.dumps(chunk), "[DONE]")
+
+
+def offer(world: World) -> None:
+    body = json.dumps({"data": ToolCatalog(tools=(READ,)).wire()}).encode()
+
+    async def answered(_body: bytes) -> bytes:
+        return body
+
+    world.eventlog.requests.answerers[subjects.tooling("default")] = answered  # type: ignore[attr-defined]
+
+
+async def read(world: World, number: int) -> None:
+    """One activity that reads something large."""
+    world.provider.replies.extend([calls(f"call_{number}"), says("read it")])
+    await world.write(admitted(f"msg_{number}", "read"))
+    await world.drained()
+    (call,) = (await world.session()).calls
+    settled = ToolSucceeded(
+        assistant_message_id=call.assistant_message_id,
+        call_id=call.call_id,
+        structured={},
+        content=(TextContent(text=BIG),),
+        provider=Executor(),
+    )
+    await world.write(settled)
+    await world.drained()
+
+
+def breaks(source: str) -> float:
+    return REGISTRY.get_sample_value("fairlead_prefix_breaks_total", {"source": source}) or 0.0
+
+
+async def test_pruning_comes_before_compaction_and_breaks_the_prefix_once(small: World) -> None:
+    """G-40: old outputs become references once; the requests after it are stable again."""
+    small.config["runner"] = {"tools_wait_s": 0.01}
+    small.config["compaction"] |= {"prune_turns": 1, "prune_bytes": 1_000}
+    offer(small)
+    before = breaks("pruning"), breaks("messages")
+
+    await read(small, 1)
+    await read(small, 2)
+    await small.said("msg_3", "And now?")
+
+    events = await small.events()
+    assert len(of(events, ContextPruned)) == 1
+    assert of(events, CompactionStarted) == []
+    asked = json.dumps(small.provider.requests[-1])
+    assert asked.count(BIG) == 1
+    assert "bytes was left out here" in asked
+    assert (breaks("pruning"), breaks("messages")) == (before[0] + 1, before[1])
+
+
+async def test_switched_off_it_is_a_compaction(small: World) -> None:
+    """G-40."""
+    small.config["runner"] = {"tools_wait_s": 0.01}
+    small.config["compaction"]["prune_turns"] = 0
+    offer(small)
+
+    await read(small, 1)
+    await read(small, 2)
+
+    events = await small.events()
+    assert of(events, ContextPruned) == []
+    assert len(of(events, CompactionStarted)) == 1

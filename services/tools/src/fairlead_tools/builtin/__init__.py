@@ -1,0 +1,18 @@
+"""The tools that come with the service."""
+
+from fairlead_service.config import Config
+from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, write
+from fairlead_tools.files.image import ImageLimits
+from fairlead_tools.tool import Tool
+
+
+def builtins(config: Config) -> tuple[Tool, ...]:
+    """Every built-in tool, in the order in which they are advertised."""
+    return (
+        read.tool(ImageLimits.of(config.tools)),
+        write.tool(),
+        edit.tool(),
+        apply_patch.tool(),
+        glob.tool(),
+        grep.tool(),
+    )
