@@ -22,7 +22,12 @@ WIRE = {
     "ServiceUnavailableError": 503,
 }
 # What Fairlead adds (section 8).
-ADDED = {"CursorExpiredError": 410, "TooLargeError": 413, "TooManyError": 429}
+ADDED = {
+    "ToolOutputNotFoundError": 404,
+    "CursorExpiredError": 410,
+    "TooLargeError": 413,
+    "TooManyError": 429,
+}
 
 REFUSALS = [
     errors.InvalidRequest("Invalid session ID", kind="Params", field="sessionID"),
@@ -32,6 +37,7 @@ REFUSALS = [
     errors.MessageNotFound("ses_1", "msg_1"),
     errors.PermissionNotFound("per_1"),
     errors.QuestionNotFound("que_1"),
+    errors.OutputNotFound("out_1"),
     errors.ProviderNotFound("acme"),
     errors.Conflict("Prompt id is taken", "msg_1"),
     errors.CursorExpired("The events after 3 are gone"),

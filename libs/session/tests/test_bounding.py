@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -96,7 +97,7 @@ def test_a_text_measures_the_same_in_whatever_pieces_it_comes(
     cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=5)))
     bounds = [0, *cuts, len(raw)]
 
-    pieces = [raw[first:last] for first, last in zip(bounds, bounds[1:], strict=False)]
+    pieces = [raw[first:last] for first, last in pairwise(bounds)]
 
     assert sampled(pieces, limits) == of(text, limits)
 

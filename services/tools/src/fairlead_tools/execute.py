@@ -27,7 +27,7 @@ HEARTBEAT_S: Final = 3.0
 RETRY_S: Final = 1.0
 DELIVERIES_MAX: Final = 5
 # After the grace time: how long stopped calls may take to settle or to be put back.
-LAST_S: Final = 5.0
+LAST_S: Final = 8.0
 
 assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
 
@@ -70,7 +70,7 @@ class Execute:
     ) -> None:
         self._eventlog = eventlog
         self._settings = settings
-        self._life = Life(worker, eventlog, registry)
+        self._life = Life(worker, eventlog, registry, settings)
         self._held: dict[Key, Held] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
