@@ -31,7 +31,16 @@ from fairlead_schema.request import (
     Turn,
     UserTurn,
 )
-from fairlead_schema.tool import CompletedCall, FailedCall, PendingCall, RunningCall
+from fairlead_schema.tool import (
+    MANAGED,
+    CompletedCall,
+    FailedCall,
+    FileContent,
+    PendingCall,
+    RunningCall,
+    TextContent,
+    ToolContent,
+)
 
 AssistantPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
@@ -126,7 +135,7 @@ def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
         case FailedCall() as failed:
             error = {
                 "error": failed.error.message,
-                "content": [item.wire() for item in failed.content],
+                "content": [_inline(item).wire() for item in failed.content],
                 "structured": failed.structured,
             }
             return (ToolResultPart(block.id, block.name, "error", error, metadata),)
@@ -149,4 +158,11 @@ def _value(done: CompletedCall, *, hosted: bool) -> tuple[Any, Any]:
     only = done.content[0]
     if len(done.content) == 1 and only.type == "text":
         return "text", only.text
-    return "content", [item.wire() for item in done.content]
+    return "content", [_inline(item).wire() for item in done.content]
+
+
+def _inline(item: ToolContent) -> ToolContent:
+    """Content as a provider can take it: of media kept aside it is told where they are."""
+    if isinstance(item, FileContent) and item.uri.startswith(MANAGED):
+        return TextContent(text=f"[{item.mime} {item.name or 'file'} is kept as {item.uri}]")
+    return item

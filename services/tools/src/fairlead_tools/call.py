@@ -14,6 +14,7 @@ from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import WorkerId
+from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.config import Tools
@@ -99,6 +100,10 @@ class Life:
         self._registry = registry
         self._ledger = Ledger(eventlog)
         self.over = False
+
+    async def location(self, at: Address) -> LocationRef | None:
+        """Where the calls of a session run."""
+        return await self._ledger.location(at)
 
     async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:
         """Do what is left to do of a call; the answer says how it ended."""

@@ -79,8 +79,9 @@ async def _started(command: Command) -> Process:
 
 
 async def _exited(process: Process) -> int:
-    """The exit code, as soon as there is one. `Process.wait` would also wait for the pipe to close,
-    and a process that got away from its supervisor may hold it for ever.
+    """The exit code, as soon as there is one.
+
+    `Process.wait` would also wait for the pipe, which a process that got away may hold for ever.
     """
     loop, gone = asyncio.get_running_loop(), asyncio.Event()
     try:
@@ -94,7 +95,7 @@ async def _exited(process: Process) -> int:
         finally:
             loop.remove_reader(descriptor)
             os.close(descriptor)
-    while process.returncode is None:
+    while process.returncode is None:  # noqa: ASYNC110 - there is nothing to wait on
         # Whoever reaps children tells the loop about it in a moment.
         await asyncio.sleep(REAP_S)
     return process.returncode
@@ -127,7 +128,7 @@ def sweep(mark: str, rounds: int = 100) -> int:
     """Kill every process that bears the mark, until there is none; how many that were."""
     killed = 0
     for _ in range(rounds):
-        found = tuple(_marked(f"{MARK}={mark}".encode()))
+        found = marked(mark)
         for pid in found:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -137,11 +138,12 @@ def sweep(mark: str, rounds: int = 100) -> int:
     return killed
 
 
-def _marked(mark: bytes) -> list[int]:
-    found: list[int] = []
+def marked(mark: str) -> list[int]:
+    """Every process that bears the mark."""
+    wanted, found = f"{MARK}={mark}".encode(), list[int]()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
-                if mark in (entry / "environ").read_bytes().split(b"\0"):
+                if wanted in (entry / "environ").read_bytes().split(b"\0"):
                     found.append(int(entry.name))
     return found
