@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from fairlead_eventlog.port import START
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionCreated, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.location import LocationRef
@@ -12,7 +13,6 @@ from fairlead_tools.tool import Context, Tool
 from services.tools.tests.conftest import (
     AT,
     BEFORE,
-    START,
     Asked,
     Gate,
     Told,

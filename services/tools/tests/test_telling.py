@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.memory import MemoryDeltas
+from fairlead_eventlog.port import START
 from fairlead_schema.delta import ToolOutputDelta
 from fairlead_schema.events import (
     InterruptRequested,
@@ -20,7 +21,7 @@ from fairlead_session.fold import evolve
 from fairlead_session.state import Session
 from fairlead_tools import telling
 from fairlead_tools.tool import Context
-from services.tools.tests.conftest import AT, START, Asked, Told, World, standing, tool, until
+from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
 
 
 class Speaker:
