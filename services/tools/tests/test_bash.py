@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import TextContent, ToolContent
-from fairlead_service.config import Tools
+from fairlead_service.config import Config, Tools
 from fairlead_session.permission import Need
 from fairlead_tools.builtin import builtins
 from fairlead_tools.builtin.bash import NO_OUTPUT, Bash, BashInput, BashOutput
@@ -353,7 +353,7 @@ async def test_limits_hold_the_command(place: Place) -> None:
 
 def test_it_never_runs_twice() -> None:
     """L-50, E-20: nobody can know what a command did."""
-    (tool,) = (one for one in builtins(Tools()) if one.name == "bash")
+    (tool,) = (one for one in builtins(Config()) if one.name == "bash")
 
     assert (tool.retry, tool.permission) == ("once", "bash")
     assert tool.timeout_s > 600

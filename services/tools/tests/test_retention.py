@@ -1,5 +1,6 @@
 """What a settlement holds of a long result, and where the whole is; on the twin."""
 
+import asyncio
 import base64
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -20,11 +21,11 @@ from fairlead_schema.tool import FileContent, TextContent, managed_id
 from fairlead_session.bounding import Limits
 from fairlead_session.calling import Failed, Succeeded
 from fairlead_tools import retention
-from fairlead_tools.outputs import materialised, streamed
+from fairlead_tools.outputs import ManagedOutputs, materialised, streamed
 from fairlead_tools.retention import Retention
 from fairlead_tools.spool import END_BYTES, Spool
 from fairlead_tools.tool import CallFailed, Context, Result
-from services.tools.tests.conftest import Asked, Told, World, tool
+from services.tools.tests.conftest import Asked, Told, World, standing, tool, until
 
 SMALL = Limits(lines=10, bytes=300)
 LONG = "\n".join(f"line {number}" for number in range(100))
@@ -72,9 +73,13 @@ async def whole(outputs: MemoryOutputs, path: str) -> bytes:
 
 
 async def bounded(
-    outputs: MemoryOutputs, outcome: Succeeded, spool: Path | None = None
+    outputs: MemoryOutputs,
+    outcome: Succeeded,
+    spool: Path | None = None,
+    patience_s: float = 5.0,
 ) -> Succeeded:
-    made = await keeping(outputs).bounded("default", outcome, limits=None, spool=spool)
+    keeping_ = replace(keeping(outputs), patience_s=patience_s)
+    made = await keeping_.bounded("default", outcome, limits=None, spool=spool)
     assert isinstance(made, Succeeded)
     return made
 
@@ -167,12 +172,13 @@ async def test_what_cannot_be_kept_is_a_success_without_a_path(
 ) -> None:
     """J-33: decided against failing: the middle is lost, the metric counts, nothing else happens."""
     monkeypatch.setattr(retention, "RETRY_S", 0)
-    monkeypatch.setattr(retention, "RETAIN_S", 0.05)
     media = FileContent(uri="data:image/png;base64," + "A" * 2000, mime="image/png")
     for outputs in (Forgetful(None), Forgetful(None, StreamMissing)):
         before = lossy()
 
-        made = await bounded(outputs, Succeeded(content=(TextContent(text=LONG), media)))
+        made = await bounded(
+            outputs, Succeeded(content=(TextContent(text=LONG), media)), patience_s=0.05
+        )
 
         assert made.output_paths is None
         preview, left_out = texts(made)
@@ -349,6 +355,8 @@ async def test_tools_read_a_managed_output_as_a_file(tmp_path: Path) -> None:
         assert file is not None
         assert file.read_text() == LONG
     assert left(tmp_path) == []
+    managed = ManagedOutputs()
+    assert (managed.owns(path), managed.owns("/tmp/out_1")) == (True, False)  # noqa: S108
     for tenant, other in (
         ("other", path),
         ("default", f"{path}x"),
@@ -364,3 +372,34 @@ async def test_a_failure_is_not_longer_than_a_success() -> None:
     short = Failed("no such file")
 
     assert await keeping(MemoryOutputs()).bounded("x", short, limits=None, spool=None) is short
+
+
+async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-33, E-18: the store hangs, the worker has to go: the result is settled without a path."""
+    monkeypatch.setattr(retention, "HURRY_S", 0.05)
+    hanging = asyncio.Event()
+
+    class Hanging(MemoryOutputs):
+        @override
+        async def put(
+            self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+        ) -> Kept:
+            hanging.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def run(_asked: Asked, _context: Context) -> Result:
+        return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
+
+    world.eventlog = replace(world.eventlog, outputs=Hanging())
+    running = tool(execute=run)
+    world.registry.register(running)
+    await world.call(running)
+    async with standing(world.worker()):
+        await until(hanging.is_set)
+
+    event = (await world.events())[-1]
+    assert isinstance(event, ToolSucceeded)
+    assert event.output_paths is None

@@ -76,7 +76,7 @@ class Tools:
 def registry(settings: Settings) -> Registry:
     """The tools that the configuration asks for."""
     made = Registry()
-    for tool in builtins(settings.config.tools):
+    for tool in builtins(settings.config):
         made.register(tool)
     if settings.config.tools.probes:
         probes.register(made, settings.config.tools.probe_file)

@@ -89,7 +89,7 @@ class Life:
     def __init__(
         self, worker: WorkerId, eventlog: EventLog, registry: Registry, settings: Tools
     ) -> None:
-        self._retention = Retention(
+        self.retention = Retention(
             eventlog.outputs,
             Limits(settings.output_lines_max, settings.output_bytes_max),
             settings.media_bytes_max,
@@ -174,7 +174,7 @@ class Life:
         return await self._eventlog.liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
 
     async def _run(self, at: Address, ready: Ready, held: Held, seq: int) -> str:
-        limits = ready.prepared.tool.limits or self._retention.limits
+        limits = ready.prepared.tool.limits or self.retention.limits
         telling = Telling(self._ledger, self._eventlog.deltas, at, ready.call, limits)
         context = replace(
             ready.context,
@@ -216,7 +216,7 @@ class Life:
     ) -> Outcome:
         """What the log may hold of an outcome; a defect in here is this call's failure."""
         try:
-            return await self._retention.bounded(at.tenant, outcome, limits=limits, spool=spool)
+            return await self.retention.bounded(at.tenant, outcome, limits=limits, spool=spool)
         except Exception as error:
             log.exception("output cannot be bounded", extra={"session_id": at.session_id})
             return crashed(detail(error))

@@ -105,6 +105,7 @@ class Execute:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.grace_s)
         self._life.over = True
+        self._life.retention.hurry()
         for held in self._held.values():
             held.stop("leaving")
         if self._tasks:

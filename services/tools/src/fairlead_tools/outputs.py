@@ -3,13 +3,26 @@
 import os
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from fairlead_eventlog.port import Outputs
 from fairlead_schema.ids import TenantId
-from fairlead_schema.tool import managed_id
+from fairlead_schema.tool import MANAGED, managed_id
 from fairlead_tools.spool import PREFIX
+from fairlead_tools.tool import Context
+
+
+class ManagedOutputs:
+    """Managed outputs, for tools that read files: each call reaches those of its own tenant."""
+
+    def owns(self, path: str) -> bool:
+        """Whether a path has the form of a managed output. Looks nothing up."""
+        return path.startswith(MANAGED)
+
+    def local(self, path: str, context: Context) -> AbstractAsyncContextManager[Path | None]:
+        """The output as a file for a while; None if there is none. Raises LogUnavailable."""
+        return context.managed(path)
 
 
 async def streamed(outputs: Outputs, tenant: TenantId, path: str) -> AsyncIterator[bytes] | None:

@@ -11,7 +11,8 @@ import binascii
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 
 # How long servers that are away are waited for, and how long one output may take.
 RETAIN_S: Final = 30.0
+HURRY_S: Final = 2.0
 RETRY_S: Final = 0.5
 TEXT: Final = "text/plain; charset=utf-8"
 
@@ -36,13 +38,22 @@ Source: TypeAlias = Callable[[], Iterator[bytes]]
 """A text in pieces, from its start each time it is asked for."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Retention:
     """Bounds outcomes and keeps what does not fit."""
 
     outputs: Outputs
     limits: Limits
     media_bytes_max: int
+    patience_s: float = RETAIN_S
+    _under_way: set[asyncio.Timeout] = field(default_factory=set)
+
+    def hurry(self) -> None:
+        """The worker leaves: a result without its middle is better than none."""
+        self.patience_s = HURRY_S
+        deadline = asyncio.get_running_loop().time() + HURRY_S
+        for timeout in self._under_way:
+            timeout.reschedule(deadline)
 
     async def bounded(
         self, tenant: TenantId, outcome: Outcome, *, limits: Limits | None, spool: Path | None
@@ -108,7 +119,7 @@ class Retention:
         """Where the whole is from now on; None if it cannot be kept."""
         output_id = ids.output_id()
         try:
-            async with asyncio.timeout(RETAIN_S):
+            async with self._patiently():
                 while True:
                     try:
                         await self.outputs.put(tenant, output_id, _flow(source), mime=mime)
@@ -120,6 +131,15 @@ class Retention:
             LOSSY.inc()
             log.warning("output not kept", extra={"reason": str(error) or type(error).__name__})
             return None
+
+    @asynccontextmanager
+    async def _patiently(self) -> AsyncIterator[None]:
+        async with asyncio.timeout(self.patience_s) as timeout:
+            self._under_way.add(timeout)
+            try:
+                yield
+            finally:
+                self._under_way.discard(timeout)
 
 
 def _source(spool: Path | None, *texts: str) -> Source:
