@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,16 @@ def test_a_sandbox_that_cannot_be_made_is_said_at_the_start(
     monkeypatch.setattr(sandbox, "PROGRAM", "false")
     with pytest.raises(SandboxUnavailable, match="cannot make a sandbox here: exit 1"):
         prepared(network=False, read=())
+
+
+def test_a_worker_that_cannot_confine_commands_does_not_start(tmp_path: Path) -> None:
+    """L-58: it says which setting and why, and ends."""
+    env = {"PATH": str(tmp_path), "FAIRLEAD_TOOLS_SANDBOX": "bwrap"}
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "fairlead_tools"], env=env, capture_output=True, check=False
+    )
+
+    assert ended.returncode == 1
+    assert b"fairlead-tools: configuration: tools.sandbox: bwrap is not installed" in ended.stderr
+    assert b"Traceback" not in ended.stderr

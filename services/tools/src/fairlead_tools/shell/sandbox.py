@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fairlead_service.config import ConfigError
+
 PROGRAM: Final = "bwrap"
 # Programs, their libraries, and what these read of the system's configuration. No secrets.
 SYSTEM: Final = (
@@ -21,8 +23,11 @@ HOME: Final = "/tmp"  # noqa: S108 - private to each command
 CHECK_S: Final = 10.0
 
 
-class SandboxUnavailable(Exception):
+class SandboxUnavailable(ConfigError):
     """Commands cannot be put into a sandbox here. Says why, before anything starts."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("configuration", "tools.sandbox", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +58,7 @@ def prepared(*, network: bool, read: tuple[str, ...]) -> Sandbox:
     program = shutil.which(PROGRAM)
     if program is None:
         raise SandboxUnavailable(
-            f'tools.sandbox = "bwrap", but {PROGRAM} is not installed: install bubblewrap, '
-            'or set tools.sandbox = "none"'
+            f'{PROGRAM} is not installed: install bubblewrap, or set it to "none"'
         )
     sandbox = Sandbox(program, network, read)
     argv = sandbox.around(("/bin/sh", "-c", ":"), location=Path(HOME), directory=Path(HOME))
@@ -64,9 +68,7 @@ def prepared(*, network: bool, read: tuple[str, ...]) -> Sandbox:
         raise SandboxUnavailable(f"{program} did not answer in {CHECK_S:g} s") from None
     if tried.returncode != 0:
         reason = tried.stderr.decode(errors="replace").strip() or f"exit {tried.returncode}"
-        raise SandboxUnavailable(
-            f'tools.sandbox = "bwrap", but {program} cannot make a sandbox here: {reason}'
-        )
+        raise SandboxUnavailable(f"{program} cannot make a sandbox here: {reason}")
     return sandbox
 
 
