@@ -79,7 +79,8 @@ def end(sign: signal.Signals) -> dict[int, int]:
     deadline = time.monotonic() + GRACE_S
     told: set[int] = set()
     ended = reaped()
-    while (left := set(descendants())) and time.monotonic() < deadline:
+    # Whoever detaches becomes a child of this process: without children there is nobody.
+    while parent() and (left := set(descendants())) and time.monotonic() < deadline:
         for pid in left - told if sign == signal.SIGTERM else left:
             _signal(pid, sign)
             # A stopped process hears nothing else until it goes on.
@@ -101,6 +102,15 @@ def reaped() -> dict[int, int]:
         if pid == 0:
             return found
         found[pid] = status
+
+
+def parent() -> bool:
+    """Whether there is any child left, alive or not yet reaped."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def descendants() -> Iterator[int]:
