@@ -88,7 +88,7 @@ async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Plac
         "trap '' TERM; echo on; sleep 60 & wait; sleep 60", timeout=3000
     )
 
-    assert (output.timeout, text) == (True, "on\n")
+    assert (output.timeout, text.startswith("on\n")) == (True, True)
 
 
 async def test_limits_hold_inside_too(place: Place, working: Sandbox) -> None:

@@ -80,12 +80,14 @@ def end(sign: signal.Signals) -> dict[int, int]:
     told: set[int] = set()
     ended = reaped()
     # Whoever detaches becomes a child of this process: without children there is nobody.
-    while parent() and (left := set(descendants())) and time.monotonic() < deadline:
-        for pid in left - told if sign == signal.SIGTERM else left:
-            _signal(pid, sign)
-            # A stopped process hears nothing else until it goes on.
-            _signal(pid, signal.SIGCONT)
-        told |= left
+    while parent() and (left := list(descendants())) and time.monotonic() < deadline:
+        # Parents first: they shall not remark on the end of their children.
+        for pid in left:
+            if sign == signal.SIGKILL or pid not in told:
+                _signal(pid, sign)
+                # A stopped process hears nothing else until it goes on.
+                _signal(pid, signal.SIGCONT)
+        told.update(left)
         signal.sigtimedwait({signal.SIGCHLD}, LOOK_S)
         ended |= reaped()
     return ended
