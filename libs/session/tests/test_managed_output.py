@@ -48,11 +48,11 @@ def test_media_that_are_kept_aside_are_told_as_text() -> None:
 
     (turn,) = [one for one in lower((assistant,), MODEL) if isinstance(one, ToolTurn)]
 
-    assert turn.result.value == [
-        {"type": "text", "text": "two"},
-        {"type": "text", "text": f"[image/png shot.png is kept as {path}]"},
-        inline.wire(),
-    ]
+    text, told, picture = turn.result.value
+    assert text == {"type": "text", "text": "two"}
+    assert told["type"] == "text"
+    assert f"shot.png (image/png). It is at {path};" in told["text"]
+    assert picture == inline.wire()
 
 
 def test_a_managed_path_names_its_output_and_nothing_else_does() -> None:

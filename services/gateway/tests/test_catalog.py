@@ -19,7 +19,13 @@ CONFIG = {
                     "id": "fast-1",
                     "context": 1000,
                     "output": 100,
-                    "cost": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
+                    "cost": {
+                        "input": 3,
+                        "output": 15,
+                        "cache_read": 0.3,
+                        "cache_write": 3.75,
+                        "tier": [{"context": 200_000, "input": 6, "output": 22.5}],
+                    },
                 },
                 "newest": {
                     "name": "Newest",
@@ -89,7 +95,11 @@ async def test_models_are_listed_newest_first(client: httpx.AsyncClient) -> None
 
     assert [model["id"] for model in models] == ["newest", "older", "fast"]
     assert models[0]["time"] == {"released": 1772323200000}
-    assert models[-1]["cost"] == [{"input": 3, "output": 15, "cache": {"read": 0.3, "write": 3.75}}]
+    tier = {"type": "context", "size": 200_000}
+    assert models[-1]["cost"] == [
+        {"input": 3, "output": 15, "cache": {"read": 0.3, "write": 3.75}},
+        {"tier": tier, "input": 6, "output": 22.5, "cache": {"read": 0, "write": 0}},
+    ]
 
 
 async def test_a_model_shows_what_it_can_do_and_its_variants(client: httpx.AsyncClient) -> None:

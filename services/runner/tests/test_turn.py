@@ -175,3 +175,15 @@ async def test_without_a_voice_nothing_is_promoted(world: World, change: dict[st
     session = await world.session()
     assert (session.rested, len(session.inbox)) == ("failed", 1)
     assert world.provider.requests == []
+
+
+async def test_a_long_prompt_costs_what_its_tier_says(world: World) -> None:
+    """D-35: the provider's count of the prompt decides which prices the step has."""
+    tier = {"context": 200_000, "input": 10, "output": 20}
+    world.config["provider"]["acme"]["model"]["fast"]["cost"]["tier"] = [tier]
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    (ended,) = [event for event in await world.events() if isinstance(event, StepEnded)]
+    assert ended.cost == pytest.approx(30.0)

@@ -99,6 +99,10 @@ class Projector(Section):
 class Tools(Section):
     pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
     concurrency: int = Field(default=64, gt=0)
+    image_width_max: int = Field(default=2_000, gt=0)
+    image_height_max: int = Field(default=2_000, gt=0)
+    image_bytes_max: int = Field(default=5 * 1024 * 1024, gt=0)
+    image_resize: bool = True
     grace_s: float = Field(default=20.0, gt=0)
     probes: bool = False
     probe_file: str | None = None

@@ -65,6 +65,8 @@ class Context:
     report: Report = unreported
     say: Say = unheard
     managed: Managed = unmanaged
+    permitted: tuple[Need, ...] | None = None
+    """What the call was permitted, as its needs said then; None when nobody kept it."""
 
     @property
     def key(self) -> str:
