@@ -9,6 +9,7 @@ from fairlead_eventlog.port import (
     Feed,
     Liveness,
     MessageRegister,
+    Outputs,
     Requests,
     SessionLog,
     ShardLog,
@@ -32,6 +33,7 @@ class EventLog:
     snapshots: Snapshots
     messages: MessageRegister
     deltas: Deltas
+    outputs: Outputs
     requests: Requests
     feed: Feed
     dead: DeadLetters

@@ -19,7 +19,8 @@ from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.messages import Carrier
 from fairlead_service.process import application
-from fairlead_tools import probes
+from fairlead_tools import probes, spool
+from fairlead_tools.builtin import builtins
 from fairlead_tools.execute import Execute
 from fairlead_tools.observe import observe
 from fairlead_tools.registry import Registry
@@ -59,6 +60,7 @@ class Tools:
             await eventlog.liveness.answer(self._worker_id)
             await self.carrier.start()
             tools = self._settings.config.tools
+            spool.sweep(tools.spool_dir)
             execute = Execute(self._worker_id, eventlog, self.registry, tools)
             standing = asyncio.create_task(execute.stand())
             beating = asyncio.create_task(execute.beat())
@@ -74,6 +76,8 @@ class Tools:
 def registry(settings: Settings) -> Registry:
     """The tools that the configuration asks for."""
     made = Registry()
+    for tool in builtins(settings.config):
+        made.register(tool)
     if settings.config.tools.probes:
         probes.register(made, settings.config.tools.probe_file)
     return made
