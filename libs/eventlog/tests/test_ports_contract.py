@@ -150,6 +150,23 @@ async def test_a_request_that_nobody_serves_says_so(eventlog: EventLog) -> None:
         await eventlog.requests.ask("fairlead.api.default.nothing", b"", timeout_s=2)
 
 
+async def test_a_registration_is_kept_for_its_tenant_until_it_is_dropped(
+    eventlog: EventLog,
+) -> None:
+    tenant = ids.session_id()
+    assert await eventlog.registrations.of(tenant) == {}
+
+    await eventlog.registrations.put(tenant, "svc.one.-", b"1")
+    await eventlog.registrations.put(tenant, "svc.two.-", b"2")
+    await eventlog.registrations.put(tenant, "svc.one.-", b"new")
+    assert await eventlog.registrations.of(tenant) == {"svc.one.-": b"new", "svc.two.-": b"2"}
+    assert await eventlog.registrations.of(f"{tenant}x") == {}
+
+    for _ in range(2):
+        await eventlog.registrations.drop(tenant, "svc.one.-")
+    assert await eventlog.registrations.of(tenant) == {"svc.two.-": b"2"}
+
+
 async def test_a_shard_is_followed_in_order_from_any_position(
     eventlog: EventLog, at: Address
 ) -> None:

@@ -9,6 +9,7 @@ from fairlead_eventlog.port import (
     Feed,
     Liveness,
     MessageRegister,
+    Registrations,
     Requests,
     SessionLog,
     ShardLog,
@@ -31,6 +32,7 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister
+    registrations: Registrations
     deltas: Deltas
     requests: Requests
     feed: Feed

@@ -148,6 +148,22 @@ class MemoryMessages:
         return self._bound.setdefault((tenant, message_id), session_id)
 
 
+class MemoryRegistrations:
+    """Registrations in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, str], bytes] = {}
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        self.kept[tenant, key] = value
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        self.kept.pop((tenant, key), None)
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        return {key: value for (whose, key), value in self.kept.items() if whose == tenant}
+
+
 class MemoryLiveness:
     """A set of who answers; pausing an instance makes it silent."""
 
@@ -279,6 +295,7 @@ def memory() -> EventLog:
         liveness=MemoryLiveness(),
         snapshots=MemorySnapshots(),
         messages=MemoryMessages(),
+        registrations=MemoryRegistrations(),
         deltas=MemoryDeltas(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),

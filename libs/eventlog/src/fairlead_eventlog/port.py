@@ -248,7 +248,25 @@ class Requests(Protocol):
     """Request and reply between services."""
 
     async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
-        """One answer. Raises Unanswered (nobody there) or LogUnavailable (no answer in time)."""
+        """One answer, however long it may take. Raises Unanswered (nobody there) or
+        LogUnavailable (no answer in time: whether it was heard is unknown).
+        """
+        ...
+
+
+class Registrations(Protocol):
+    """What services of a tenant registered: small named values that every process can read."""
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        """Keep a value under its key, instead of what was there. Raises LogUnavailable."""
+        ...
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        """Forget a key."""
+        ...
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        """Everything that one tenant has now, by key. Raises LogUnavailable."""
         ...
 
 

@@ -134,6 +134,21 @@ CHECKPOINTS: Final = StreamSpec(
     allow_rollup=True,
 )
 
+REGISTRATIONS: Final = StreamSpec(
+    name="KV_fairlead-registration",
+    subjects=("$KV.fairlead-registration.>",),
+    description="The tools that services registered.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+JOBS: Final = StreamSpec(
+    name="JOBS",
+    subjects=(f"{ROOT}.job.*.>",),
+    description="Calls of queued application tools, for the services that registered them.",
+    retention="workqueue",
+    duplicate_window_s=3600,
+)
+
 STREAMS: Final = (
     *(_log(shard) for shard in range(SHARDS)),
     WAKES,
@@ -146,6 +161,8 @@ STREAMS: Final = (
     DEAD,
     SNAPSHOTS,
     CHECKPOINTS,
+    REGISTRATIONS,
+    JOBS,
 )
 
 

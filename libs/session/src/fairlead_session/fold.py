@@ -56,6 +56,7 @@ from fairlead_schema.events import (
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
+    ToolDeferred,
     ToolProgressed,
     ToolStarted,
     ToolSucceeded,
@@ -109,7 +110,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             | CompactionUsed() | AttemptOverflowed() | ContextPruned()
         ):  # fmt: skip
             return fold_compaction.evolve(told, event, at)
-        case ToolCalled() | ToolStarted() | ToolSucceeded() | ToolFailed():
+        case ToolCalled() | ToolStarted() | ToolDeferred() | ToolSucceeded() | ToolFailed():
             return fold_calls.evolve(told, event, seq)
         case (
             PermissionAsked() | PermissionReplied() | QuestionAsked() | QuestionReplied()

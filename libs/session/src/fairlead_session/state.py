@@ -143,6 +143,8 @@ class Call:
     revision: str | None
     called_seq: int
     worker: WorkerId | None = None
+    deferred_until: int | None = None
+    """Left in a queue: somebody outside settles it, or its time runs out."""
 
 
 @dataclass(frozen=True, slots=True)

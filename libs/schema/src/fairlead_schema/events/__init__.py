@@ -62,6 +62,7 @@ from fairlead_schema.events.tools import (
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
+    ToolDeferred,
     ToolProgressed,
     ToolStarted,
     ToolSucceeded,
@@ -115,6 +116,7 @@ SessionEvent: TypeAlias = (
     | ToolInputEnded
     | ToolCalled
     | ToolStarted
+    | ToolDeferred
     | ToolProgressed
     | ToolSucceeded
     | ToolFailed
@@ -196,6 +198,7 @@ __all__ = [
     "ToolFailed",
     "ToolInputEnded",
     "ToolInputStarted",
+    "ToolDeferred",
     "ToolProgressed",
     "ToolStarted",
     "ToolSucceeded",
