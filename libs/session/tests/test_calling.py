@@ -30,6 +30,7 @@ from fairlead_schema.tool import Executor, RetryClass, TextContent
 from fairlead_session.calling import (
     INTERRUPTED,
     Begin,
+    Deferred,
     Failed,
     Gone,
     Leave,
@@ -69,7 +70,7 @@ def session(*events: SessionEvent) -> Session:
 
 def begun(
     session: Session, worker: str = "wkr_a", life: Life | None = None
-) -> Begin | Settle | Leave | Gone:
+) -> Begin | Settle | Leave | Deferred | Gone:
     return begin(session, "msg_a", "call_1", worker, life)
 
 

@@ -70,6 +70,16 @@ def api(tenant: TenantId, verb: str) -> str:
     return f"{ROOT}.api.{tenant}.{verb}"
 
 
+def application(tenant: TenantId) -> str:
+    """What the subjects of a tenant's own tools begin with."""
+    return f"{ROOT}.app.{tenant}."
+
+
+def job(tenant: TenantId) -> str:
+    """What the subjects of a tenant's queued tools begin with."""
+    return f"{ROOT}.job.{tenant}."
+
+
 def observe(pool: str) -> str:
     """Where the tools service that owns a location answers context observations."""
     return f"{ROOT}.observe.{pool}"

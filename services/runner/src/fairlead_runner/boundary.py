@@ -87,4 +87,6 @@ class Boundary:
     async def _tools(self, move: TakeTurn, speaking: Speaker) -> dict[str, ToolInfo]:
         if move.final:
             return {}
-        return await self._tackle.catalogs.offered(self._ledger.session, speaking.agent)
+        return await self._tackle.catalogs.offered(
+            self._ledger.at, self._ledger.session, speaking.agent
+        )

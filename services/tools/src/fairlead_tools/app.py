@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 from pydantic import ValidationError
@@ -20,9 +21,13 @@ from fairlead_service.health import Health
 from fairlead_service.messages import Carrier
 from fairlead_service.process import application
 from fairlead_tools import probes
+from fairlead_tools.application import verbs
+from fairlead_tools.application.calling import make
+from fairlead_tools.application.records import Records
+from fairlead_tools.application.verbs import Desk
 from fairlead_tools.execute import Execute
 from fairlead_tools.observe import observe
-from fairlead_tools.registry import Registry
+from fairlead_tools.registry import Registry, Scope
 from fairlead_tools.settings import Settings
 
 Command = TypeVar("Command", bound=Model)
@@ -50,6 +55,12 @@ class Tools:
             command=ListTools,
             reply=lambda _subject, body: list_tools(self.registry, body),
         )
+        self._desk: Desk | None = None
+        verbs.serve(self.carrier, self.desk)
+
+    def desk(self) -> Desk:
+        assert self._desk is not None, "verbs are served while the worker is connected"
+        return self._desk
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
@@ -57,9 +68,12 @@ class Tools:
         async with connect(self._settings.nats_url, name="fairlead-tools") as eventlog:
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.answer(self._worker_id)
-            await self.carrier.start()
             tools = self._settings.config.tools
             execute = Execute(self._worker_id, eventlog, self.registry, tools)
+            records = Records(eventlog.registrations, self.registry, partial(make, eventlog))
+            self.registry.learns_from(records.learn)
+            self._desk = Desk(records, self.registry, execute.life)
+            await self.carrier.start()
             standing = asyncio.create_task(execute.stand())
             beating = asyncio.create_task(execute.beat())
             try:
@@ -87,8 +101,10 @@ async def answer(body: bytes) -> bytes:
 async def list_tools(tools: Registry, body: bytes) -> bytes:
     """What may be called at a location now, or a typed error."""
 
-    async def listed(_asked: ListTools) -> ToolCatalog:
-        return tools.catalog()
+    async def listed(asked: ListTools) -> ToolCatalog:
+        scope = Scope(asked.tenant, asked.location.directory)
+        await tools.learn(scope)
+        return tools.catalog(scope)
 
     return await _answered(ListTools, body, listed)
 

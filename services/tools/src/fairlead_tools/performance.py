@@ -11,7 +11,7 @@ from fairlead_schema.depth import DEPTH_MAX, too_deep
 from fairlead_schema.tool import Json
 from fairlead_session.calling import Failed, Halt, Outcome, Succeeded
 from fairlead_tools.registry import Prepared, told
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.tool import CallFailed, Context, Handed, Result, Tool
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Performance:
         if not self._stop.done():
             self._stop.set_result(why)
 
-    async def run(self) -> Outcome | Stopped:
+    async def run(self) -> Outcome | Stopped | Handed:
         """Run the tool to its outcome. A crash is this call's failure and nobody else's."""
         tool = self._prepared.tool
         task = asyncio.create_task(self._execute())
@@ -54,7 +54,7 @@ class Performance:
             raise
         if task.done():
             return self._outcome(task)
-        ended: Outcome | Stopped = (
+        ended: Outcome | Stopped | Handed = (
             Stopped(self._stop.result())
             if self._stop.done()
             else crashed(f"timed out after {tool.timeout_s:g} s")
@@ -76,7 +76,7 @@ class Performance:
         if late:
             log.error("tool ignores its cancellation", extra=self._ids())
 
-    def _outcome(self, task: asyncio.Task[object]) -> Outcome:
+    def _outcome(self, task: asyncio.Task[object]) -> Outcome | Handed:
         if task.cancelled():
             return crashed("the tool cancelled itself")
         error = task.exception()
@@ -85,8 +85,11 @@ class Performance:
         if error is not None:
             log.warning("tool crashed", exc_info=error, extra=self._ids())
             return crashed(detail(error))
+        returned = task.result()
+        if isinstance(returned, Handed):
+            return returned
         try:
-            return encoded(self._prepared.tool, task.result())
+            return encoded(self._prepared.tool, returned)
         except Exception as projected:
             log.exception("output cannot be told", extra=self._ids())
             return crashed(detail(projected))

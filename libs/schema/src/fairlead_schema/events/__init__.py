@@ -59,10 +59,10 @@ from fairlead_schema.events.session import (
 )
 from fairlead_schema.events.tools import (
     ToolCalled,
+    ToolDeferred,
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
-    ToolDeferred,
     ToolProgressed,
     ToolStarted,
     ToolSucceeded,
@@ -195,10 +195,10 @@ __all__ = [
     "TextStarted",
     "TodoUpdated",
     "ToolCalled",
+    "ToolDeferred",
     "ToolFailed",
     "ToolInputEnded",
     "ToolInputStarted",
-    "ToolDeferred",
     "ToolProgressed",
     "ToolStarted",
     "ToolSucceeded",
