@@ -248,9 +248,7 @@ class Requests(Protocol):
     """Request and reply between services."""
 
     async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
-        """One answer, however long it may take. Raises Unanswered (nobody there) or
-        LogUnavailable (no answer in time: whether it was heard is unknown).
-        """
+        """One answer. Raises Unanswered (nobody there) or LogUnavailable (no answer in time)."""
         ...
 
 

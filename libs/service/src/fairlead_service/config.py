@@ -8,16 +8,18 @@ import tomllib
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
+from fairlead_service.outside import Credentials, SearchService, ToolServer
 from fairlead_service.providers import Model, Provider
 from fairlead_service.section import Section
 
 PREFIX: Final = "FAIRLEAD_"
+ServerName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 
 
 class ConfigError(Exception):
@@ -106,6 +108,15 @@ class Tools(Section):
     grace_s: float = Field(default=20.0, gt=0)
     probes: bool = False
     probe_file: str | None = None
+    web_private: bool = False
+    websearch: dict[str, SearchService] = Field(default_factory=dict)
+    websearch_provider: str | None = None
+
+    @model_validator(mode="after")
+    def _provider_is_a_service(self) -> Self:
+        if self.websearch_provider is not None and self.websearch_provider not in self.websearch:
+            raise ValueError(f"websearch_provider {self.websearch_provider!r} has no section")
+        return self
 
 
 class Location(Section):
@@ -129,6 +140,7 @@ class Tenant(Section):
     cost: float | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=0)
     recovery: Literal["auto", "ask", "hold"] = "auto"
+    mcp: dict[str, Credentials] = Field(default_factory=dict)
 
 
 class Compaction(Section):
@@ -163,6 +175,7 @@ class Config(Section):
     compaction: Compaction = Compaction()
     projector: Projector = Projector()
     tools: Tools = Tools()
+    mcp: dict[ServerName, ToolServer] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _defaults_exist(self) -> Self:
@@ -171,6 +184,13 @@ class Config(Section):
         ref = self.model_ref()
         if ref is not None and self.model(ref) is None:
             raise ValueError(f"default_model {self.default_model!r} has no [provider] section")
+        return self
+
+    @model_validator(mode="after")
+    def _credentials_have_servers(self) -> Self:
+        for tenant, settings in self.tenant.items():
+            for name in settings.mcp.keys() - self.mcp.keys():
+                raise ValueError(f"[tenant.{tenant}.mcp.{name}] has no [mcp.{name}] section")
         return self
 
     def model_ref(self) -> ModelRef | None:

@@ -25,9 +25,11 @@ from fairlead_tools.application import verbs
 from fairlead_tools.application.calling import make
 from fairlead_tools.application.records import Records
 from fairlead_tools.application.verbs import Desk
+from fairlead_tools.builtin import builtins
 from fairlead_tools.execute import Execute
 from fairlead_tools.observe import observe
 from fairlead_tools.registry import Registry, Scope
+from fairlead_tools.servers.pool import Servers
 from fairlead_tools.settings import Settings
 
 Command = TypeVar("Command", bound=Model)
@@ -65,7 +67,10 @@ class Tools:
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
         """Connect, answer and run calls until the process ends; then finish or hand over."""
-        async with connect(self._settings.nats_url, name="fairlead-tools") as eventlog:
+        async with (
+            connect(self._settings.nats_url, name="fairlead-tools") as eventlog,
+            Servers(self._settings.config, self.registry).connected(),
+        ):
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.answer(self._worker_id)
             tools = self._settings.config.tools
@@ -88,6 +93,8 @@ class Tools:
 def registry(settings: Settings) -> Registry:
     """The tools that the configuration asks for."""
     made = Registry()
+    for tool in builtins(settings.config):
+        made.register(tool)
     if settings.config.tools.probes:
         probes.register(made, settings.config.tools.probe_file)
     return made

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from textwrap import shorten
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Self, TypeAlias
 
 from pydantic import GetJsonSchemaHandler, RootModel, model_validator
 from pydantic_core import core_schema
@@ -22,7 +22,6 @@ COMPLAINT_LENGTH_MAX: Final = 300
 REFERENCES: Final = frozenset({"$ref", "$dynamicRef"})
 
 Schema: TypeAlias = dict[str, Any]
-Self = TypeVar("Self", bound="Document")
 
 
 class Document(RootModel[Any]):
@@ -34,7 +33,7 @@ class Document(RootModel[Any]):
         yield from ()
 
     @model_validator(mode="after")
-    def _fits(self: Self) -> Self:
+    def _fits(self) -> Self:
         found = list(islice(self.complaints(self.root), ERRORS_MAX))
         if found:
             raise ValueError("; ".join(found))

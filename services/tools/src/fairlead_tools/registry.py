@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 VIEWS_MAX: Final = 1024
+PROCESS: Final = "process"
 
 
 class InvalidTool(Exception):
@@ -45,11 +46,14 @@ class Registration:
     tool: Tool
     tenant: TenantId | None = None
     directory: str | None = None
-    owner: str = "process"
+    owner: str = PROCESS
     rank: int = 0
+    but: frozenset[TenantId] = frozenset()
 
     def seen(self, scope: Scope) -> bool:
         """Whether it is offered there."""
+        if scope.tenant in self.but:
+            return False
         return self.tenant in {None, scope.tenant} and self.directory in {None, scope.directory}
 
 
@@ -102,6 +106,10 @@ class Registry:
             assert one.owner == owner, "an owner speaks for itself"
             sound(one.tool)
         self._replace((*(one for one in self._all if one.owner != owner), *made))
+
+    def owns(self, name: str) -> bool:
+        """Whether the process itself offers a tool of this name."""
+        return any(one.tool.name == name and one.owner == PROCESS for one in self._all)
 
     def find(self, name: str, scope: Scope = ANYWHERE) -> Tool | None:
         """The tool that answers to a name there now."""

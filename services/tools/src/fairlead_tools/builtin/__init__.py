@@ -1,7 +1,7 @@
 """The tools that come with the service."""
 
 from fairlead_service.config import Config
-from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, write
+from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, webfetch, websearch, write
 from fairlead_tools.files.image import ImageLimits
 from fairlead_tools.tool import Tool
 
@@ -15,4 +15,6 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         apply_patch.tool(),
         glob.tool(),
         grep.tool(),
+        webfetch.tool(config.tools),
+        *websearch.tools(config.tools),
     )
