@@ -11,8 +11,8 @@ from itertools import islice
 from textwrap import shorten
 from typing import Any, Final, Self, TypeAlias
 
-from pydantic import GetJsonSchemaHandler, RootModel, model_validator
-from pydantic_core import core_schema
+from pydantic import RootModel, model_validator
+from pydantic_core import PydanticCustomError
 
 from fairlead_tools.registry import InvalidTool
 
@@ -36,7 +36,7 @@ class Document(RootModel[Any]):
     def _fits(self) -> Self:
         found = list(islice(self.complaints(self.root), ERRORS_MAX))
         if found:
-            raise ValueError("; ".join(found))
+            raise PydanticCustomError("document", "{said}", {"said": "; ".join(found)})
         return self
 
 
@@ -93,9 +93,8 @@ def _made(written: str) -> type[Document]:
         message = shorten(error.message, COMPLAINT_LENGTH_MAX, placeholder=" …")
         return f"{where}: {message}" if where else message
 
-    def shown(
-        _cls: type[Document], _core: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> Schema:
+    def shown(_cls: type[Document], *_args: object, **_options: object) -> Schema:
+        # As it was written: rendered by the library, its references would be lost.
         return dict(schema)
 
     return type(
@@ -104,7 +103,7 @@ def _made(written: str) -> type[Document]:
         {
             "__module__": __name__,
             "complaints": classmethod(complaints),
-            "__get_pydantic_json_schema__": classmethod(shown),
+            "model_json_schema": classmethod(shown),
         },
     )
 

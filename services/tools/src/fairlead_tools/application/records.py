@@ -51,11 +51,10 @@ class Records:
         if before is None and len(there) >= TOOLS_MAX:
             raise TooMany(f"A tenant may register {TOOLS_MAX} tools")
         same = before is not None and _content(before) == _content(asked) and _alive(before, now)
-        record = RegisteredTool(
-            **asked.model_dump(),
-            since=before.since if same and before is not None else now,
-            expires=None if asked.ttl_ms is None else now + asked.ttl_ms,
-        )
+        since = before.since if same and before is not None else now
+        record = RegisteredTool.model_validate({**asked.model_dump(exclude_none=True), "since": since})
+        if asked.ttl_ms is not None:
+            record = record.model_copy(update={"expires": now + asked.ttl_ms})
         try:
             self._make(tenant, record)
         except InvalidTool as error:

@@ -10,6 +10,7 @@ import ctypes
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ PR_SET_PDEATHSIG: Final = 1
 # Nobody here listens to these.
 UNHEARD: Final = frozenset({"notifications/message", "notifications/progress"})
 
-_LIBC: Final = ctypes.CDLL(None)
+_LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Flood(Exception):
@@ -196,4 +197,5 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 def _leashed() -> None:
     """In the child: be killed when the parent is."""
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if _LIBC is not None:
+        _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
