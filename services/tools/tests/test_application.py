@@ -64,7 +64,7 @@ class Office:
         await self.world.registry.learn(scope, sure=True)
         return {one.name: one for one in self.world.registry.catalog(scope).tools}
 
-    async def call(self, name: str, *, id_: str = "call_1", **asked: object) -> None:
+    async def call(self, name: str, *, id_: str = "call_1", **asked: Any) -> None:  # noqa: ANN401
         await self.offered()
         found = self.world.registry.find(name, HERE)
         assert found is not None

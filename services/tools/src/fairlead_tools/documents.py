@@ -93,7 +93,7 @@ def _made(written: str) -> type[Document]:
         message = shorten(error.message, COMPLAINT_LENGTH_MAX, placeholder=" …")
         return f"{where}: {message}" if where else message
 
-    def shown(_cls: type[Document], *_args: object, **_options: object) -> Schema:
+    def shown(_cls: type[Document], /, *_args: object, **_options: object) -> Schema:
         # As it was written: rendered by the library, its references would be lost.
         return dict(schema)
 

@@ -43,8 +43,10 @@ class WebfetchInput(BaseModel):
 class WebfetchOutput(BaseModel):
     """The page."""
 
+    model_config = ConfigDict(populate_by_name=True)
+
     url: str
-    content_type: str = Field(serialization_alias="contentType")
+    content_type: str = Field(alias="contentType")
     format: Format
     output: str
 

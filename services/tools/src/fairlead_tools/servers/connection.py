@@ -72,6 +72,7 @@ class Connection:
         self._credentials = credentials
         self._on_tools = on_tools
         self._client: Client | None = None
+        self._ending = stdio.Ending()
         self._changed = asyncio.Event()
         self.listed = asyncio.Event()
 
@@ -91,7 +92,7 @@ class Connection:
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         """One call, sent once whatever happens. Raises CallFailed."""
         client = self._client
-        if client is None:
+        if client is None or self._ending.event.is_set():
             raise CallFailed(f"The server {self._name} is unavailable: {tool} was not run.")
         try:
             return await client.session.call_tool(
@@ -118,7 +119,7 @@ class Connection:
             return f"the variable {error.args[0]} is not set"
         except OSError as error:
             return f"{error.filename} cannot be read"
-        ending = stdio.Ending()
+        ending = self._ending = stdio.Ending()
         try:
             await self._hold(secrets, ending)
         except Exception as error:  # noqa: BLE001

@@ -81,6 +81,8 @@ def public(address: Address) -> bool:
     inner = _inside(address)
     if inner is not None:
         return public(inner)
+    if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
+        return False
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
