@@ -255,9 +255,7 @@ def deferred(until: int = 99) -> ToolDeferred:
 
 @pytest.mark.parametrize("life", ["alive", "gone", "silent", None])
 @pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
-def test_a_call_left_in_a_queue_is_run_by_no_worker(
-    retry: RetryClass, life: Life | None
-) -> None:
+def test_a_call_left_in_a_queue_is_run_by_no_worker(retry: RetryClass, life: Life | None) -> None:
     """E-20: whoever works there settles it, or its time runs out; the dead worker says nothing."""
     now = session(called(retry), started(), deferred())
 

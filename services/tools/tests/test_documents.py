@@ -81,3 +81,18 @@ def test_a_reference_to_nothing_and_endless_nesting_are_complaints() -> None:
     assert "refers to nothing" in complaint(model({"$ref": "#/nowhere"}), {})
     endless = model({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"})
     assert "nested too deeply" in complaint(endless, {})
+
+
+def test_what_becomes_of_the_callers_schema_later_changes_nothing() -> None:
+    """J-39: nor does what becomes of the one that was shown."""
+    given: dict[str, object] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    kind = input_model(given)
+
+    given["required"] = ["b"]
+    kind.model_json_schema()["properties"].clear()
+
+    assert kind.model_validate({}).root == {}
+    assert kind.model_json_schema() == {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+    }

@@ -47,7 +47,7 @@ def test_text_is_without_marks() -> None:
 def test_any_page_is_read(html: str) -> None:
     """L-76: whatever is unclosed or crossed in it."""
     for wanted in ("markdown", "text"):
-        shown = readable(html, wanted)  # type: ignore[arg-type]
+        shown = readable(html, wanted)
         assert shown == shown.strip()
         assert "\n\n\n" not in shown or "```" in shown
 

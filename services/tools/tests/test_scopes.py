@@ -196,7 +196,9 @@ def test_the_order_is_that_of_ranks_and_not_of_arrival(arrival: list[str]) -> No
         made.supply(
             owner,
             [
-                Registration(tool(name, description=f"{name} {owner}"), owner=owner, rank=ranks[owner])
+                Registration(
+                    tool(name, description=f"{name} {owner}"), owner=owner, rank=ranks[owner]
+                )
                 for name in names
             ],
         )

@@ -76,13 +76,13 @@ class World:
         assert found is not None, self.names(scope)
         return found
 
-    async def call(self, name: str, scope: Scope = HERE, **asked: object) -> Succeeded:
+    async def call(self, name: str, scope: Scope = HERE, **asked: Any) -> Succeeded:  # noqa: ANN401
         tool = self.tool(name, scope)
         outcome = encoded(tool, await tool.execute(tool.input.model_validate(asked), CONTEXT))
         assert isinstance(outcome, Succeeded), outcome
         return outcome
 
-    async def fails(self, name: str, **asked: object) -> str:
+    async def fails(self, name: str, **asked: Any) -> str:  # noqa: ANN401
         with pytest.raises(CallFailed) as caught:
             await self.call(name, **asked)
         return str(caught.value)
@@ -96,7 +96,7 @@ class World:
             while not true():
                 await asyncio.sleep(0.02)
 
-    async def again(self, name: str, **asked: object) -> Succeeded:
+    async def again(self, name: str, **asked: Any) -> Succeeded:  # noqa: ANN401
         """A call that succeeds once the server is back."""
         async with asyncio.timeout(WAIT_S):
             while True:
@@ -130,6 +130,9 @@ async def test_a_server_that_is_a_process(world: World, monkeypatch: pytest.Monk
         assert "secret=s3cret" in seen
         assert not {"UNLISTED", "TEST_SECRET"} & set(seen)
 
+        # Notifications, greetings and complaints by the thousand: nobody notices.
+        assert (await world.call("t_chatter", count=2000)).content == (TextContent(text="said"),)
+
         # A list that changes is a new revision, and leaves the other tools as they are.
         before = world.tool("t_add").info.revision
         await world.call("t_grow")
@@ -138,7 +141,9 @@ async def test_a_server_that_is_a_process(world: World, monkeypatch: pytest.Monk
     assert world.names() == []
 
 
-async def test_a_server_that_dies_in_mid_call(world: World, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_server_that_dies_in_mid_call(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     """J-40: the outcome is unknown, nothing is sent again, and the server is started anew."""
     async with world.serving({"t": world.command(env={"PYTHONPATH": str(SUPPORT), "K": "s3cret"})}):
         call = asyncio.create_task(world.fails("t_slow", key="k"))
@@ -149,19 +154,13 @@ async def test_a_server_that_dies_in_mid_call(world: World, caplog: pytest.LogCa
         assert "is unavailable: add was not run" in await world.fails("t_add", a=1, b=1)
         assert "t_add" in world.names()
         assert (await world.again("t_add", a=1, b=1)).structured == {"result": 2}
-        assert "its outcome is unknown" in await world.fails("t_die")
-    assert (len(world.noted("slow k")), len(world.noted("die"))) == (1, 1)
-    assert "s3cret" not in caplog.text
-
-
-async def test_a_server_that_floods(world: World) -> None:
-    """J-40: with messages, notifications, greetings and complaints; nobody else notices."""
-    async with world.serving({"t": world.command()}):
-        assert (await world.call("t_chatter", count=2000)).content == (TextContent(text="said"),)
-        assert "its outcome is unknown" in await world.fails("t_huge", megabytes=9)
-        (large,) = (await world.again("t_huge", megabytes=1)).content
+        # A message that is too long ends the connection, and one that is not does not.
+        (large,) = (await world.call("t_huge", megabytes=1)).content
         assert isinstance(large, TextContent)
         assert len(large.text) == 1024 * 1024
+        assert "its outcome is unknown" in await world.fails("t_huge", megabytes=9)
+    assert len(world.noted("slow k")) == 1
+    assert "s3cret" not in caplog.text
 
 
 async def test_its_process_ends_with_ours(world: World, tmp_path: Path) -> None:
@@ -176,7 +175,7 @@ async def test_its_process_ends_with_ours(world: World, tmp_path: Path) -> None:
         "        await asyncio.sleep(1000)\n"
         "asyncio.run(main())\n"
     )
-    host = subprocess.Popen([sys.executable, str(script), str(world.file)])
+    host = subprocess.Popen([sys.executable, str(script), str(world.file)])  # noqa: ASYNC220
     await world.until(lambda: world.file.exists() and bool(world.file.read_text().strip()))
     child = int(world.file.read_text())
 
@@ -213,14 +212,21 @@ async def test_a_server_at_a_url(world: World) -> None:
 
 
 async def test_tenants_have_their_own_credentials(
-    world: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """J-15, J-40: one tenant's never serve another; colliding names are refused in order."""
+    """J-15, J-40: one's never serve another. A server that cannot start holds nobody up."""
     monkeypatch.setenv("ALL", "everybodys")
+    monkeypatch.setattr("fairlead_tools.servers.pool.FIRST_S", 0.5)
     (tmp_path / "key").write_text("acmes\n")
     mcp = {
         "t": world.command(env_from={"SECRET": "ALL"}),
         "off": world.command(enabled=False),
+        "gone": {"command": "/no/such/program"},
+        "mute": {"command": "sleep", "args": ["1000"], "start_timeout_s": 0.2},
+        "keyless": world.command(env_from={"SECRET": "NOT_SET_ANYWHERE"}),
     }
     own = {"acme": {"mcp": {"t": {"env_file": {"SECRET": str(tmp_path / "key")}}}}}
     acme = Scope("acme", "/w")
@@ -232,21 +238,5 @@ async def test_tenants_have_their_own_credentials(
             for scope in (HERE, acme)
         ]
     assert seen == ["secret=everybodys", "secret=acmes"]
-
-
-async def test_a_server_that_cannot_start_holds_nobody_up(
-    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """J-40: it is tried again, and the others are there."""
-    monkeypatch.setattr("fairlead_tools.servers.pool.FIRST_S", 0.5)
-    mcp = {
-        "gone": {"command": "/no/such/program"},
-        "mute": {"command": "sleep", "args": ["1000"], "start_timeout_s": 0.2},
-        "keyless": world.command(env_from={"SECRET": "NOT_SET_ANYWHERE"}),
-        "t": world.command(),
-    }
-    async with world.serving(mcp):
-        assert all(name.startswith("t_") for name in world.names())
-    assert "NOT_SET_ANYWHERE is not set" in " ".join(
-        str(getattr(record, "reason", "")) for record in caplog.records
-    )
+    reasons = {str(getattr(record, "reason", "")) for record in caplog.records}
+    assert "the variable NOT_SET_ANYWHERE is not set" in reasons

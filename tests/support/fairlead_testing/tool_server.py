@@ -31,14 +31,14 @@ def raw(text: str) -> None:
 server = MCPServer("tests")
 
 
-@server.tool(annotations=ToolAnnotations(readOnlyHint=True))
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def add(a: int, b: int) -> int:
     """Adds two numbers."""
     note(f"add {a} {b}")
     return a + b
 
 
-@server.tool(annotations=ToolAnnotations(idempotentHint=True))
+@server.tool(annotations=ToolAnnotations(idempotent_hint=True))
 def environment() -> list[str]:
     """The names of the variables, and the one that is secret."""
     return [*sorted(os.environ), f"secret={os.environ.get('SECRET', '')}"]
@@ -96,15 +96,8 @@ async def grow(context: Context) -> str:
     return "grew"
 
 
-@server.tool()
-def die() -> str:
-    """Ends the process in the middle of the call."""
-    note("die")
-    os._exit(3)
-
-
 if __name__ == "__main__":
-    if len(sys.argv) > 2:  # noqa: PLR2004
+    if len(sys.argv) > 2:
         server.run("streamable-http", port=int(sys.argv[2]))
     else:
         server.run()

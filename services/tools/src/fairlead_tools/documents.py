@@ -4,6 +4,7 @@ A schema from outside is never allowed to fetch anything or to take for ever: re
 documents are refused, and so are property patterns; string patterns are left to who wrote them.
 """
 
+import copy
 import json
 from collections.abc import Iterator
 from functools import lru_cache
@@ -95,7 +96,7 @@ def _made(written: str) -> type[Document]:
 
     def shown(_cls: type[Document], /, *_args: object, **_options: object) -> Schema:
         # As it was written: rendered by the library, its references would be lost.
-        return dict(schema)
+        return copy.deepcopy(schema)
 
     return type(
         "Checked",

@@ -52,7 +52,9 @@ class Records:
             raise TooMany(f"A tenant may register {TOOLS_MAX} tools")
         same = before is not None and _content(before) == _content(asked) and _alive(before, now)
         since = before.since if same and before is not None else now
-        record = RegisteredTool.model_validate({**asked.model_dump(exclude_none=True), "since": since})
+        record = RegisteredTool.model_validate(
+            {**asked.model_dump(exclude_none=True), "since": since}
+        )
         if asked.ttl_ms is not None:
             record = record.model_copy(update={"expires": now + asked.ttl_ms})
         try:
