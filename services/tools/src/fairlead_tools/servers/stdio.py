@@ -193,6 +193,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
             os.killpg(process.pid, signal_)
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(process.wait(), KILL_S)
+    # A pipe whose reading was paused would stay open, and so would one that a survivor holds.
+    transport: asyncio.SubprocessTransport | None = getattr(process, "_transport", None)
+    if transport is not None:
+        transport.close()
 
 
 def _leashed() -> None:
