@@ -13,6 +13,7 @@ from fairlead_eventlog.port import (
     SessionLog,
     ShardLog,
     Snapshots,
+    SourceRegister,
     Timers,
     Wakes,
     WorkQueue,
@@ -31,6 +32,7 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister
+    sources: SourceRegister
     deltas: Deltas
     requests: Requests
     feed: Feed

@@ -23,6 +23,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.link import Link
 from fairlead_eventlog.session_log import JetStreamLog
 from fairlead_eventlog.shards import JetStreamShards
+from fairlead_eventlog.sources import JetStreamSources
 from fairlead_eventlog.wakes import JetStreamWakes
 from fairlead_eventlog.work import JetStreamTimers, JetStreamWork
 
@@ -87,6 +88,7 @@ async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterat
             liveness=NatsLiveness(link),
             snapshots=JetStreamSnapshots(link),
             messages=JetStreamMessages(link),
+            sources=JetStreamSources(link),
             deltas=NatsDeltas(link),
             requests=NatsRequests(link),
             feed=JetStreamFeed(link),

@@ -148,6 +148,22 @@ class MemoryMessages:
         return self._bound.setdefault((tenant, message_id), session_id)
 
 
+class MemorySources:
+    """Registered sources in a dictionary."""
+
+    def __init__(self) -> None:
+        self._kept: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        return self._kept[pool].setdefault(key, body)
+
+    async def remove(self, pool: str, key: str) -> None:
+        self._kept[pool].pop(key, None)
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        return dict(sorted(self._kept[pool].items()))
+
+
 class MemoryLiveness:
     """A set of who answers; pausing an instance makes it silent."""
 
@@ -279,6 +295,7 @@ def memory() -> EventLog:
         liveness=MemoryLiveness(),
         snapshots=MemorySnapshots(),
         messages=MemoryMessages(),
+        sources=MemorySources(),
         deltas=MemoryDeltas(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),

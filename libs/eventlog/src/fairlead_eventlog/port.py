@@ -232,6 +232,22 @@ class MessageRegister(Protocol):
         ...
 
 
+class SourceRegister(Protocol):
+    """Keeps what services registered as context sources, each key once per pool."""
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        """Keep it under its key, or find what is there: the answer is what is kept."""
+        ...
+
+    async def remove(self, pool: str, key: str) -> None:
+        """Forget a key."""
+        ...
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        """Everything that is kept, in key order."""
+        ...
+
+
 class Deltas(Protocol):
     """Live fragments of a session; nothing is kept."""
 

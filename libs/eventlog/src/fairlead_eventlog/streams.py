@@ -133,6 +133,13 @@ CHECKPOINTS: Final = StreamSpec(
     one_per_subject=True,
     allow_rollup=True,
 )
+SOURCES: Final = StreamSpec(
+    name="KV_fairlead-source",
+    subjects=("$KV.fairlead-source.>",),
+    description="Context sources that services registered, per pool and key.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
 
 STREAMS: Final = (
     *(_log(shard) for shard in range(SHARDS)),
@@ -146,6 +153,7 @@ STREAMS: Final = (
     DEAD,
     SNAPSHOTS,
     CHECKPOINTS,
+    SOURCES,
 )
 
 

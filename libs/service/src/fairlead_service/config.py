@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
+from fairlead_service.observing import Context, Reference, Skills
 from fairlead_service.providers import Model, Provider
 from fairlead_service.section import Section
 
@@ -152,7 +153,10 @@ class Config(Section):
     provider: dict[str, Provider] = Field(default_factory=dict)
     agent: dict[str, Agent] = Field(default_factory=lambda: {"build": Agent()})
     tenant: dict[str, Tenant] = Field(default_factory=dict)
+    reference: dict[str, Reference] = Field(default_factory=dict)
     location: Location = Location()
+    context: Context = Context()
+    skills: Skills = Skills()
     nats: Nats = Nats()
     postgres: Postgres = Postgres()
     health: Health = Health()
@@ -180,6 +184,17 @@ class Config(Section):
             return ModelRef(provider_id=provider_id, id=model_id)
         newest = max(self.models(), key=lambda one: one[1].released or date.min, default=None)
         return None if newest is None else newest[0]
+
+    def agent_name(self, chosen: str | None) -> str:
+        """The agent of a session: its own word, else the default, else one that people may choose."""
+        if chosen is not None:
+            return chosen
+        preferred = (self.default_agent, "build", *self.agent)
+        return next((name for name in preferred if self._selectable(name)), self.default_agent)
+
+    def _selectable(self, name: str) -> bool:
+        agent = self.agent.get(name)
+        return agent is not None and agent.mode != "subagent" and not agent.hidden
 
     def models(self) -> tuple[tuple[ModelRef, Model], ...]:
         """Every configured model with its reference, in the order of the file."""
