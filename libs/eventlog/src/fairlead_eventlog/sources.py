@@ -44,9 +44,7 @@ class JetStreamSources:
         first, more = 1, 1
         while more:
             subject = f"{_subject(pool, '')}>"
-            page, more = await self._link.direct(
-                SOURCES.name, subject, first=first, batch=BATCH
-            )
+            page, more = await self._link.direct(SOURCES.name, subject, first=first, batch=BATCH)
             found |= {_key(got.subject): got.payload for got in page}
             first = page[-1].sequence + 1 if page else first
             more = more if page else 0

@@ -64,7 +64,14 @@ class Observed(Model):
 
 
 Why: TypeAlias = Literal[
-    "unreadable", "outside", "too-large", "not-text", "timeout", "unreachable", "malformed", "defect"
+    "unreadable",
+    "outside",
+    "too-large",
+    "not-text",
+    "timeout",
+    "unreachable",
+    "malformed",
+    "defect",
 ]
 """The kinds of reasons for which a source cannot be read."""
 

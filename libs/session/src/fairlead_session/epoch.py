@@ -144,9 +144,7 @@ def _sorted(value: object) -> object:
 
 
 def _blocked(away: tuple[Unavailable, ...]) -> Blocked:
-    return Blocked(
-        tuple(source.key for source in away), tuple(source.reason for source in away)
-    )
+    return Blocked(tuple(source.key for source in away), tuple(source.reason for source in away))
 
 
 def _unavailable(sample: ContextSample) -> tuple[Unavailable, ...]:
