@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from libs.session.tests.conftest import PROPERTY, away, observed, sample
-
 from pydantic import ValidationError
 
 from fairlead_schema.context import (
