@@ -73,6 +73,19 @@ def test_initialisation_names_every_source_that_is_away() -> None:
     assert outcome == Blocked(("core/a", "core/c"))
 
 
+def test_what_nobody_requires_is_left_out_until_it_is_there() -> None:
+    """F-06, F-09: the first turn does not wait for it, and it is introduced later."""
+    optional = Unavailable(key="acme/x", reason="hung", required=False)
+
+    begun = initialise(sample(observed("core/a", 1), optional))
+
+    assert isinstance(begun, Baseline)
+    assert list(begun.snapshot) == ["core/a"]
+    outcome = reconcile(begun.snapshot, sample(observed("core/a", 1), observed("acme/x", 2)))
+    assert isinstance(outcome, Updated)
+    assert outcome.text == "acme/x is 2"
+
+
 def test_no_sources_give_an_empty_baseline() -> None:
     """F-22: nothing to say is a baseline too."""
     assert initialise(sample()) == Baseline((), {})

@@ -169,6 +169,16 @@ async def test_what_is_no_registration_is_refused_with_a_typed_error(
     assert said["error"]["_tag"] == "InvalidRequestError"
 
 
+async def test_sessions_wait_only_for_a_source_that_says_so(registered: Plugins) -> None:
+    """F-06: a service that is not there keeps nobody from a first turn unless it was meant to."""
+    await registered.register(source("acme/a"))
+    await registered.register(source("acme/b").model_copy(update={"required": True}))
+
+    sample = ContextSample(observations=await registered.observe(ASKED))
+
+    assert epoch.initialise(sample) == epoch.Blocked(("acme/b",))
+
+
 async def test_there_is_a_limit(registered: Plugins) -> None:
     """F-20: a loop that registers cannot fill the sample."""
     for at in range(PLUGINS_MAX):
@@ -216,6 +226,8 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
 
     gone, hung = await registered.observe(ASKED)
 
+    sample = ContextSample(observations=(gone, hung))
+    assert isinstance(epoch.initialise(sample), epoch.Baseline)
     assert isinstance(gone, Unavailable)
     assert isinstance(hung, Unavailable)
     assert (gone.why, hung.why) == ("unreachable", "timeout")

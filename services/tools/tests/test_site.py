@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from fairlead_schema.context import ObserveContext, Observed
 from fairlead_schema.location import LocationRef
@@ -230,6 +231,7 @@ async def test_downloads_run_side_by_side_within_bounds(pages: Pages, tmp_path: 
     running = most = 0
 
     class Watched(Web):
+        @override
         async def get(self, url: str) -> bytes:
             nonlocal running, most
             running += 1

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from typing_extensions import override
+
 
 @dataclass
 class Pages:
@@ -38,6 +40,7 @@ def serving() -> Iterator[Pages]:
             except OSError:
                 self.close_connection = True
 
+        @override
         def log_message(self, *_said: object) -> None:
             pass
 

@@ -83,6 +83,8 @@ class Unavailable(Model):
     key: SourceKey
     reason: str
     why: Why = "unreadable"
+    required: bool = True
+    """Whether a first turn waits for it; else it is told as soon as it can be."""
 
 
 Observation: TypeAlias = Annotated[Observed | Unavailable, Field(discriminator="status")]
@@ -118,6 +120,8 @@ class Registration(Model):
     key: SourceKey
     subject: Annotated[str, StringConstraints(pattern=r"^[^\s.*>]+(\.[^\s.*>]+)*$", max_length=255)]
     timeout_ms: Annotated[int, Field(gt=0, le=60_000)] = 1000
+    required: bool = False
+    """Whether sessions wait with their first turn until it can be observed."""
 
 
 class RemoveSource(Model):

@@ -82,8 +82,8 @@ def combine(*samples: ContextSample) -> ContextSample:
 
 
 def initialise(sample: ContextSample) -> Baseline | Blocked:
-    """The first baseline. Every source must be observed."""
-    away = _unavailable(sample)
+    """The first baseline. Every source must be observed, but for those that nobody requires."""
+    away = tuple(source for source in _unavailable(sample) if source.required)
     return _blocked(away) if away else _baseline(sample)
 
 

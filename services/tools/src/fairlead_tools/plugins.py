@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
@@ -19,6 +19,7 @@ from fairlead_schema.context import (
     RemoveSource,
     Text,
     Value,
+    Why,
 )
 from fairlead_schema.errors import Conflict, InvalidRequest, TooMany
 from fairlead_schema.model import Model
@@ -104,29 +105,44 @@ class Plugins:
         timeout_s = min(one.timeout_ms / 1000, self._timeout_s)
         try:
             raw = await self._eventlog.requests.ask(one.subject, body, timeout_s=timeout_s)
+            return _observed(one.key, raw)
         except Unanswered:
-            return unavailable(one.key, "unreachable", f"nobody answers on {one.subject}")
+            why, reason = _Why("unreachable", f"nobody answers on {one.subject}")
         except LogError as error:
-            return unavailable(one.key, "timeout", str(error))
-        return _observed(one.key, raw)
+            why, reason = _Why("timeout", str(error))
+        except Misspoken as error:
+            why, reason = error.said
+        return unavailable(one.key, why, reason, required=one.required)
 
 
-def _observed(key: str, raw: bytes) -> Observation | None:
-    """What a loader said, if it can be understood."""
+class _Why(NamedTuple):
+    why: Why
+    reason: str
+
+
+class Misspoken(Exception):
+    """A loader's answer that is none, or one that it cannot give now."""
+
+    def __init__(self, why: Why, reason: str) -> None:
+        super().__init__(reason)
+        self.said = _Why(why, reason)
+
+
+def _observed(key: str, raw: bytes) -> Observed | None:
+    """What a loader said, if it can be understood. Raises Misspoken."""
     if len(raw) > ANSWER_BYTES_MAX:
-        return unavailable(key, "too-large", f"it answered more than {ANSWER_BYTES_MAX} bytes")
+        raise Misspoken("too-large", f"it answered more than {ANSWER_BYTES_MAX} bytes")
     try:
         answer = _ANSWER.model_validate_json(raw)
     except ValidationError as error:
-        return unavailable(key, "malformed", _first(error))
+        raise Misspoken("malformed", _first(error)) from error
     if answer.error is not None:
-        return unavailable(key, "unreachable", answer.error.message)
-    told = answer.data
-    if told is None:
-        return None if b"data" in raw else unavailable(key, "malformed", "neither data nor error")
+        raise Misspoken("unreachable", answer.error.message)
+    if answer.data is None and "data" not in answer.model_fields_set:
+        raise Misspoken("malformed", "neither data nor error")
     if b"\\u0000" in raw or b"\0" in raw:
-        return unavailable(key, "malformed", "its text holds a null character")
-    return Observed(key=key, **dict(told))
+        raise Misspoken("malformed", "its text holds a null character")
+    return None if answer.data is None else Observed(key=key, **dict(answer.data))
 
 
 def _read(body: bytes) -> Registration | None:

@@ -52,8 +52,8 @@ class Reading:
             done.exception()
 
 
-def unavailable(key: str, why: Why, reason: str) -> Unavailable:
+def unavailable(key: str, why: Why, reason: str, *, required: bool = True) -> Unavailable:
     """A source that cannot be observed now, counted and told."""
     AWAY.labels(key if key.startswith("core/") else "plugin", why).inc()
     log.warning("source unavailable", extra={"key": key, "why": why, "reason": reason})
-    return Unavailable(key=key, reason=reason, why=why)
+    return Unavailable(key=key, reason=reason, why=why, required=required)
