@@ -6,8 +6,9 @@ from threading import Event
 import pytest
 
 from fairlead_schema.context import Observation, Observed, Unavailable
+from fairlead_tools import reading as reading_module
 from fairlead_tools.metrics import AWAY
-from fairlead_tools.reading import Reading
+from fairlead_tools.reading import Read, Reading
 from fairlead_tools.sources.files import Unreadable
 
 FINE = Observed(key="core/a", value=1, baseline="b", update="u")
@@ -16,6 +17,10 @@ FINE = Observed(key="core/a", value=1, baseline="b", update="u")
 def count(why: str) -> float:
     counted: float = AWAY.labels("core/a", why)._value.get()  # noqa: SLF001 - no other way
     return counted
+
+
+async def one(reading: Reading, read: Read, place: str = "/w") -> Observation | None:
+    return (await reading.sources(place, {"core/a": read}))["core/a"]
 
 
 async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
@@ -29,20 +34,58 @@ async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
         return FINE
 
     before = count("timeout")
-    first, second = [await reading.source("core/a", "/w", hang) for _ in range(2)]
-    elsewhere = await reading.source("core/a", "/other", lambda: FINE)
+    first, second = [await one(reading, hang) for _ in range(2)]
+    elsewhere = await one(reading, lambda: FINE, "/other")
     released.set()
     last: Observation | None = first
     async with asyncio.timeout(20):
         while last != FINE:
             await asyncio.sleep(0.01)
-            last = await reading.source("core/a", "/w", lambda: FINE)
+            last = await one(reading, lambda: FINE)
 
     assert isinstance(first, Unavailable)
     assert isinstance(second, Unavailable)
     assert (first.why, second.why, begun) == ("timeout", "timeout", 1)
     assert count("timeout") >= before + 2
-    assert (elsewhere, last) == (FINE, FINE)
+    assert elsewhere == FINE
+
+
+async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
+    """F-10: what was read before it counts at once, what comes after it from the next look on."""
+    reading, released = Reading(0.05), Event()
+    later = FINE.model_copy(update={"key": "core/c"})
+
+    def hang() -> Observation:
+        released.wait(20)
+        return FINE
+
+    reads: dict[str, Read] = {"core/a": lambda: FINE, "core/b": hang, "core/c": lambda: later}
+    first = await reading.sources("/w", reads)
+    second = await reading.sources("/w", reads)
+    released.set()
+
+    assert first["core/a"] == FINE
+    assert isinstance(first["core/b"], Unavailable)
+    assert isinstance(first["core/c"], Unavailable)
+    assert (second["core/a"], second["core/c"]) == (FINE, later)
+    assert isinstance(second["core/b"], Unavailable)
+
+
+async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F-10: a place that is not looked at is unavailable, and is looked at the next time."""
+    monkeypatch.setattr(reading_module, "THREADS_MAX", 1)
+    reading, released = Reading(0.05), Event()
+
+    def hang() -> Observation:
+        released.wait(20)
+        return FINE
+
+    assert isinstance(await one(reading, hang, "/hung"), Unavailable)
+    assert isinstance(await one(reading, lambda: FINE), Unavailable)
+    released.set()
+    async with asyncio.timeout(20):
+        while await one(reading, lambda: FINE) != FINE:
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -60,23 +103,8 @@ async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str
     def fail() -> Observation:
         raise error
 
-    found = await Reading(1).source("core/a", "/w", fail)
+    found = await one(Reading(1), fail)
 
     assert isinstance(found, Unavailable)
     assert found.why == why
     assert found.reason
-
-
-async def test_a_hung_source_that_fails_at_last_is_forgotten() -> None:
-    """F-10: its error has nobody left to tell."""
-    reading, released = Reading(0.05), Event()
-
-    def fail() -> Observation:
-        released.wait(20)
-        raise OSError("late")
-
-    assert isinstance(await reading.source("core/a", "/w", fail), Unavailable)
-    released.set()
-    async with asyncio.timeout(20):
-        while await reading.source("core/a", "/w", lambda: FINE) != FINE:
-            await asyncio.sleep(0.01)

@@ -1,21 +1,28 @@
 """Observes a location: one coherent sample of all its sources, in rendering order."""
 
 import asyncio
-import logging
 import time
+from typing import Final
 
 from fairlead_schema.context import ContextSample, Observation, ObserveContext
 from fairlead_service.config import Config
 from fairlead_tools.metrics import OBSERVING
 from fairlead_tools.plugins import Plugins
-from fairlead_tools.reading import Reading, unavailable
+from fairlead_tools.reading import Read, Reading, unavailable
 from fairlead_tools.rules import rules
 from fairlead_tools.skills.catalog import Catalog
 from fairlead_tools.sources import date, environment, instructions, references, skills
-from fairlead_tools.sources.instructions import Instructions
+from fairlead_tools.sources.instructions import Fetched, Instructions
 from fairlead_tools.web import Pages, Web
 
-log = logging.getLogger(__name__)
+ORDER: Final = (
+    environment.KEY,
+    date.KEY,
+    instructions.KEY,
+    skills.KEY,
+    references.KEY,
+)
+"""How a baseline reads."""
 
 
 class Observer:
@@ -37,19 +44,17 @@ class Observer:
         what other services have registered.
         """
         began = time.perf_counter()
-        place = asked.location.directory
-        seen = await asyncio.gather(
-            self._reading.source(
-                environment.KEY, place, lambda: environment.observe(asked.location)
-            ),
-            self._date(asked),
-            self._told(asked, place),
-            self._skills(asked, place),
-            self._references(),
-            self._plugged(asked),
+        fetched, _ = await asyncio.gather(
+            self._pages.texts(self._instructions.urls), self.catalog.refresh()
         )
-        *own, plugged = seen
-        observations = (*(one for one in own if one is not None), *plugged)
+        plugged, read = await asyncio.gather(
+            self._plugged(asked),
+            self._reading.sources(asked.location.directory, self._reads(asked, fetched)),
+        )
+        own = {**read, date.KEY: self._date(asked)}
+        own[references.KEY] = references.observe(self.config.reference)
+        built_in = (own[key] for key in ORDER)
+        observations = (*(one for one in built_in if one is not None), *plugged)
         OBSERVING.observe(time.perf_counter() - began)
         return ContextSample(observations=observations)
 
@@ -59,28 +64,21 @@ class Observer:
         await self.catalog.close()
         await self._web.close()
 
-    async def _date(self, asked: ObserveContext) -> Observation:
+    def _reads(self, asked: ObserveContext, fetched: Fetched) -> dict[str, Read]:
+        """What has to look at the disk."""
+        permitted = rules(self.config, asked.agent)
+        return {
+            environment.KEY: lambda: environment.observe(asked.location),
+            instructions.KEY: lambda: self._instructions.observe(asked, fetched),
+            skills.KEY: lambda: skills.observe(self.catalog.load(asked.location), permitted),
+        }
+
+    def _date(self, asked: ObserveContext) -> Observation:
         timezone = asked.timezone or self.config.context.timezone
         try:
             return date.observe(date.today(timezone))
         except (KeyError, ValueError, OSError) as error:
             return unavailable(date.KEY, "unreadable", f"time zone {timezone}: {error}")
-
-    async def _told(self, asked: ObserveContext, place: str) -> Observation | None:
-        fetched = await self._pages.texts(self._instructions.urls)
-        return await self._reading.source(
-            instructions.KEY, place, lambda: self._instructions.observe(asked, fetched)
-        )
-
-    async def _skills(self, asked: ObserveContext, place: str) -> Observation | None:
-        await self.catalog.refresh()
-        permitted = rules(self.config, asked.agent)
-        return await self._reading.source(
-            skills.KEY, place, lambda: skills.observe(self.catalog.load(asked.location), permitted)
-        )
-
-    async def _references(self) -> Observation | None:
-        return references.observe(self.config.reference)
 
     async def _plugged(self, asked: ObserveContext) -> tuple[Observation, ...]:
         return () if self.plugins is None else await self.plugins.observe(asked)

@@ -91,6 +91,8 @@ class Pages:
 
     async def texts(self, urls: tuple[str, ...]) -> dict[str, str | Unreadable]:
         """What each address says, or why nothing is known of it."""
+        if not urls:
+            return {}
         return dict(zip(urls, await asyncio.gather(*map(self._text, urls)), strict=True))
 
     async def close(self) -> None:

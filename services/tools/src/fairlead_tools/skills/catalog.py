@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -81,6 +82,7 @@ class Catalog:
             yield source if is_url(source) else place / home(source)
 
 
+@cache
 def built_in() -> Skill:
     """The skill about this product."""
     text = files("fairlead_tools.skills").joinpath(f"{BUILT_IN}.md").read_text(encoding="utf-8")

@@ -18,6 +18,8 @@ DEPTH_MAX: Final = 8
 
 def load(place: Path, texts: Texts) -> tuple[Skill, ...]:
     """The skills of a directory, sorted by path. A file that is no skill is left out."""
+    if not place.is_dir():
+        return ()
     root = real(place)
     loaded = (_loaded(path, root, texts) for path in sorted(islice(_files(root), FILES_MAX)))
     return tuple(skill for skill in loaded if skill is not None)
