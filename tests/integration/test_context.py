@@ -14,9 +14,11 @@ import pytest_asyncio
 
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
+from fairlead_schema.events import ToolCalled, ToolSucceeded
 from fairlead_schema.record import Recorded
+from fairlead_schema.tool import Executor
 from fairlead_service.messages import Carrier
-from fairlead_testing.driving import of, say, settled
+from fairlead_testing.driving import force, of, say, settled
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -201,6 +203,32 @@ async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_p
 
     (update,) = told(await turn(up, session))
     assert "Be good." in update
+
+
+async def test_instructions_below_join_after_something_there_was_read(
+    up: Stack, tmp_path: Path
+) -> None:
+    """L-28: the log says where the session has read, so any runner finds them, and keeps them."""
+    place = project(tmp_path)
+    (place / "api").mkdir()
+    (place / "api" / "AGENTS.md").write_text("Mind the API.")
+    session = await began(up, place)
+    before = await turn(up, session)
+    call: dict[str, Any] = {"assistant_message_id": "msg_read", "call_id": "call_read"}
+    await force(
+        up,
+        session,
+        ToolCalled(tool="read", input={"path": "api/x.py"}, provider=Executor(), **call),
+        ToolSucceeded(structured={}, content=(), provider=Executor(), **call),
+    )
+
+    for _ in range(2):
+        await say(up, session, "hello")
+        after = await up.rested(session)
+
+        (update,) = told(after)
+        assert update.endswith("api/AGENTS.md:\nMind the API.")
+    assert told(before) == []
 
 
 class Weather:
