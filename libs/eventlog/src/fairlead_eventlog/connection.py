@@ -9,6 +9,7 @@ from fairlead_eventlog.port import (
     Feed,
     Liveness,
     MessageRegister,
+    Outputs,
     Requests,
     SessionLog,
     ShardLog,
@@ -34,6 +35,7 @@ class EventLog:
     messages: MessageRegister
     sources: SourceRegister
     deltas: Deltas
+    outputs: Outputs
     requests: Requests
     feed: Feed
     dead: DeadLetters

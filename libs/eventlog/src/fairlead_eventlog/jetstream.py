@@ -21,6 +21,7 @@ from fairlead_eventlog.aside import (
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.link import Link
+from fairlead_eventlog.outputs import JetStreamOutputs
 from fairlead_eventlog.session_log import JetStreamLog
 from fairlead_eventlog.shards import JetStreamShards
 from fairlead_eventlog.sources import JetStreamSources
@@ -90,6 +91,7 @@ async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterat
             messages=JetStreamMessages(link),
             sources=JetStreamSources(link),
             deltas=NatsDeltas(link),
+            outputs=JetStreamOutputs(link),
             requests=NatsRequests(link),
             feed=JetStreamFeed(link),
             dead=JetStreamDeadLetters(link),

@@ -14,6 +14,7 @@ from fairlead_eventlog.port import (
     FeedItem,
     Head,
     Job,
+    Kept,
     Life,
     OnNudge,
     Page,
@@ -24,13 +25,14 @@ from fairlead_eventlog.port import (
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta
-from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.record import Commit, Draft, decode, encode, record
 from fairlead_schema.subjects import SHARDS, Address
 
 Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 BATCH = 500
+PIECE_BYTES = 64 * 1024
 
 
 class MemoryLog:
@@ -228,6 +230,31 @@ class MemoryDeltas:
             self._listeners[at].discard(heard)
 
 
+class MemoryOutputs:
+    """Managed outputs as bytes."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
+
+    async def put(
+        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+    ) -> Kept:
+        whole = b"".join([piece async for piece in pieces])
+        self.kept[tenant, output_id] = (whole, mime)
+        return Kept(len(whole), mime)
+
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+        found = self.kept.get((tenant, output_id))
+        return None if found is None else Kept(len(found[0]), found[1])
+
+    async def get(
+        self, tenant: TenantId, output_id: OutputId, *, first: int = 0
+    ) -> AsyncIterator[bytes]:
+        rest = self.kept.get((tenant, output_id), (b"", ""))[0][first:]
+        for start in range(0, len(rest), PIECE_BYTES):
+            yield rest[start : start + PIECE_BYTES]
+
+
 class MemoryRequests:
     """Requests answered by functions."""
 
@@ -297,6 +324,7 @@ def memory() -> EventLog:
         messages=MemoryMessages(),
         sources=MemorySources(),
         deltas=MemoryDeltas(),
+        outputs=MemoryOutputs(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),
         dead=MemoryDeadLetters(),

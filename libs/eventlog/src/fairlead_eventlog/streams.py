@@ -10,6 +10,7 @@ COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
 # A tool request whose worker was not heard of for this long goes to another worker.
 TOOL_DEADLINE_S: Final = 10.0
 SNAPSHOT_BUCKET: Final = "KV_fairlead-snapshot"
+OUTPUT_BUCKET: Final = "fairlead-output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,14 @@ SNAPSHOTS: Final = StreamSpec(
     one_per_subject=True,
     allow_rollup=True,
 )
+OUTPUTS: Final = StreamSpec(
+    name=f"OBJ_{OUTPUT_BUCKET}",
+    subjects=(f"$O.{OUTPUT_BUCKET}.C.>", f"$O.{OUTPUT_BUCKET}.M.>"),
+    description="Managed outputs of tools: an object store.",
+    discard="new",
+    max_age_s=7 * DAY_S,
+    allow_rollup=True,
+)
 CHECKPOINTS: Final = StreamSpec(
     name="KV_fairlead-checkpoint",
     subjects=("$KV.fairlead-checkpoint.>",),
@@ -152,6 +161,7 @@ STREAMS: Final = (
     MESSAGES,
     DEAD,
     SNAPSHOTS,
+    OUTPUTS,
     CHECKPOINTS,
     SOURCES,
 )

@@ -107,6 +107,21 @@ class Tools(Section):
     grace_s: float = Field(default=20.0, gt=0)
     probes: bool = False
     probe_file: str | None = None
+    location_concurrency: int = Field(default=32, gt=0)
+    output_lines_max: int = Field(default=2_000, gt=0)
+    output_bytes_max: int = Field(default=51_200, gt=0)
+    media_bytes_max: int = Field(default=4 * 1024 * 1024, gt=0)
+    spool_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
+    spool_dir: str | None = None
+    shell: str = "/bin/sh"
+    environment: tuple[str, ...] = ()
+    sandbox: Literal["none", "bwrap"] = "none"
+    sandbox_network: bool = False
+    sandbox_read: tuple[str, ...] = ()
+    cpu_s_max: int | None = Field(default=None, gt=0)
+    memory_bytes_max: int | None = Field(default=None, gt=0)
+    processes_max: int | None = Field(default=None, gt=0)
+    file_bytes_max: int | None = Field(default=None, gt=0)
 
 
 class Location(Section):

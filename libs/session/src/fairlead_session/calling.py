@@ -8,6 +8,7 @@ from fairlead_schema.events import (
     InterruptRequested,
     SessionEvent,
     ToolFailed,
+    ToolProgressed,
     ToolStarted,
     ToolSucceeded,
 )
@@ -124,6 +125,22 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
         provider=Executor(),
     )
     return (*outcome.facts, succeeded)
+
+
+def progress(
+    session: Session, call: Call, structured: Mapping[str, Any], content: tuple[ToolContent, ...]
+) -> tuple[ToolProgressed, ...]:
+    """How far a call has come, or nothing: it is settled, or another worker started it since."""
+    if find(session, call.assistant_message_id, call.call_id) != call:
+        return ()
+    return (
+        ToolProgressed(
+            assistant_message_id=call.assistant_message_id,
+            call_id=call.call_id,
+            structured=dict(structured),
+            content=content,
+        ),
+    )
 
 
 def halt(call: Call, event: SessionEvent) -> Halt | None:

@@ -20,8 +20,8 @@ from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.messages import Carrier
 from fairlead_service.process import application
-from fairlead_tools import probes
-from fairlead_tools.builtin import skill
+from fairlead_tools import probes, spool
+from fairlead_tools.builtin import builtins, skill
 from fairlead_tools.execute import Execute
 from fairlead_tools.observe import Observer
 from fairlead_tools.plugins import Plugins
@@ -60,6 +60,7 @@ class Tools:
             self.observer.plugins = Plugins(eventlog, self._settings.pool, timeout_s)
             await self.carrier.start()
             tools = self._settings.config.tools
+            spool.sweep(tools.spool_dir)
             execute = Execute(self._worker_id, eventlog, self.registry, tools)
             standing = asyncio.create_task(execute.stand())
             beating = asyncio.create_task(execute.beat())
@@ -101,6 +102,8 @@ class Tools:
 def registry(settings: Settings) -> Registry:
     """The tools that the configuration asks for."""
     made = Registry()
+    for tool in builtins(settings.config):
+        made.register(tool)
     if settings.config.tools.probes:
         probes.register(made, settings.config.tools.probe_file)
     return made
