@@ -10,6 +10,7 @@ from fairlead_schema.delta import (
     ReasoningDelta,
     TextDelta,
     ToolInputDelta,
+    ToolOutputDelta,
 )
 from fairlead_schema.dialect import envelope, live
 from fairlead_schema.events import (
@@ -150,6 +151,10 @@ def test_todos_read_under_their_own_name() -> None:
         (
             ToolInputDelta(assistant_message_id="msg_1", call_id="c", delta="{"),
             {"assistantMessageID": "msg_1", "callID": "c", "delta": "{"},
+        ),
+        (
+            ToolOutputDelta(assistant_message_id="msg_1", call_id="c", delta="ok\n"),
+            {"assistantMessageID": "msg_1", "callID": "c", "delta": "ok\n"},
         ),
         (
             CompactionDelta(message_id="msg_1", text="## Goal"),

@@ -1,59 +1,110 @@
-"""HTML becomes text: what people see of a page, and nothing of what they do not."""
+"""Sources that hang or crash: bounded, unavailable, and nobody is sent after a thread that is stuck."""
+
+import asyncio
+from threading import Event
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fairlead_tools.web.reading import readable
+from fairlead_schema.context import Observation, Observed, Unavailable
+from fairlead_tools import reading as reading_module
+from fairlead_tools.metrics import AWAY
+from fairlead_tools.reading import Read, Reading
+from fairlead_tools.sources.files import Unreadable
+
+FINE = Observed(key="core/a", value=1, baseline="b", update="u")
+
+
+def count(why: str) -> float:
+    counted: float = AWAY.labels("core/a", why)._value.get()  # noqa: SLF001 - no other way
+    return counted
+
+
+async def one(reading: Reading, read: Read, place: str = "/w") -> Observation | None:
+    return (await reading.sources(place, {"core/a": read}))["core/a"]
+
+
+async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
+    """F-10: the loop goes on, one thread waits, and a second one is not spent."""
+    reading, released, begun = Reading(0.05), Event(), 0
+
+    def hang() -> Observation:
+        nonlocal begun
+        begun += 1
+        released.wait(20)
+        return FINE
+
+    before = count("timeout")
+    first, second = [await one(reading, hang) for _ in range(2)]
+    elsewhere = await one(reading, lambda: FINE, "/other")
+    released.set()
+    last: Observation | None = first
+    async with asyncio.timeout(20):
+        while last != FINE:
+            await asyncio.sleep(0.01)
+            last = await one(reading, lambda: FINE)
+
+    assert isinstance(first, Unavailable)
+    assert isinstance(second, Unavailable)
+    assert (first.why, second.why, begun) == ("timeout", "timeout", 1)
+    assert count("timeout") >= before + 2
+    assert elsewhere == FINE
+
+
+async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
+    """F-10: what was read before it counts at once, what comes after it from the next look on."""
+    reading, released = Reading(0.05), Event()
+    later = FINE.model_copy(update={"key": "core/c"})
+
+    def hang() -> Observation:
+        released.wait(20)
+        return FINE
+
+    reads: dict[str, Read] = {"core/a": lambda: FINE, "core/b": hang, "core/c": lambda: later}
+    first = await reading.sources("/w", reads)
+    second = await reading.sources("/w", reads)
+    released.set()
+
+    assert first["core/a"] == FINE
+    assert isinstance(first["core/b"], Unavailable)
+    assert isinstance(first["core/c"], Unavailable)
+    assert (second["core/a"], second["core/c"]) == (FINE, later)
+    assert isinstance(second["core/b"], Unavailable)
+
+
+async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F-10: a place that is not looked at is unavailable, and is looked at the next time."""
+    monkeypatch.setattr(reading_module, "THREADS_MAX", 1)
+    reading, released = Reading(0.05), Event()
+
+    def hang() -> Observation:
+        released.wait(20)
+        return FINE
+
+    assert isinstance(await one(reading, hang, "/hung"), Unavailable)
+    assert isinstance(await one(reading, lambda: FINE), Unavailable)
+    released.set()
+    async with asyncio.timeout(20):
+        while await one(reading, lambda: FINE) != FINE:
+            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize(
-    ("html", "markdown"),
+    ("error", "why"),
     [
-        ("<p>one</p><p>two</p>", "one\n\ntwo"),
-        ("a  \n b<br>c", "a b\nc"),
-        ("<h2>Title</h2>text", "## Title\n\ntext"),
-        ("<ul><li>a<li>b</ul>", "- a\n- b"),
-        ("<ol><li>a</li><li>b<ul><li>c</li></ul></li></ol>", "1. a\n2. b\n\n  - c"),
-        ("<pre><code>x  =\n 1</code></pre>", "```\nx  =\n 1\n```"),
-        ("say <code>x</code> <em>now</em>", "say `x` *now*"),
-        ('see <a href="/x">this <b>page</b></a>.', "see [this **page**](/x)."),
-        ('<a href="javascript:x()">y</a>', "y"),
-        ('<img src="a.png" alt="A"><img src="data:x" alt="B">', "![A](a.png)B"),
-        ("<blockquote>wise</blockquote>after", "> wise\n\nafter"),
-        ("<table><tr><th>a<th>b<tr><td>1<td>2</table>", "a | b\n1 | 2"),
-        ("<head><title>t</title></head><body>b", "b"),
-        ("<head><title>t</title><body>b", "b"),
-        ("a<script>if (a < b) {}</script>b<style>p{}</style><noscript>n</noscript>", "ab"),
-        ("&lt;p&gt; &amp; &#233;", "<p> & é"),
-        ("<svg><text>x</text></svg>y", "y"),
-        ("</p></ul></a></blockquote></pre>fine", "fine"),
+        (Unreadable("outside", "out"), "outside"),
+        (OSError(5, "Input/output error"), "unreadable"),
+        (RuntimeError("a defect"), "defect"),
+        (RuntimeError(), "defect"),
     ],
 )
-def test_markdown_says_what_the_page_says(html: str, markdown: str) -> None:
-    """L-76."""
-    assert readable(html, "markdown") == markdown
+async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str) -> None:
+    """F-17, F-22: a defect of one source is told, and breaks neither the sample nor the session."""
 
+    def fail() -> Observation:
+        raise error
 
-def test_text_is_without_marks() -> None:
-    """L-76."""
-    html = '<h1>T</h1><ul><li><a href="/x">one</a></li></ul><pre>a</pre><img src=x alt=pic>'
+    found = await one(Reading(1), fail)
 
-    assert readable(html, "text") == "T\n\n- one\n\na\n\npic"
-    assert readable(html, "html") == html
-
-
-@given(st.text(alphabet="<>/ abpreulioh1\"'=&;#!-\n", max_size=200))
-def test_any_page_is_read(html: str) -> None:
-    """L-76: whatever is unclosed or crossed in it."""
-    for wanted in ("markdown", "text"):
-        shown = readable(html, wanted)
-        assert shown == shown.strip()
-        assert "\n\n\n" not in shown or "```" in shown
-
-
-def test_deep_nesting_is_no_trouble() -> None:
-    """L-76: nor does it make the page longer than it is by much."""
-    html = "<blockquote><ul><li>" * 5000 + "x"
-
-    assert len(readable(html, "markdown")) < 2_000_000
+    assert isinstance(found, Unavailable)
+    assert found.why == why
+    assert found.reason

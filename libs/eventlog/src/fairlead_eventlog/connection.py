@@ -9,11 +9,13 @@ from fairlead_eventlog.port import (
     Feed,
     Liveness,
     MessageRegister,
+    Outputs,
     Registrations,
     Requests,
     SessionLog,
     ShardLog,
     Snapshots,
+    SourceRegister,
     Timers,
     Wakes,
     WorkQueue,
@@ -32,8 +34,10 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister
+    sources: SourceRegister
     registrations: Registrations
     deltas: Deltas
+    outputs: Outputs
     requests: Requests
     feed: Feed
     dead: DeadLetters

@@ -14,6 +14,7 @@ from fairlead_eventlog.port import (
     FeedItem,
     Head,
     Job,
+    Kept,
     Life,
     OnNudge,
     Page,
@@ -24,13 +25,14 @@ from fairlead_eventlog.port import (
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta
-from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.record import Commit, Draft, decode, encode, record
 from fairlead_schema.subjects import SHARDS, Address
 
 Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 BATCH = 500
+PIECE_BYTES = 64 * 1024
 
 
 class MemoryLog:
@@ -164,6 +166,22 @@ class MemoryRegistrations:
         return {key: value for (whose, key), value in self.kept.items() if whose == tenant}
 
 
+class MemorySources:
+    """Registered sources in a dictionary."""
+
+    def __init__(self) -> None:
+        self._kept: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        return self._kept[pool].setdefault(key, body)
+
+    async def remove(self, pool: str, key: str) -> None:
+        self._kept[pool].pop(key, None)
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        return dict(sorted(self._kept[pool].items()))
+
+
 class MemoryLiveness:
     """A set of who answers; pausing an instance makes it silent."""
 
@@ -226,6 +244,31 @@ class MemoryDeltas:
                 yield await heard.get()
         finally:
             self._listeners[at].discard(heard)
+
+
+class MemoryOutputs:
+    """Managed outputs as bytes."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
+
+    async def put(
+        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+    ) -> Kept:
+        whole = b"".join([piece async for piece in pieces])
+        self.kept[tenant, output_id] = (whole, mime)
+        return Kept(len(whole), mime)
+
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+        found = self.kept.get((tenant, output_id))
+        return None if found is None else Kept(len(found[0]), found[1])
+
+    async def get(
+        self, tenant: TenantId, output_id: OutputId, *, first: int = 0
+    ) -> AsyncIterator[bytes]:
+        rest = self.kept.get((tenant, output_id), (b"", ""))[0][first:]
+        for start in range(0, len(rest), PIECE_BYTES):
+            yield rest[start : start + PIECE_BYTES]
 
 
 class MemoryRequests:
@@ -296,7 +339,9 @@ def memory() -> EventLog:
         snapshots=MemorySnapshots(),
         messages=MemoryMessages(),
         registrations=MemoryRegistrations(),
+        sources=MemorySources(),
         deltas=MemoryDeltas(),
+        outputs=MemoryOutputs(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),
         dead=MemoryDeadLetters(),

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
-from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
 
@@ -232,6 +232,22 @@ class MessageRegister(Protocol):
         ...
 
 
+class SourceRegister(Protocol):
+    """Keeps what services registered as context sources, each key once per pool."""
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        """Keep it under its key, or find what is there: the answer is what is kept."""
+        ...
+
+    async def remove(self, pool: str, key: str) -> None:
+        """Forget a key."""
+        ...
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        """Everything that is kept, in key order."""
+        ...
+
+
 class Deltas(Protocol):
     """Live fragments of a session; nothing is kept."""
 
@@ -241,6 +257,37 @@ class Deltas(Protocol):
 
     def listen(self, at: Address) -> AsyncIterator[Delta]:
         """Fragments from now on; subscribed once the iterator is first awaited."""
+        ...
+
+
+class Kept(NamedTuple):
+    """A managed output: how long it is and what it is."""
+
+    bytes: int
+    mime: str
+
+
+class Outputs(Protocol):
+    """Managed outputs: complete results that are too long for a log, kept for some days."""
+
+    async def put(
+        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+    ) -> Kept:
+        """Keep an output, in whatever pieces it comes. It is there once this returns.
+
+        Raises LogUnavailable, StreamMissing; then nobody ever reads a part of it.
+        """
+        ...
+
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+        """What is kept under an id of this tenant; None if nothing is, or no longer."""
+        ...
+
+    def get(self, tenant: TenantId, output_id: OutputId, *, first: int = 0) -> AsyncIterator[bytes]:
+        """An output from a byte on, piece by piece; nothing where nothing is kept.
+
+        Raises LogUnavailable, also when it comes to an end too early.
+        """
         ...
 
 

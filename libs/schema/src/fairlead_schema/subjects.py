@@ -90,6 +90,11 @@ def tooling(pool: str) -> str:
     return f"{ROOT}.tooling.{pool}"
 
 
+def source(pool: str, verb: str) -> str:
+    """Where services register context sources of their own, and take them back."""
+    return f"{ROOT}.source.{pool}.{verb}"
+
+
 def spending(tenant: TenantId) -> str:
     """Where the projector answers what a tenant has used."""
     return f"{ROOT}.spending.{tenant}"

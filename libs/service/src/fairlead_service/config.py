@@ -14,6 +14,7 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
+from fairlead_service.observing import Context, Reference, Skills
 from fairlead_service.outside import Credentials, SearchService, ToolServer
 from fairlead_service.providers import Model, Provider
 from fairlead_service.section import Section
@@ -108,6 +109,21 @@ class Tools(Section):
     grace_s: float = Field(default=20.0, gt=0)
     probes: bool = False
     probe_file: str | None = None
+    location_concurrency: int = Field(default=32, gt=0)
+    output_lines_max: int = Field(default=2_000, gt=0)
+    output_bytes_max: int = Field(default=51_200, gt=0)
+    media_bytes_max: int = Field(default=4 * 1024 * 1024, gt=0)
+    spool_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
+    spool_dir: str | None = None
+    shell: str = "/bin/sh"
+    environment: tuple[str, ...] = ()
+    sandbox: Literal["none", "bwrap"] = "none"
+    sandbox_network: bool = False
+    sandbox_read: tuple[str, ...] = ()
+    cpu_s_max: int | None = Field(default=None, gt=0)
+    memory_bytes_max: int | None = Field(default=None, gt=0)
+    processes_max: int | None = Field(default=None, gt=0)
+    file_bytes_max: int | None = Field(default=None, gt=0)
     web_private: bool = False
     websearch: dict[str, SearchService] = Field(default_factory=dict)
     websearch_provider: str | None = None
@@ -164,7 +180,10 @@ class Config(Section):
     provider: dict[str, Provider] = Field(default_factory=dict)
     agent: dict[str, Agent] = Field(default_factory=lambda: {"build": Agent()})
     tenant: dict[str, Tenant] = Field(default_factory=dict)
+    reference: dict[str, Reference] = Field(default_factory=dict)
     location: Location = Location()
+    context: Context = Context()
+    skills: Skills = Skills()
     nats: Nats = Nats()
     postgres: Postgres = Postgres()
     health: Health = Health()
@@ -200,6 +219,17 @@ class Config(Section):
             return ModelRef(provider_id=provider_id, id=model_id)
         newest = max(self.models(), key=lambda one: one[1].released or date.min, default=None)
         return None if newest is None else newest[0]
+
+    def agent_name(self, chosen: str | None) -> str:
+        """The agent of a session: its own word, else the default, else one that people may choose."""
+        if chosen is not None:
+            return chosen
+        preferred = (self.default_agent, "build", *self.agent)
+        return next((name for name in preferred if self._selectable(name)), self.default_agent)
+
+    def _selectable(self, name: str) -> bool:
+        agent = self.agent.get(name)
+        return agent is not None and agent.mode != "subagent" and not agent.hidden
 
     def models(self) -> tuple[tuple[ModelRef, Model], ...]:
         """Every configured model with its reference, in the order of the file."""

@@ -10,6 +10,7 @@ from fairlead_schema.ids import (
     CommitId,
     EventId,
     MessageId,
+    OutputId,
     RunnerId,
     SessionId,
     WorkerId,
@@ -60,6 +61,10 @@ def attempt_id() -> AttemptId:
 
 def runner_id() -> RunnerId:
     return _mint("run_", _sortable())
+
+
+def output_id() -> OutputId:
+    return _mint("out_", _sortable())
 
 
 def worker_id() -> WorkerId:

@@ -9,6 +9,7 @@ from fairlead_schema.events import (
     SessionEvent,
     ToolDeferred,
     ToolFailed,
+    ToolProgressed,
     ToolStarted,
     ToolSucceeded,
 )
@@ -144,6 +145,22 @@ def defer(session: Session, call: Call, until: int) -> tuple[SessionEvent, ...]:
     return (
         ToolDeferred(
             assistant_message_id=call.assistant_message_id, call_id=call.call_id, until=until
+        ),
+    )
+
+
+def progress(
+    session: Session, call: Call, structured: Mapping[str, Any], content: tuple[ToolContent, ...]
+) -> tuple[ToolProgressed, ...]:
+    """How far a call has come, or nothing: it is settled, or another worker started it since."""
+    if find(session, call.assistant_message_id, call.call_id) != call:
+        return ()
+    return (
+        ToolProgressed(
+            assistant_message_id=call.assistant_message_id,
+            call_id=call.call_id,
+            structured=dict(structured),
+            content=content,
         ),
     )
 

@@ -13,6 +13,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_session.fingerprint import call_fingerprint
 from fairlead_session.state import Call, Session
+from fairlead_session.touched import touch
 
 CallEvent: TypeAlias = ToolCalled | ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed
 
@@ -76,6 +77,8 @@ def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
     calls = tuple(call for call in session.calls if not _same(call, event))
     if len(calls) == len(session.calls):
         return session
+    if isinstance(event, ToolSucceeded):
+        session = touch(session, next(call for call in session.calls if _same(call, event)))
     stirs = not calls and not session.interrupted
     return replace(session, calls=calls, stirring=session.stirring or stirs)
 

@@ -126,7 +126,7 @@ def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
         case FailedCall() as failed:
             error = {
                 "error": failed.error.message,
-                "content": [item.wire() for item in failed.content],
+                "content": [_content(item) for item in failed.content],
                 "structured": failed.structured,
             }
             return (ToolResultPart(block.id, block.name, "error", error, metadata),)

@@ -177,6 +177,7 @@ class Profile:
     agent: str | None = None
     model: ModelRef | None = None
     parent_id: SessionId | None = None
+    timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
     cost: float = 0.0
@@ -227,6 +228,8 @@ class Session:
     permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
     questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
     todos: tuple[Todo, ...] = ()
+    touched: tuple[str, ...] = ()
+    """Directories in which files were read, oldest first: their instructions apply."""
 
     def find(self, message_id: MessageId) -> Message | None:
         """A message of the working transcript; recent ones are found first."""

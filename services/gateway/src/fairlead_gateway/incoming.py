@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fairlead_schema.errors import InvalidRequest, TooLarge
-from fairlead_schema.ids import DEFAULT_TENANT, MessageId, SessionId, TenantId
+from fairlead_schema.ids import DEFAULT_TENANT, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.model import Input
 
 Kind: TypeAlias = Literal["Params", "Headers", "Query", "Body"]
@@ -18,6 +18,7 @@ Value = TypeVar("Value")
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
 SESSION_ID: Final[TypeAdapter[SessionId]] = TypeAdapter(SessionId)
+OUTPUT_ID: Final[TypeAdapter[OutputId]] = TypeAdapter(OutputId)
 MESSAGE_ID: Final[TypeAdapter[MessageId]] = TypeAdapter(MessageId)
 UNSUPPORTED_MEDIA_TYPE: Final = 415
 DIGITS_MAX: Final = 16
@@ -53,6 +54,14 @@ def session_id_of(request: Request) -> SessionId:
         return SESSION_ID.validate_python(request.path_params["sessionID"])
     except ValidationError as error:
         raise InvalidRequest("Invalid session ID", field="sessionID") from error
+
+
+def output_id_of(request: Request) -> OutputId:
+    """The managed output a path names. Raises InvalidRequest."""
+    try:
+        return OUTPUT_ID.validate_python(request.path_params["outputID"])
+    except ValidationError as error:
+        raise InvalidRequest("Invalid output ID", field="outputID") from error
 
 
 def message_id_of(request: Request) -> MessageId:

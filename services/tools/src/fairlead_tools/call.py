@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_eventlog import port
@@ -12,9 +14,12 @@ from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import WorkerId
+from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
+from fairlead_service.config import Tools
 from fairlead_service.ids import now_ms
+from fairlead_session.bounding import Limits
 from fairlead_session.calling import (
     INTERRUPTED,
     Begin,
@@ -33,8 +38,11 @@ from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
 from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
+from fairlead_tools.outputs import materialised
 from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail
 from fairlead_tools.registry import Prepared, Registry, Scope
+from fairlead_tools.retention import Retention
+from fairlead_tools.telling import Telling
 from fairlead_tools.tool import Context, Handed
 from fairlead_tools.watch import watch
 
@@ -98,12 +106,24 @@ Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
 class Life:
     """Lives calls through for one worker."""
 
-    def __init__(self, worker: WorkerId, eventlog: EventLog, registry: Registry) -> None:
+    def __init__(
+        self, worker: WorkerId, eventlog: EventLog, registry: Registry, settings: Tools
+    ) -> None:
+        self.retention = Retention(
+            eventlog.outputs,
+            Limits(settings.output_lines_max, settings.output_bytes_max),
+            settings.media_bytes_max,
+        )
+        self._spool_dir = settings.spool_dir
         self._worker = worker
         self._eventlog = eventlog
         self._registry = registry
         self._ledger = Ledger(eventlog)
         self.over = False
+
+    async def location(self, at: Address) -> LocationRef | None:
+        """Where the calls of a session run."""
+        return await self._ledger.location(at)
 
     async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:
         """Do what is left to do of a call; the answer says how it ended."""
@@ -181,26 +201,44 @@ class Life:
         return await self._eventlog.liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
 
     async def _run(self, at: Address, ready: Ready, held: Held, seq: int) -> str:
-        performance = held.performance = Performance(ready.prepared, ready.context)
+        limits = ready.prepared.tool.limits or self.retention.limits
+        telling = Telling(self._ledger, self._eventlog.deltas, at, ready.call, limits)
+        context = replace(
+            ready.context,
+            report=telling.report,
+            say=telling.say,
+            managed=partial(
+                materialised, self._eventlog.outputs, at.tenant, directory=self._spool_dir
+            ),
+        )
+        performance = held.performance = Performance(ready.prepared, context)
         if self.over:
             performance.stop("leaving")
-        watching = asyncio.create_task(watch(self._eventlog.log, at, ready.call, seq, performance))
+        beside = (
+            watch(self._eventlog.log, at, ready.call, seq, performance),
+            telling.write(),
+            telling.broadcast(),
+        )
+        tasks = tuple(asyncio.create_task(one) for one in beside)
         RUNNING.inc()
         try:
             ended = await performance.run()
         finally:
             RUNNING.dec()
-            watching.cancel()
+            for task in tasks:
+                task.cancel()
+        await telling.flush()
         # From here on nothing outside can stop what the tool returned from being settled.
         if isinstance(ended, Stopped):
             log.info("call stopped", extra={**_ids(at, ready.call.call_id), "why": ended.why})
             if ended.why == "leaving" and ready.call.retry != "once":
                 await held.job.later(0.0)
                 return "handed-over"
-            return await self._settle(at, ready.call, INTERRUPTED, held)
+            return await self._settle(at, ready.call, INTERRUPTED, held, telling)
         if isinstance(ended, Handed):
             return await self._hand(at, ready.call, ended.until, held)
-        return await self._settle(at, ready.call, ended, held)
+        outcome = await self._bounded(at, ended, limits, performance.spool)
+        return await self._settle(at, ready.call, outcome, held, telling)
 
     async def read(self, at: Address) -> Session:
         """The session as it is now."""
@@ -212,7 +250,8 @@ class Life:
 
     async def conclude(self, at: Address, call: Call, outcome: Outcome) -> str:
         """Settle a call for somebody outside, as a run of it here would have been settled."""
-        return await self._settle(at, call, outcome, Held(Unheld()))
+        bounded = await self._bounded(at, outcome, self.retention.limits, None)
+        return await self._settle(at, call, bounded, Held(Unheld()), None)
 
     async def _hand(self, at: Address, call: Call, until: int, held: Held) -> str:
         """Leave the call to a queue. Its request stays, and looks again when the time is up."""
@@ -225,13 +264,28 @@ class Life:
         await held.job.later(max((until - now_ms()) / 1000, 0.0))
         return "deferred"
 
-    async def _settle(self, at: Address, call: Call, outcome: Outcome, held: Held) -> str:
+    async def _bounded(
+        self, at: Address, outcome: Outcome, limits: Limits, spool: Path | None
+    ) -> Outcome:
+        """What the log may hold of an outcome; a defect in here is this call's failure."""
         try:
-            session, settled = await self._settled(at, call, outcome)
+            return await self.retention.bounded(at.tenant, outcome, limits=limits, spool=spool)
+        except Exception as error:
+            log.exception("output cannot be bounded", extra={"session_id": at.session_id})
+            return crashed(detail(error))
+        finally:
+            if spool is not None:
+                await asyncio.to_thread(spool.unlink, missing_ok=True)
+
+    async def _settle(
+        self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling | None
+    ) -> str:
+        try:
+            session, settled = await self._settled(at, call, outcome, telling)
         except (CommitTooLarge, ValueError) as error:
             log.warning("result unrecordable", extra=_ids(at, call.call_id), exc_info=error)
-            outcome = crashed(f"the result cannot be recorded: {detail(error)}")
-            session, settled = await self._settled(at, call, outcome)
+            outcome = crashed(f"the result cannot be recorded: {detail(error)[:1000]}")
+            session, settled = await self._settled(at, call, outcome, None)
         ids = {**_ids(at, call.call_id), "tool": call.tool}
         if not settled and find(session, call.assistant_message_id, call.call_id) is not None:
             # Another worker runs it now: the request is that worker's to acknowledge.
@@ -242,10 +296,15 @@ class Life:
         log.info("call settled", extra={**ids, "end": end})
         return end
 
-    async def _settled(self, at: Address, call: Call, outcome: Outcome) -> tuple[Session, bool]:
+    async def _settled(
+        self, at: Address, call: Call, outcome: Outcome, telling: Telling | None
+    ) -> tuple[Session, bool]:
         async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
             events = settle(session, call, outcome)
-            return events, bool(events)
+            # A success replaces what was told on the way; beside a failure it stays (E-28).
+            failing = bool(events) and isinstance(outcome, Failed)
+            before = telling.unwritten(session) if failing and telling else ()
+            return (*before, *events), bool(events)
 
         return await self._ledger.commit(at, decide)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
@@ -16,8 +17,9 @@ from fairlead_tools.tool import CallFailed, Context, Handed, Result, Tool
 log = logging.getLogger(__name__)
 
 # How long a cancelled tool may take to let go; after that it is abandoned and its call settled.
-CANCEL_S: Final = 2.0
-MESSAGE_LENGTH_MAX: Final = 10_000
+# A command needs three seconds between the request to end and the order.
+CANCEL_S: Final = 5.0
+MESSAGE_LENGTH_MAX: Final = 1_000_000
 
 Stop: TypeAlias = Halt | Literal["leaving"]
 
@@ -36,6 +38,8 @@ class Performance:
         self._prepared = prepared
         self._context = context
         self._stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        self.spool: Path | None = None
+        """Text that the tool left in a file: whoever settles the call removes it."""
 
     def stop(self, why: Stop) -> None:
         """Cancel the tool. The first reason counts; once the tool has returned, none does."""
@@ -88,6 +92,7 @@ class Performance:
         returned = task.result()
         if isinstance(returned, Handed):
             return returned
+        self.spool = returned.spool if isinstance(returned, Result) else None
         try:
             return encoded(self._prepared.tool, returned)
         except Exception as projected:
@@ -137,6 +142,9 @@ def detail(error: BaseException) -> str:
 
 
 def _forget(task: asyncio.Task[object]) -> None:
-    """Read the error of a task that nobody waits for, so that it is not reported as forgotten."""
-    if not task.cancelled():
-        task.exception()
+    """Look at a task that nobody waits for: its error is not reported, its file is not left."""
+    if task.cancelled() or task.exception() is not None:
+        return
+    returned = task.result()
+    if isinstance(returned, Result) and returned.spool is not None:
+        returned.spool.unlink(missing_ok=True)

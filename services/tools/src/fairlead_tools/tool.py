@@ -1,7 +1,8 @@
 """A tool: what it takes and gives, what it needs permission for, how it runs, how often it may."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -16,6 +17,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
 from fairlead_schema.tooling import ToolInfo
+from fairlead_session.bounding import Limits
 from fairlead_session.permission import Need
 
 TIMEOUT_S: Final = 120.0
@@ -30,6 +32,16 @@ Report: TypeAlias = Callable[[Mapping[str, Any], tuple[ToolContent, ...]], Await
 
 Say: TypeAlias = Callable[[str], Awaitable[None]]
 """Tells a piece of output while it appears: live, and never stored."""
+
+
+Managed: TypeAlias = Callable[[str], AbstractAsyncContextManager[Path | None]]
+"""A managed output as a file while it is looked at; None for a path that names none."""
+
+
+@asynccontextmanager
+async def unmanaged(_path: str) -> AsyncIterator[Path | None]:
+    """Nothing is kept anywhere."""
+    yield None
 
 
 async def unreported(_structured: Mapping[str, Any], _content: tuple[ToolContent, ...]) -> None:
@@ -52,6 +64,7 @@ class Context:
     worker: WorkerId
     report: Report = unreported
     say: Say = unheard
+    managed: Managed = unmanaged
     permitted: tuple[Need, ...] | None = None
     """What the call was permitted, as its needs said then; None when nobody kept it."""
 
@@ -113,6 +126,8 @@ class Tool:
     """The permission action that hides the tool when it is wholly denied; else the name."""
     retry: RetryClass = "once"
     timeout_s: float = TIMEOUT_S
+    limits: Limits | None = None
+    """How much text of a settlement the model sees, where it is not what is configured."""
     version: str = "1"
     """Changes when the tool does something else with the same shape."""
     remote: bool = False

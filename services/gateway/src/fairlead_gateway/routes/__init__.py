@@ -20,6 +20,7 @@ from fairlead_gateway.routes import (
     sessions,
     stream,
     todo,
+    tool_output,
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -52,4 +53,5 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     stream.FOLLOW,
     messages.LIST,
     message.READ,
+    tool_output.READ,
 )

@@ -1,20 +1,33 @@
 """The tools that come with the service."""
 
 from fairlead_service.config import Config
-from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, webfetch, websearch, write
+from fairlead_tools.builtin import (
+    apply_patch,
+    bash,
+    edit,
+    glob,
+    grep,
+    read,
+    webfetch,
+    websearch,
+    write,
+)
 from fairlead_tools.files.image import ImageLimits
+from fairlead_tools.outputs import ManagedOutputs
 from fairlead_tools.tool import Tool
 
 
 def builtins(config: Config) -> tuple[Tool, ...]:
-    """Every built-in tool, in the order in which they are advertised."""
+    """Every built-in tool, in the order in which they are advertised. Raises SandboxUnavailable."""
+    outputs = ManagedOutputs()
     return (
-        read.tool(ImageLimits.of(config.tools)),
+        read.tool(ImageLimits.of(config.tools), outputs),
         write.tool(),
         edit.tool(),
         apply_patch.tool(),
         glob.tool(),
-        grep.tool(),
+        grep.tool(outputs=outputs),
+        bash.tool(config.tools),
         webfetch.tool(config.tools),
         *websearch.tools(config.tools),
     )
