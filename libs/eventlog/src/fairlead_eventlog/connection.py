@@ -10,10 +10,12 @@ from fairlead_eventlog.port import (
     Liveness,
     MessageRegister,
     Outputs,
+    Registrations,
     Requests,
     SessionLog,
     ShardLog,
     Snapshots,
+    SourceRegister,
     Timers,
     Wakes,
     WorkQueue,
@@ -32,6 +34,8 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister
+    sources: SourceRegister
+    registrations: Registrations
     deltas: Deltas
     outputs: Outputs
     requests: Requests

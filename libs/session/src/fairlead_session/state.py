@@ -145,6 +145,8 @@ class Call:
     revision: str | None
     called_seq: int
     worker: WorkerId | None = None
+    deferred_until: int | None = None
+    """Left in a queue: somebody outside settles it, or its time runs out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +179,7 @@ class Profile:
     agent: str | None = None
     model: ModelRef | None = None
     parent_id: SessionId | None = None
+    timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
     cost: float = 0.0
@@ -230,6 +233,8 @@ class Session:
     permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
     questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
     todos: tuple[Todo, ...] = ()
+    touched: tuple[str, ...] = ()
+    """Directories in which files were read, oldest first: their instructions apply."""
 
     def find(self, message_id: MessageId) -> Message | None:
         """A message of the working transcript; recent ones are found first."""

@@ -1,7 +1,17 @@
 """The tools that come with the service."""
 
 from fairlead_service.config import Config
-from fairlead_tools.builtin import apply_patch, bash, edit, glob, grep, read, write
+from fairlead_tools.builtin import (
+    apply_patch,
+    bash,
+    edit,
+    glob,
+    grep,
+    read,
+    webfetch,
+    websearch,
+    write,
+)
 from fairlead_tools.files.image import ImageLimits
 from fairlead_tools.outputs import ManagedOutputs
 from fairlead_tools.tool import Tool
@@ -18,4 +28,6 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         glob.tool(),
         grep.tool(outputs=outputs),
         bash.tool(config.tools),
+        webfetch.tool(config.tools),
+        *websearch.tools(config.tools),
     )
