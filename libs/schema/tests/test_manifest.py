@@ -71,6 +71,7 @@ PRIVATE = {
     "context.replaced",
     "context.advanced",
     "context.pruned",
+    "child.finished",
 }
 
 

@@ -70,6 +70,7 @@ class Failed:
     """Why there is no result, in words for the model."""
 
     message: str
+    facts: tuple[SessionEvent, ...] = ()
 
 
 Outcome: TypeAlias = Succeeded | Failed
@@ -114,7 +115,7 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
     if find(session, call.assistant_message_id, call.call_id) != call:
         return ()
     if isinstance(outcome, Failed):
-        return (_failed(call, outcome),)
+        return (*outcome.facts, _failed(call, outcome))
     succeeded = ToolSucceeded(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,

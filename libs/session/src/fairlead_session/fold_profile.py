@@ -6,6 +6,7 @@ from typing import TypeAlias, assert_never
 from fairlead_schema.events import (
     AgentSwitched,
     BudgetSet,
+    ChildFinished,
     ModelSwitched,
     RevertCleared,
     RevertCommitted,
@@ -15,11 +16,12 @@ from fairlead_schema.events import (
     SessionMoved,
 )
 from fairlead_schema.ids import MessageId
-from fairlead_session.state import Budget, Profile, Session
+from fairlead_session.state import Below, Budget, Profile, Session
 
 ProfileEvent: TypeAlias = (
     SessionCreated
     | BudgetSet
+    | ChildFinished
     | SessionArchived
     | SessionMoved
     | AgentSwitched
@@ -41,6 +43,9 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
         case BudgetSet(cost=cost, tokens=tokens):
             # A raised limit is a reason to go on.
             return replace(session, profile=profile, budget=Budget(cost, tokens), stirring=True)
+        case ChildFinished(cost=cost, tokens=tokens):
+            below = Below(session.below.cost + cost, session.below.tokens + tokens)
+            return replace(session, profile=profile, below=below)
         case SessionArchived():
             return replace(session, profile=replace(profile, archived=at))
         case SessionMoved(location=location, subdirectory=subpath):

@@ -154,6 +154,14 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Below:
+    """What the sessions that this one's calls made have used, with all below them."""
+
+    cost: float = 0.0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Epoch:
     """The baseline in force, and the comparison state of every source."""
 
@@ -203,6 +211,7 @@ class Session:
     asked: Asked | None = None
     calls: tuple[Call, ...] = ()
     budget: Budget = field(default_factory=Budget)
+    below: Below = field(default_factory=Below)
     owed: bool = False
     stirring: bool = False
     step: int = 0

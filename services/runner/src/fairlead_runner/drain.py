@@ -10,6 +10,7 @@ from fairlead_llm.errors import NoTransport
 from fairlead_runner import tooling
 from fairlead_runner.boundary import Boundary
 from fairlead_runner.compactor import Compactor
+from fairlead_runner.family import stop_below
 from fairlead_runner.ledger import Ledger, Moved
 from fairlead_runner.measuring import observe
 from fairlead_runner.metrics import TURNS
@@ -119,6 +120,7 @@ class Drain:
             case Rest(reason=reason, detail=detail):
                 return await self._rest(reason, detail)
             case Stop():
+                await stop_below(self._tackle.eventlog, ledger.at, ledger.session)
                 ledger.stage(*stop(ledger.session))
                 return await self._rest("interrupted")
             case _ if self._patience.leaving:
@@ -207,8 +209,9 @@ class Drain:
         await self._request(tooling.to_send(events))
 
     async def _request(self, calls: list[tuple[MessageId, CallId]]) -> None:
-        tackle, generation = self._tackle, self._ledger.session.generation
-        await tooling.send(tackle.eventlog, self._ledger.at, tackle.pool, calls, generation)
+        # A new owner asks anew: the first request may have been lost with its worker.
+        tackle, token = self._tackle, str(self._ledger.session.generation)
+        await tooling.send(tackle.eventlog, self._ledger.at, tackle.pool, calls, token=token)
 
     async def _retry(self, retry: Retry) -> bool:
         """Tell the retry; wait for it here if it is short, else park until a timer rings."""

@@ -87,9 +87,13 @@ async def send(
     at: Address,
     pool: str,
     calls: list[tuple[MessageId, CallId]],
-    generation: int,
+    *,
+    token: str,
 ) -> None:
-    """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start."""
+    """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start.
+
+    Of several requests with one token the server keeps one; a reason to ask anew is a new token.
+    """
     for assistant_message_id, call_id in calls:
         request = ToolRequest(
             session_id=at.session_id, assistant_message_id=assistant_message_id, call_id=call_id
@@ -97,6 +101,5 @@ async def send(
         await eventlog.work.put(
             subjects.tool(at, pool),
             request.model_dump_json(by_alias=True).encode(),
-            # A new owner asks anew: the first request may have been lost with its worker.
-            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{generation}",
+            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{token}",
         )

@@ -8,6 +8,7 @@ from typing import Final
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.port import Job
 from fairlead_runner.drain import Drain
+from fairlead_runner.family import tell_above
 from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.metrics import DRAINING, DRAINS
 from fairlead_runner.tackle import Tackle
@@ -167,6 +168,9 @@ class Watch:
         if work and ledger.durable.owner is None:
             await self._tackle.eventlog.wakes.wake(at)
         await self._snapshot(at, ledger)
+        with suppress(LogError, RecordError):  # A hint: the call looks for itself too, only later.
+            tackle = self._tackle
+            await tell_above(tackle.eventlog, tackle.folded, at, ledger.durable, pool=tackle.pool)
 
     async def _snapshot(self, at: Address, ledger: Ledger) -> None:
         every = self._tackle.settings.config.runner.snapshot_events

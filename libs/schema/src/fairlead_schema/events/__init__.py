@@ -48,6 +48,7 @@ from fairlead_schema.events.input import (
 from fairlead_schema.events.session import (
     AgentSwitched,
     BudgetSet,
+    ChildFinished,
     ModelSwitched,
     RevertCleared,
     RevertCommitted,
@@ -82,6 +83,7 @@ SessionEvent: TypeAlias = (
     | SessionArchived
     | SessionPurged
     | BudgetSet
+    | ChildFinished
     | AgentSwitched
     | ModelSwitched
     | SessionMoved
@@ -147,6 +149,7 @@ __all__ = [
     "AttemptFinished",
     "AttemptOverflowed",
     "BudgetSet",
+    "ChildFinished",
     "CompactionEnded",
     "CompactionFailed",
     "CompactionRequested",
