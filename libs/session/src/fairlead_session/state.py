@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.context import BaselinePart, SnapshotEntry
@@ -248,11 +248,3 @@ class Session:
             if isinstance(line.message, AssistantMessage):
                 return line.message if line.message.time.completed is None else None
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """A session as a snapshot stores it; another version of this shape is simply folded again."""
-
-    session: Session
-    shape: Literal[2] = 2
