@@ -30,6 +30,7 @@ from fairlead_schema.tool import Executor, RetryClass, TextContent
 from fairlead_session.calling import (
     INTERRUPTED,
     Begin,
+    Beginning,
     Failed,
     Gone,
     Leave,
@@ -67,9 +68,7 @@ def session(*events: SessionEvent) -> Session:
     return given(CREATED, claimed(), dispatched(), step_started(), *events)
 
 
-def begun(
-    session: Session, worker: str = "wkr_a", life: Life | None = None
-) -> Begin | Settle | Leave | Gone:
+def begun(session: Session, worker: str = "wkr_a", life: Life | None = None) -> Beginning:
     return begin(session, "msg_a", "call_1", worker, life)
 
 

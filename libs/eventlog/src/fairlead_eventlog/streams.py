@@ -142,6 +142,13 @@ CHECKPOINTS: Final = StreamSpec(
     one_per_subject=True,
     allow_rollup=True,
 )
+APPROVALS: Final = StreamSpec(
+    name="KV_fairlead-approval",
+    subjects=("$KV.fairlead-approval.>",),
+    description="What people approved for always, by project.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
 
 STREAMS: Final = (
     *(_log(shard) for shard in range(SHARDS)),
@@ -156,6 +163,7 @@ STREAMS: Final = (
     SNAPSHOTS,
     OUTPUTS,
     CHECKPOINTS,
+    APPROVALS,
 )
 
 

@@ -7,6 +7,7 @@ A mistake is reported with its file, its key and its reason, before anything sta
 import tomllib
 from collections.abc import Mapping
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
@@ -14,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
+from fairlead_service.agents import NOTHING, Agent, effective
 from fairlead_service.providers import Model, Provider
 from fairlead_service.section import Section
 
@@ -104,6 +106,7 @@ class Tools(Section):
     image_bytes_max: int = Field(default=5 * 1024 * 1024, gt=0)
     image_resize: bool = True
     grace_s: float = Field(default=20.0, gt=0)
+    builtin: bool = True
     probes: bool = False
     probe_file: str | None = None
     location_concurrency: int = Field(default=32, gt=0)
@@ -128,14 +131,10 @@ class Location(Section):
     default: str | None = None
 
 
-class Agent(Section):
-    system: str | None = None
-    description: str | None = None
-    steps: int | None = Field(default=None, gt=0)
-    mode: Literal["subagent", "primary", "all"] = "primary"
-    hidden: bool = False
-    permissions: tuple[Rule, ...] = ()
-    recovery: Literal["auto", "ask", "hold"] | None = None
+class Asks(Section):
+    """What waits for people. Without a limit it waits for ever."""
+
+    expire_s: float | None = Field(default=None, gt=0)
 
 
 class Tenant(Section):
@@ -165,7 +164,8 @@ class Config(Section):
     default_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
     default_agent: str = "build"
     provider: dict[str, Provider] = Field(default_factory=dict)
-    agent: dict[str, Agent] = Field(default_factory=lambda: {"build": Agent()})
+    agent: dict[str, Agent] = Field(default_factory=dict)
+    permissions: tuple[Rule, ...] = ()
     tenant: dict[str, Tenant] = Field(default_factory=dict)
     location: Location = Location()
     nats: Nats = Nats()
@@ -178,15 +178,26 @@ class Config(Section):
     compaction: Compaction = Compaction()
     projector: Projector = Projector()
     tools: Tools = Tools()
+    asks: Asks = Asks()
 
     @model_validator(mode="after")
     def _defaults_exist(self) -> Self:
-        if self.default_agent not in self.agent:
+        if self.default_agent not in self.agents:
             raise ValueError(f"default_agent {self.default_agent!r} has no [agent] section")
         ref = self.model_ref()
         if ref is not None and self.model(ref) is None:
             raise ValueError(f"default_model {self.default_model!r} has no [provider] section")
         return self
+
+    @cached_property
+    def agents(self) -> dict[str, Agent]:
+        """Every agent, built in or configured, with all its rules in force."""
+        return effective(self.agent, self.permissions)
+
+    def rules(self, agent: str | None) -> tuple[Rule, ...]:
+        """What an agent may do. Nobody named is the default agent; one that is not there may nothing."""
+        found = self.agents.get(agent or self.default_agent)
+        return NOTHING if found is None else found.permissions
 
     def model_ref(self) -> ModelRef | None:
         """The model of sessions that name none: the default, else the newest there is (O-29)."""

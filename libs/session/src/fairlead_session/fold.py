@@ -115,7 +115,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             PermissionAsked() | PermissionReplied() | QuestionAsked() | QuestionReplied()
             | QuestionRejected() | TodoUpdated()
         ):  # fmt: skip
-            return fold_asks.evolve(told, event)
+            return fold_asks.evolve(told, event, at)
         case (
             TextStarted() | TextEnded() | ReasoningStarted() | ReasoningEnded()
             | ToolInputStarted() | ToolInputEnded() | ToolProgressed() | ContextUpdated()

@@ -131,6 +131,14 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person permitted one call to do."""
+
+    action: str
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A local call that is not settled."""
 
@@ -143,6 +151,24 @@ class Call:
     revision: str | None
     called_seq: int
     worker: WorkerId | None = None
+    grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPermission:
+    """A permission that waits for a person, and whose rules decide about it."""
+
+    request: PermissionRequest
+    agent: str
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """Questions that wait for a person."""
+
+    request: QuestionRequest
+    asked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +248,12 @@ class Session:
     compacting: Compacting = field(default_factory=Compacting)
     pruned: Pruned | None = None
     ratios: Mapping[str, float] = field(default_factory=dict)
-    permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
-    questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
+    permissions: Mapping[PermissionId, PendingPermission] = field(default_factory=dict)
+    questions: Mapping[QuestionId, PendingQuestion] = field(default_factory=dict)
+    answered: Mapping[str, str] = field(default_factory=dict)
+    """The newest answers by request, told shortly: what makes a repeated one harmless."""
+    declined: str | None = None
+    """What a person declined, while that stops the session."""
     todos: tuple[Todo, ...] = ()
 
     def find(self, message_id: MessageId) -> Message | None:

@@ -52,7 +52,7 @@ def _created(config: Config, command: CreateSession) -> SessionCreated:
 
 def check_agent(config: Config, agent: str | None) -> None:
     """Refuse an agent that is not configured."""
-    if agent is not None and agent not in config.agent:
+    if agent is not None and agent not in config.agents:
         raise InvalidRequest(f"Unknown agent: {agent}", kind="Body", field="agent")
 
 
