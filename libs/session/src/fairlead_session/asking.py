@@ -3,7 +3,7 @@
 An ask is a fact, not a wait (docs/adr/0014): each answer is one commit, decided here from the log.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias
@@ -25,6 +25,7 @@ from fairlead_schema.permission import (
     QuestionInfo,
     QuestionRequest,
     Rule,
+    SavedPermission,
     ToolSource,
 )
 from fairlead_schema.tool import TextContent
@@ -82,6 +83,11 @@ def permit(
         if judge(rules, saved, need) == "ask" and not _granted(grants, need):
             return Ask(need)
     return None
+
+
+def approved(saved: Iterable[SavedPermission]) -> tuple[Rule, ...]:
+    """Saved approvals as rules: they stand after all others."""
+    return tuple(Rule(action=one.action, resource=one.resource, effect="allow") for one in saved)
 
 
 def ask(session_id: SessionId, call: Call, need: Need, id_: PermissionId) -> PermissionAsked:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import to_json
@@ -14,6 +14,7 @@ from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
 from fairlead_schema.errors import InvalidRequest
 from fairlead_schema.model import Model
+from fairlead_schema.permission import Rule
 from fairlead_schema.tooling import ListTools, ToolCatalog
 from fairlead_service import ids
 from fairlead_service.health import Health
@@ -26,6 +27,7 @@ from fairlead_tools.observe import observe
 from fairlead_tools.registry import Registry
 from fairlead_tools.settings import Settings
 
+Rules: TypeAlias = Callable[[str | None], tuple[Rule, ...]]
 Command = TypeVar("Command", bound=Model)
 
 
@@ -49,7 +51,7 @@ class Tools:
             queue="tools",
             title="tooling",
             command=ListTools,
-            reply=lambda _subject, body: list_tools(self.registry, body),
+            reply=lambda _subject, body: list_tools(self.registry, body, settings.config.rules),
         )
 
     @asynccontextmanager
@@ -59,9 +61,9 @@ class Tools:
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.answer(self._worker_id)
             await self.carrier.start()
-            tools = self._settings.config.tools
-            spool.sweep(tools.spool_dir)
-            execute = Execute(self._worker_id, eventlog, self.registry, tools)
+            config = self._settings.config
+            spool.sweep(config.tools.spool_dir)
+            execute = Execute(self._worker_id, eventlog, self.registry, config.tools, config.rules)
             standing = asyncio.create_task(execute.stand())
             beating = asyncio.create_task(execute.beat())
             try:
@@ -88,11 +90,11 @@ async def answer(body: bytes) -> bytes:
     return await _answered(ObserveContext, body, observe)
 
 
-async def list_tools(tools: Registry, body: bytes) -> bytes:
-    """What may be called at a location now, or a typed error."""
+async def list_tools(tools: Registry, body: bytes, rules: Rules = lambda _agent: ()) -> bytes:
+    """What an agent may call at a location now, or a typed error."""
 
-    async def listed(_asked: ListTools) -> ToolCatalog:
-        return tools.catalog()
+    async def listed(asked: ListTools) -> ToolCatalog:
+        return tools.catalog(rules(asked.agent))
 
     return await _answered(ListTools, body, listed)
 

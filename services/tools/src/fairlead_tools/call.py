@@ -12,12 +12,13 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
-from fairlead_schema.events import SessionEvent
+from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
 from fairlead_schema.ids import WorkerId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.config import Tools
+from fairlead_session.asking import Rules
 from fairlead_session.bounding import Limits
 from fairlead_session.calling import (
     INTERRUPTED,
@@ -27,6 +28,7 @@ from fairlead_session.calling import (
     Leave,
     Outcome,
     Settle,
+    Waits,
     begin,
     settle,
 )
@@ -37,6 +39,7 @@ from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
 from fairlead_tools.outputs import materialised
 from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail
+from fairlead_tools.permitting import Permitting
 from fairlead_tools.registry import Prepared, Registry
 from fairlead_tools.retention import Retention
 from fairlead_tools.telling import Telling
@@ -73,13 +76,18 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A person is asked: the answer brings a new request, so this one is done with."""
+
+
+@dataclass(frozen=True, slots=True)
 class Later:
     """Not now, or not by this worker."""
 
     delay_s: float
 
 
-Decided: TypeAlias = Ready | Later | Settle | Failed | Gone
+Decided: TypeAlias = Ready | Asked | Later | Settle | Failed | Gone
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
 
 
@@ -87,7 +95,12 @@ class Life:
     """Lives calls through for one worker."""
 
     def __init__(
-        self, worker: WorkerId, eventlog: EventLog, registry: Registry, settings: Tools
+        self,
+        worker: WorkerId,
+        eventlog: EventLog,
+        registry: Registry,
+        settings: Tools,
+        rules: Rules,
     ) -> None:
         self.retention = Retention(
             eventlog.outputs,
@@ -99,6 +112,7 @@ class Life:
         self._eventlog = eventlog
         self._registry = registry
         self._ledger = Ledger(eventlog)
+        self._permitting = Permitting(eventlog.approvals, rules)
         self.over = False
 
     async def location(self, at: Address) -> LocationRef | None:
@@ -114,6 +128,8 @@ class Life:
             match decided:
                 case Ready():
                     return await self._run(at, decided, held, session.seq)
+                case Asked():
+                    return await self._asked(at, session, held)
                 case Later(delay_s=delay_s):
                     await held.job.later(delay_s)
                     return "left"
@@ -142,17 +158,19 @@ class Life:
         decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
         match decision:
             case Begin():
-                return self._begun(session, at, decision)
+                return await self._begun(session, at, decision)
             case Settle(event=event):
                 return (event,), decision
             case Leave():
                 return (), Later(LATER_S)
+            case Waits():
+                return (), Asked()
             case Gone():
                 return (), decision
             case _:
                 assert_never(decision)
 
-    def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
+    async def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
         prepared = self._registry.prepare(decision.call)
         if isinstance(prepared, Failed):
             return settle(session, decision.call, prepared), prepared
@@ -165,7 +183,16 @@ class Life:
             call_id=decision.call.call_id,
             worker=self._worker,
         )
-        return (decision.event,), Ready(prepared, decision.started, context)
+        first = await self._permitting.decide(session, decision.call, prepared, context)
+        match first:
+            case Failed():
+                return settle(session, decision.call, first), first
+            case PermissionAsked() | QuestionAsked():
+                return (first,), Asked()
+            case None:
+                return (decision.event,), Ready(prepared, decision.started, context)
+            case _:
+                assert_never(first)
 
     async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
         call = find(session, request.assistant_message_id, request.call_id)
@@ -254,6 +281,13 @@ class Life:
             return (*before, *events), bool(events)
 
         return await self._ledger.commit(at, decide)
+
+    async def _asked(self, at: Address, session: Session, held: Held) -> str:
+        """Nobody is held up by a person: not this worker, and not the runner that waits for it."""
+        if session.owner is not None:
+            await self._eventlog.liveness.nudge(session.owner.runner, at)
+        await held.job.done()
+        return "asked"
 
     async def _gone(self, at: Address, session: Session, held: Held) -> str:
         """Nothing to do here. A redelivery may mean that a worker died before its wake: leave one.

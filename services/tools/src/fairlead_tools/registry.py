@@ -7,8 +7,10 @@ from typing import Final
 
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
+from fairlead_schema.permission import Rule
 from fairlead_schema.tooling import ToolCatalog
 from fairlead_session.calling import Failed
+from fairlead_session.permission import hidden
 from fairlead_session.state import Call
 from fairlead_tools.tool import Tool
 
@@ -70,9 +72,14 @@ class Registry:
         layers = self._layers.get(name)
         return layers[-1].tool if layers else None
 
-    def catalog(self) -> ToolCatalog:
-        """What may be called now, in order of registration; a shadow keeps the shadowed place."""
-        return ToolCatalog(tools=tuple(layers[-1].tool.info for layers in self._layers.values()))
+    def catalog(self, rules: tuple[Rule, ...] = ()) -> ToolCatalog:
+        """What may be called now, in order of registration; a shadow keeps the shadowed place.
+
+        What the rules wholly deny is not shown. That is no authority: a call is judged when it comes.
+        """
+        tools = (layers[-1].tool for layers in self._layers.values())
+        shown = (tool.info for tool in tools if not hidden(rules, tool.permission))
+        return ToolCatalog(tools=tuple(shown))
 
     def prepare(self, call: Call) -> Prepared | Failed:
         """The tool and its input, or why the call never runs."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
+from fairlead_schema.permission import QuestionInfo
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
 from fairlead_schema.tooling import ToolInfo
@@ -95,6 +96,9 @@ Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
 Needs: TypeAlias = Callable[[Any, Context], Awaitable[tuple[Need, ...]]]
 """What a call must be permitted, in the order of asking. Changes nothing; may raise CallFailed."""
 
+Questions: TypeAlias = Callable[[Any], tuple[QuestionInfo, ...]]
+"""What a person is asked on behalf of a call."""
+
 Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
 """What the model sees of an encoded output."""
 
@@ -115,6 +119,8 @@ class Tool:
     execute: Run
     project: Project = plain
     needs: Needs | None = None
+    questions: Questions | None = None
+    """For a tool that never runs: what a person is asked, whose answers settle the call."""
     action: str | None = None
     """The permission action that hides the tool when it is wholly denied; else the name."""
     retry: RetryClass = "once"

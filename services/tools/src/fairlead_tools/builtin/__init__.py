@@ -1,14 +1,29 @@
 """The tools that come with the service."""
 
 from fairlead_service.config import Config
-from fairlead_tools.builtin import apply_patch, bash, edit, glob, grep, read, write
+from fairlead_tools.builtin import (
+    apply_patch,
+    bash,
+    edit,
+    glob,
+    grep,
+    question,
+    read,
+    todowrite,
+    write,
+)
 from fairlead_tools.files.image import ImageLimits
 from fairlead_tools.outputs import ManagedOutputs
 from fairlead_tools.tool import Tool
 
 
 def builtins(config: Config) -> tuple[Tool, ...]:
-    """Every built-in tool, in the order in which they are advertised. Raises SandboxUnavailable."""
+    """The built-in tools in their advertised order; none when they are switched off.
+
+    Raises SandboxUnavailable.
+    """
+    if not config.tools.builtin:
+        return ()
     outputs = ManagedOutputs()
     return (
         read.tool(ImageLimits.of(config.tools), outputs),
@@ -18,4 +33,6 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         glob.tool(),
         grep.tool(outputs=outputs),
         bash.tool(config.tools),
+        todowrite.tool(),
+        question.tool(),
     )
