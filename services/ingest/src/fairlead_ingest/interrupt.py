@@ -23,5 +23,5 @@ async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Re
 
 
 def _stopped(session: Session) -> tuple[SessionEvent, ...]:
-    """The interrupt; where nothing is under way, what waits for people is answered here."""
-    return maybe(requests.interrupt(session)) or close(session)
+    """The interrupt, and the answer to everything that waits for people here."""
+    return (*close(session), *maybe(requests.interrupt(session)))
