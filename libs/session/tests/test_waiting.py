@@ -194,3 +194,13 @@ def test_what_waits_is_part_of_a_snapshot() -> None:
     """K-25: a cold start knows it without reading the whole log."""
     for session in (given(*PARKED), given(*PARKED, permitted())):
         assert thaw(freeze(session)) == session
+
+
+def test_a_call_that_runs_waits_for_nobody_although_it_asks() -> None:
+    """K-12: a tool may ask from outside while it runs; its worker still has it."""
+    begun = ToolStarted(assistant_message_id="msg_a", call_id="c1", worker="wkr_a", generation=1)
+    running = (*BEFORE, *called("c1"), begun, permission())
+
+    assert not waits_for_people(given(*running))
+    assert verify(recorded(*running)) == []
+    assert unfinished(recorded(*running, released("parked"))) == ("call c1 is not settled",)

@@ -10,6 +10,7 @@ from fairlead_schema.events import (
     InterruptRequested,
     PermissionAsked,
     PermissionReplied,
+    ToolStarted,
 )
 from fairlead_schema.permission import Effect, Rule
 from fairlead_schema.record import Draft
@@ -251,6 +252,19 @@ async def test_an_interrupt_that_comes_while_it_is_judged_asks_nobody(world: Wor
     await served(world, configured(ask("echo")))
 
     assert interrupted
+    assert await asks(world) == []
+
+
+async def test_a_call_that_began_before_is_not_asked_about_again(world: World) -> None:
+    """K-15: its worker died; whoever takes it on finds the permission used, not missing."""
+    made = registered(world, tool(retry="pure"))
+    await world.call(made)
+    begun = ToolStarted(
+        assistant_message_id="msg_a", call_id="call_1", worker="wkr_dead", generation=1
+    )
+    await world.write(begun)
+
+    assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
     assert await asks(world) == []
 
 

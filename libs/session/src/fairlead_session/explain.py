@@ -129,7 +129,7 @@ def _waiting(session: Session) -> tuple[Waiting, ...]:
 
 def _doing(session: Session) -> str:
     if session.calls:
-        return f"{len(session.calls)} tool calls are running"
+        return f"{len(ready(session))} tool calls are running"
     if session.compaction_requested:
         return "it compacts its history as asked"
     if session.attempt is not None:

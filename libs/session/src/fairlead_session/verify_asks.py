@@ -24,11 +24,12 @@ class Asks:
     def __init__(self) -> None:
         self.pending: dict[str, CallKey | None] = {}
         self._seen: set[str] = set()
+        self._started: set[CallKey] = set()
 
     @property
     def calls(self) -> set[CallKey]:
-        """The calls that wait for people."""
-        return {key for key in self.pending.values() if key is not None}
+        """The calls that wait for people; one that has begun does not."""
+        return {key for key in self.pending.values() if key is not None} - self._started
 
     def see(self, event: SessionEvent) -> Found:
         match event:
@@ -43,8 +44,10 @@ class Asks:
                     yield "answered-once", f"{id_} is answered and does not wait"
                 self.pending.pop(id_, None)
             case ToolStarted():
-                if (event.assistant_message_id, event.call_id) in self.calls:
+                key = (event.assistant_message_id, event.call_id)
+                if key in self.calls:
                     yield "started-permitted", f"{event.call_id} is started while a person is asked"
+                self._started.add(key)
             case _:
                 pass
 

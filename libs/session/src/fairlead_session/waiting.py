@@ -19,7 +19,9 @@ def source(pending: Pending) -> tuple[MessageId, CallId] | None:
 
 
 def pending(session: Session, call: Call) -> Pending | None:
-    """What a person must answer before the call goes on."""
+    """What a person must answer before the call begins; one that has begun waits for nobody."""
+    if call.worker is not None:
+        return None
     key = (call.assistant_message_id, call.call_id)
     asks: tuple[Pending, ...] = (*session.permissions.values(), *session.questions.values())
     return next((ask for ask in asks if source(ask) == key), None)

@@ -34,6 +34,8 @@ class Permitting:
         if isinstance(needs, Failed):
             return needs
         found = permit(self._rules(call.agent), (), call.grants, needs)
+        if isinstance(found, asking.Ask) and call.worker is not None:
+            found = None  # It began once: whoever permitted it then is not asked again.
         if isinstance(found, asking.Ask):
             # Approvals are only looked up where they can change something.
             saved = await self._saved(session, context)
