@@ -328,7 +328,7 @@ async def test_the_catalogue_is_the_agents(world: World) -> None:
         ("build", "bash", "make", "allow"),
         ("build", "external_directory", "/etc/*", "ask"),
         ("build", "external_directory", f"{tempfile.gettempdir()}/*", "allow"),
-        ("build", "external_directory", "/var/lib/tool-output/x", "allow"),
+        ("build", "external_directory", "fairlead-output:/out_1", "allow"),
         ("build", "read", "src/.env", "ask"),
         ("build", "read", ".env.local", "ask"),
         ("build", "read", ".env.example", "allow"),

@@ -39,7 +39,7 @@ _SECRETS: Final = (
 _OUTSIDE: Final = (
     _rule("external_directory", "*", "ask"),
     _rule("external_directory", f"{tempfile.gettempdir()}/*", "allow"),
-    _rule("external_directory", "*/tool-output/*", "allow"),
+    _rule("external_directory", "fairlead-output:/*", "allow"),
 )
 DEFAULTS: Final = (
     _rule("*", "*", "allow"),
