@@ -150,6 +150,23 @@ async def test_a_request_that_nobody_serves_says_so(eventlog: EventLog) -> None:
         await eventlog.requests.ask("fairlead.api.default.nothing", b"", timeout_s=2)
 
 
+async def test_a_registration_is_kept_for_its_tenant_until_it_is_dropped(
+    eventlog: EventLog,
+) -> None:
+    tenant = ids.session_id()
+    assert await eventlog.registrations.of(tenant) == {}
+
+    await eventlog.registrations.put(tenant, "svc.one.-", b"1")
+    await eventlog.registrations.put(tenant, "svc.two.-", b"2")
+    await eventlog.registrations.put(tenant, "svc.one.-", b"new")
+    assert await eventlog.registrations.of(tenant) == {"svc.one.-": b"new", "svc.two.-": b"2"}
+    assert await eventlog.registrations.of(f"{tenant}x") == {}
+
+    for _ in range(2):
+        await eventlog.registrations.drop(tenant, "svc.one.-")
+    assert await eventlog.registrations.of(tenant) == {"svc.two.-": b"2"}
+
+
 async def test_a_shard_is_followed_in_order_from_any_position(
     eventlog: EventLog, at: Address
 ) -> None:
@@ -269,3 +286,27 @@ async def test_the_revision_tells_that_approvals_changed(eventlog: EventLog) -> 
     await approvals.save("default", project, "bash", ["*"])
 
     assert await approvals.revision() > before
+
+
+async def test_a_source_is_registered_once_until_it_is_taken_back(eventlog: EventLog) -> None:
+    """F-20, F-21: a key belongs to whoever came first, and to the next one after a removal."""
+    pool, key = ids.message_id(), "acme/wea..ther.-/x."
+
+    assert await eventlog.sources.all(pool) == {}
+    assert await eventlog.sources.add(pool, key, b"one") == b"one"
+    assert await eventlog.sources.add(pool, key, b"two") == b"one"
+    assert await eventlog.sources.add(pool, "acme/a", b"a") == b"a"
+    assert list((await eventlog.sources.all(pool)).items()) == [("acme/a", b"a"), (key, b"one")]
+    await eventlog.sources.remove(pool, key)
+    assert await eventlog.sources.add(pool, key, b"two") == b"two"
+    assert await eventlog.sources.all(ids.message_id()) == {}
+
+
+async def test_many_sources_are_all_found(eventlog: EventLog) -> None:
+    """F-19: more than one page of them, in key order."""
+    pool = ids.message_id()
+    keys = [f"acme/{index:04}" for index in range(300)]
+    for key in reversed(keys):
+        await eventlog.sources.add(pool, key, key.encode())
+
+    assert list(await eventlog.sources.all(pool)) == keys

@@ -6,7 +6,7 @@ from fairlead_eventlog.memory import MemoryDeltas
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import ExecutionReleased, StepEnded, StepFailed
 from fairlead_schema.message import AssistantMessage, TextBlock
-from services.runner.tests.conftest import World, admitted, refuses, says, streamed
+from services.runner.tests.conftest import SYSTEM, World, admitted, refuses, says, streamed
 
 ORDER = [
     "session.created",
@@ -46,7 +46,7 @@ async def test_the_request_says_who_asks_and_what_the_model_is_told(world: World
     await world.drained()
 
     assert world.provider.asked() == [
-        ("system", "Be careful.\nDay 1"),
+        ("system", SYSTEM),
         ("user", "what day?"),
     ]
     assert world.provider.requests[0]["model"] == "fast-1"

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.events import ModelSwitched, PromptAdmitted, StepFailed
+from fairlead_schema.events import (
+    AgentSwitched,
+    ModelSwitched,
+    PromptAdmitted,
+    StepFailed,
+    StepStarted,
+)
 from fairlead_schema.prompt import Prompt, PromptFile
 from fairlead_session.explain import explain
 from services.runner.tests.conftest import World, admitted
@@ -169,3 +175,42 @@ async def test_a_file_of_a_type_that_the_model_cannot_take_blocks_no_later_turn(
 
     assert (await world.session()).rested == "idle"
     assert "a.zip (application/zip)" in str(world.provider.requests[0]["messages"])
+
+
+@pytest.mark.parametrize(
+    ("agents", "default", "speaks"),
+    [
+        ({"build": {}, "plan": {}}, "plan", "plan"),
+        ({"build": {}, "plan": {"hidden": True}}, "plan", "build"),
+        ({"build": {}, "plan": {"mode": "subagent"}}, "plan", "build"),
+        ({"build": {"hidden": True}, "plan": {}}, "build", "plan"),
+        ({"build": {"disabled": True}, "plan": {"hidden": True}, "ask": {}}, "plan", "ask"),
+    ],
+)
+async def test_without_an_agent_one_that_people_may_choose_speaks(
+    world: World, agents: dict[str, Any], default: str, speaks: str
+) -> None:
+    """F-47: the default, else build, else the first; and the assistant says which."""
+    world.config |= {"agent": agents, "default_agent": default}
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    assert begun.agent == speaks
+
+
+async def test_an_agent_that_is_not_configured_speaks_without_words_of_its_own(
+    world: World,
+) -> None:
+    """F-48: its id is used as it is; nothing but the baseline is told."""
+    await world.write(AgentSwitched(message_id="msg_g", agent="stranger"), admitted("msg_1"))
+
+    await world.drained()
+
+    (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    assert begun.agent == "stranger"
+    assert world.provider.asked()[0] == (
+        "system",
+        "You are running on the model acme/fast.\n\nDay 1",
+    )

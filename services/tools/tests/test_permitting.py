@@ -128,7 +128,7 @@ async def test_a_hidden_tool_is_judged_when_it_is_called_all_the_same(world: Wor
     """J-14: not being shown is not what keeps it from running."""
     made = registered(world, tool())
     config = configured(ask("echo", said="deny"))
-    assert world.registry.catalog(config.rules("build")).tools == ()
+    assert world.registry.catalog(rules=config.rules("build")).tools == ()
     await world.call(made)
 
     assert (await served(world, config))[0].startswith("Permission denied: echo")
@@ -286,9 +286,11 @@ def test_edits_share_one_action_and_other_tools_have_their_own() -> None:
     made.register(tool("read"))
     denied = (ask("*", said="allow"), ask("edit", said="deny"))
 
-    assert [one.name for one in made.catalog(denied).tools] == ["read"]
-    assert len(made.catalog((*denied, ask("edit", "docs/*", "allow"))).tools) == 4
-    assert len(made.catalog((ask("*", said="allow"), ask("edit", "src/*", "deny"))).tools) == 4
+    assert [one.name for one in made.catalog(rules=denied).tools] == ["read"]
+    assert len(made.catalog(rules=(*denied, ask("edit", "docs/*", "allow"))).tools) == 4
+    assert (
+        len(made.catalog(rules=(ask("*", said="allow"), ask("edit", "src/*", "deny"))).tools) == 4
+    )
 
 
 def test_the_action_belongs_to_the_registered_value() -> None:
@@ -296,13 +298,13 @@ def test_the_action_belongs_to_the_registered_value() -> None:
     made, denied = Registry(), (ask("*", said="allow"), ask("edit", said="deny"))
     plain = tool("change")
     made.register(plain)
-    assert len(made.catalog(denied).tools) == 1
+    assert len(made.catalog(rules=denied).tools) == 1
 
     shadow = made.register(replace(plain, action="edit"))
-    assert made.catalog(denied).tools == ()
+    assert made.catalog(rules=denied).tools == ()
 
     made.remove(shadow)
-    assert len(made.catalog(denied).tools) == 1
+    assert len(made.catalog(rules=denied).tools) == 1
 
 
 async def test_the_catalogue_is_the_agents(world: World) -> None:

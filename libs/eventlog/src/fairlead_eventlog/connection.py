@@ -11,10 +11,12 @@ from fairlead_eventlog.port import (
     Liveness,
     MessageRegister,
     Outputs,
+    Registrations,
     Requests,
     SessionLog,
     ShardLog,
     Snapshots,
+    SourceRegister,
     Timers,
     Wakes,
     WorkQueue,
@@ -33,6 +35,8 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister
+    sources: SourceRegister
+    registrations: Registrations
     deltas: Deltas
     outputs: Outputs
     requests: Requests

@@ -14,6 +14,7 @@ from fairlead_eventlog.aside import (
     JetStreamDeadLetters,
     JetStreamFeed,
     JetStreamMessages,
+    JetStreamRegistrations,
     JetStreamSnapshots,
     NatsDeltas,
     NatsLiveness,
@@ -25,6 +26,7 @@ from fairlead_eventlog.link import Link
 from fairlead_eventlog.outputs import JetStreamOutputs
 from fairlead_eventlog.session_log import JetStreamLog
 from fairlead_eventlog.shards import JetStreamShards
+from fairlead_eventlog.sources import JetStreamSources
 from fairlead_eventlog.wakes import JetStreamWakes
 from fairlead_eventlog.work import JetStreamTimers, JetStreamWork
 
@@ -89,6 +91,8 @@ async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterat
             liveness=NatsLiveness(link),
             snapshots=JetStreamSnapshots(link),
             messages=JetStreamMessages(link),
+            registrations=JetStreamRegistrations(link),
+            sources=JetStreamSources(link),
             deltas=NatsDeltas(link),
             outputs=JetStreamOutputs(link),
             requests=NatsRequests(link),

@@ -152,6 +152,38 @@ class MemoryMessages:
         return self._bound.setdefault((tenant, message_id), session_id)
 
 
+class MemoryRegistrations:
+    """Registrations in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, str], bytes] = {}
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        self.kept[tenant, key] = value
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        self.kept.pop((tenant, key), None)
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        return {key: value for (whose, key), value in self.kept.items() if whose == tenant}
+
+
+class MemorySources:
+    """Registered sources in a dictionary."""
+
+    def __init__(self) -> None:
+        self._kept: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        return self._kept[pool].setdefault(key, body)
+
+    async def remove(self, pool: str, key: str) -> None:
+        self._kept[pool].pop(key, None)
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        return dict(sorted(self._kept[pool].items()))
+
+
 class MemoryLiveness:
     """A set of who answers; pausing an instance makes it silent."""
 
@@ -336,6 +368,8 @@ def memory() -> EventLog:
         liveness=MemoryLiveness(),
         snapshots=MemorySnapshots(),
         messages=MemoryMessages(),
+        registrations=MemoryRegistrations(),
+        sources=MemorySources(),
         deltas=MemoryDeltas(),
         outputs=MemoryOutputs(),
         requests=MemoryRequests(),

@@ -233,6 +233,22 @@ class MessageRegister(Protocol):
         ...
 
 
+class SourceRegister(Protocol):
+    """Keeps what services registered as context sources, each key once per pool."""
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        """Keep it under its key, or find what is there: the answer is what is kept."""
+        ...
+
+    async def remove(self, pool: str, key: str) -> None:
+        """Forget a key."""
+        ...
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        """Everything that is kept, in key order."""
+        ...
+
+
 class Deltas(Protocol):
     """Live fragments of a session; nothing is kept."""
 
@@ -281,6 +297,22 @@ class Requests(Protocol):
 
     async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         """One answer. Raises Unanswered (nobody there) or LogUnavailable (no answer in time)."""
+        ...
+
+
+class Registrations(Protocol):
+    """What services of a tenant registered: small named values that every process can read."""
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        """Keep a value under its key, instead of what was there. Raises LogUnavailable."""
+        ...
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        """Forget a key."""
+        ...
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        """Everything that one tenant has now, by key. Raises LogUnavailable."""
         ...
 
 

@@ -149,6 +149,28 @@ APPROVALS: Final = StreamSpec(
     one_per_subject=True,
     allow_rollup=True,
 )
+SOURCES: Final = StreamSpec(
+    name="KV_fairlead-source",
+    subjects=("$KV.fairlead-source.>",),
+    description="Context sources that services registered, per pool and key.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+
+REGISTRATIONS: Final = StreamSpec(
+    name="KV_fairlead-registration",
+    subjects=("$KV.fairlead-registration.>",),
+    description="The tools that services registered.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+JOBS: Final = StreamSpec(
+    name="JOBS",
+    subjects=(f"{ROOT}.job.*.>",),
+    description="Calls of queued application tools, for the services that registered them.",
+    retention="workqueue",
+    duplicate_window_s=3600,
+)
 
 STREAMS: Final = (
     *(_log(shard) for shard in range(SHARDS)),
@@ -164,6 +186,9 @@ STREAMS: Final = (
     OUTPUTS,
     CHECKPOINTS,
     APPROVALS,
+    REGISTRATIONS,
+    JOBS,
+    SOURCES,
 )
 
 

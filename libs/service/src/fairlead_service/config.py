@@ -9,17 +9,20 @@ from collections.abc import Mapping
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
 from fairlead_service.agents import NOTHING, Agent, effective
+from fairlead_service.observing import Context, Reference, Skills
+from fairlead_service.outside import Credentials, SearchService, ToolServer
 from fairlead_service.providers import Model, Provider
 from fairlead_service.section import Section
 
 PREFIX: Final = "FAIRLEAD_"
+ServerName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
 
 
 class ConfigError(Exception):
@@ -125,6 +128,15 @@ class Tools(Section):
     memory_bytes_max: int | None = Field(default=None, gt=0)
     processes_max: int | None = Field(default=None, gt=0)
     file_bytes_max: int | None = Field(default=None, gt=0)
+    web_private: bool = False
+    websearch: dict[str, SearchService] = Field(default_factory=dict)
+    websearch_provider: str | None = None
+
+    @model_validator(mode="after")
+    def _provider_is_a_service(self) -> Self:
+        if self.websearch_provider is not None and self.websearch_provider not in self.websearch:
+            raise ValueError(f"websearch_provider {self.websearch_provider!r} has no section")
+        return self
 
 
 class Location(Section):
@@ -144,6 +156,7 @@ class Tenant(Section):
     cost: float | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=0)
     recovery: Literal["auto", "ask", "hold"] = "auto"
+    mcp: dict[str, Credentials] = Field(default_factory=dict)
 
 
 class Compaction(Section):
@@ -168,7 +181,10 @@ class Config(Section):
     agent: dict[str, Agent] = Field(default_factory=dict)
     permissions: tuple[Rule, ...] = ()
     tenant: dict[str, Tenant] = Field(default_factory=dict)
+    reference: dict[str, Reference] = Field(default_factory=dict)
     location: Location = Location()
+    context: Context = Context()
+    skills: Skills = Skills()
     nats: Nats = Nats()
     postgres: Postgres = Postgres()
     health: Health = Health()
@@ -180,6 +196,7 @@ class Config(Section):
     projector: Projector = Projector()
     tools: Tools = Tools()
     asks: Asks = Asks()
+    mcp: dict[ServerName, ToolServer] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _defaults_exist(self) -> Self:
@@ -197,8 +214,15 @@ class Config(Section):
 
     def rules(self, agent: str | None) -> tuple[Rule, ...]:
         """What an agent may do. Nobody named is the default agent; one that is not there may nothing."""
-        found = self.agents.get(agent or self.default_agent)
+        found = self.agents.get(self.agent_name(agent))
         return NOTHING if found is None else found.permissions
+
+    @model_validator(mode="after")
+    def _credentials_have_servers(self) -> Self:
+        for tenant, settings in self.tenant.items():
+            for name in settings.mcp.keys() - self.mcp.keys():
+                raise ValueError(f"[tenant.{tenant}.mcp.{name}] has no [mcp.{name}] section")
+        return self
 
     def model_ref(self) -> ModelRef | None:
         """The model of sessions that name none: the default, else the newest there is (O-29)."""
@@ -207,6 +231,17 @@ class Config(Section):
             return ModelRef(provider_id=provider_id, id=model_id)
         newest = max(self.models(), key=lambda one: one[1].released or date.min, default=None)
         return None if newest is None else newest[0]
+
+    def agent_name(self, chosen: str | None) -> str:
+        """The agent of a session: its own word, else the default, else one that people may choose."""
+        if chosen is not None:
+            return chosen
+        preferred = (self.default_agent, "build", *self.agents)
+        return next((name for name in preferred if self._selectable(name)), self.default_agent)
+
+    def _selectable(self, name: str) -> bool:
+        agent = self.agents.get(name)
+        return agent is not None and agent.mode != "subagent" and not agent.hidden
 
     def models(self) -> tuple[tuple[ModelRef, Model], ...]:
         """Every configured model with its reference, in the order of the file."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 from fairlead_schema.events import (
     InterruptRequested,
     SessionEvent,
+    ToolDeferred,
     ToolFailed,
     ToolProgressed,
     ToolStarted,
@@ -58,7 +59,15 @@ class Gone:
     """Settled, interrupted or never called: nothing is to be done."""
 
 
-Beginning: TypeAlias = Begin | Settle | Leave | Waits | Gone
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Somebody outside works on it, and may take until then."""
+
+    call: Call
+    until: int
+
+
+Beginning: TypeAlias = Begin | Settle | Leave | Waits | Deferred | Gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +111,8 @@ def begin(
     call = find(session, assistant_message_id, call_id)
     if call is None or session.interrupted:
         return Gone()
+    if call.deferred_until is not None:
+        return Deferred(call, call.deferred_until)
     if pending(session, call) is not None:
         return Waits()
     if call.worker not in {None, worker} and owner_life in {None, "alive"}:
@@ -133,6 +144,17 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
         provider=Executor(),
     )
     return (*outcome.facts, succeeded)
+
+
+def defer(session: Session, call: Call, until: int) -> tuple[SessionEvent, ...]:
+    """Leave a started call to whoever settles it from outside; nothing if it is not the worker's."""
+    if find(session, call.assistant_message_id, call.call_id) != call:
+        return ()
+    return (
+        ToolDeferred(
+            assistant_message_id=call.assistant_message_id, call_id=call.call_id, until=until
+        ),
+    )
 
 
 def progress(

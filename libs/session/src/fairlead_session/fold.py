@@ -53,6 +53,7 @@ from fairlead_schema.events import (
     TextStarted,
     TodoUpdated,
     ToolCalled,
+    ToolDeferred,
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
@@ -109,7 +110,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             | CompactionUsed() | AttemptOverflowed() | ContextPruned()
         ):  # fmt: skip
             return fold_compaction.evolve(told, event, at)
-        case ToolCalled() | ToolStarted() | ToolSucceeded() | ToolFailed():
+        case ToolCalled() | ToolStarted() | ToolDeferred() | ToolSucceeded() | ToolFailed():
             return fold_calls.evolve(told, event, seq)
         case (
             PermissionAsked() | PermissionReplied() | QuestionAsked() | QuestionReplied()

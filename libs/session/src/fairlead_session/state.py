@@ -152,6 +152,8 @@ class Call:
     called_seq: int
     worker: WorkerId | None = None
     grants: tuple[Grant, ...] = ()
+    deferred_until: int | None = None
+    """Left in a queue: somebody outside settles it, or its time runs out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,7 @@ class Profile:
     agent: str | None = None
     model: ModelRef | None = None
     parent_id: SessionId | None = None
+    timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
     cost: float = 0.0
@@ -255,6 +258,8 @@ class Session:
     declined: str | None = None
     """What a person declined, while that stops the session."""
     todos: tuple[Todo, ...] = ()
+    touched: tuple[str, ...] = ()
+    """Directories in which files were read, oldest first: their instructions apply."""
 
     def find(self, message_id: MessageId) -> Message | None:
         """A message of the working transcript; recent ones are found first."""

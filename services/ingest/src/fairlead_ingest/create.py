@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from fairlead_ingest.desk import Desk
 from fairlead_schema.api import CreateSession, SessionInfo
@@ -38,6 +39,7 @@ async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> Sessio
 def _created(config: Config, command: CreateSession) -> SessionCreated:
     check_agent(config, command.agent)
     check_model(config, command.model)
+    check_timezone(command.timezone)
     location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return SessionCreated(
@@ -47,7 +49,19 @@ def _created(config: Config, command: CreateSession) -> SessionCreated:
         agent=command.agent,
         model=command.model,
         parent_id=command.parent_id,
+        timezone=command.timezone,
     )
+
+
+def check_timezone(timezone: str | None) -> None:
+    """Refuse a time zone that this machine has never heard of."""
+    if timezone is None:
+        return
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError) as error:
+        message = f"Unknown time zone: {timezone}"
+        raise InvalidRequest(message, kind="Body", field="timezone") from error
 
 
 def check_agent(config: Config, agent: str | None) -> None:

@@ -155,7 +155,7 @@ class Drain:
         events = begin_epoch(await self._boundary.sample())
         if isinstance(events, Blocked):
             log.warning("context blocked", extra=self._ids(keys=list(events.keys)))
-            return await self._rest("context-unavailable", ", ".join(events.keys))
+            return await self._rest("context-unavailable", events.told())
         self._ledger.stage(*events)
         return False
 

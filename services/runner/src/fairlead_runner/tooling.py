@@ -32,18 +32,17 @@ class Catalogs:
         self._eventlog = eventlog
         self._pool = pool
         self._timeout_s = timeout_s
-        self._known: dict[tuple[str, str], tuple[float, dict[str, ToolInfo]]] = {}
+        self._known: dict[tuple[str, str, str], tuple[float, dict[str, ToolInfo]]] = {}
 
-    async def offered(self, session: Session, agent: str) -> dict[str, ToolInfo]:
+    async def offered(self, at: Address, session: Session, agent: str) -> dict[str, ToolInfo]:
         """The tools of the session's location for this agent."""
         assert session.profile is not None, "a session that drains was created"
-        key = (session.profile.location.directory, agent)
-        at, known = self._known.get(key, (0.0, {}))
-        if time.monotonic() - at < FRESH_S:
+        key = (at.tenant, session.profile.location.directory, agent)
+        learned, known = self._known.get(key, (0.0, {}))
+        if time.monotonic() - learned < FRESH_S:
             return known
-        found = await _asked(
-            self._eventlog, session, agent, pool=self._pool, timeout_s=self._timeout_s
-        )
+        asked = ListTools(location=session.profile.location, agent=agent, tenant=at.tenant)
+        found = await _asked(self._eventlog, asked, pool=self._pool, timeout_s=self._timeout_s)
         if len(self._known) >= CATALOGS_MAX:
             self._known.clear()
         self._known[key] = (time.monotonic(), found)
@@ -51,17 +50,15 @@ class Catalogs:
 
 
 async def _asked(
-    eventlog: EventLog, session: Session, agent: str, *, pool: str, timeout_s: float
+    eventlog: EventLog, asked: ListTools, *, pool: str, timeout_s: float
 ) -> dict[str, ToolInfo]:
     """What the tools service says. One that is away offers none for this turn."""
-    assert session.profile is not None, "a session that drains was created"
-    asked = ListTools(location=session.profile.location, agent=agent)
     body = asked.model_dump_json(by_alias=True).encode()
     try:
         answer = await eventlog.requests.ask(subjects.tooling(pool), body, timeout_s=timeout_s)
         catalog = _ANSWER.model_validate_json(answer).data
     except (LogError, ValueError) as error:
-        log.info("no tools", extra={"session_id": session.id, "reason": str(error)})
+        log.info("no tools", extra={"location": asked.location.directory, "reason": str(error)})
         return {}
     return {tool.name: tool for tool in catalog.tools} if catalog else {}
 

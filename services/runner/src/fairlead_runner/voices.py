@@ -44,7 +44,7 @@ def speaker(config: Config, session: Session) -> Speaker:
     request = model.overlaid(ref.variant)
     if request is None:
         raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
-    name = session.profile.agent or config.default_agent
+    name = config.agent_name(session.profile.agent)
     agent = config.agents.get(name, Agent())
     return Speaker(
         agent=name,

@@ -18,11 +18,13 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.config import Tools
+from fairlead_service.ids import now_ms
 from fairlead_session.asking import Rules
 from fairlead_session.bounding import Limits
 from fairlead_session.calling import (
     INTERRUPTED,
     Begin,
+    Deferred,
     Failed,
     Gone,
     Leave,
@@ -30,6 +32,7 @@ from fairlead_session.calling import (
     Settle,
     Waits,
     begin,
+    defer,
     settle,
 )
 from fairlead_session.drain import moving
@@ -39,11 +42,11 @@ from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
 from fairlead_tools.outputs import materialised
 from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail
-from fairlead_tools.permitting import Permitting
-from fairlead_tools.registry import Prepared, Registry
+from fairlead_tools.permitting import Permitted, Permitting
+from fairlead_tools.registry import Prepared, Registry, Scope
 from fairlead_tools.retention import Retention
 from fairlead_tools.telling import Telling
-from fairlead_tools.tool import Context
+from fairlead_tools.tool import Context, Handed
 from fairlead_tools.watch import watch
 
 log = logging.getLogger(__name__)
@@ -52,6 +55,7 @@ PING_TIMEOUT_S: Final = 2.0
 # How long a request waits before somebody looks again at a call whose worker lives.
 LATER_S: Final = 1.0
 LAG_S: Final = 0.2
+LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
 
 
 @dataclass(slots=True)
@@ -64,6 +68,22 @@ class Held:
     def stop(self, why: Stop) -> None:
         if self.performance is not None:
             self.performance.stop(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Unheld:
+    """No request is in hand: there is nothing to keep, to finish or to put back."""
+
+    subject: str = ""
+    payload: bytes = b""
+    sequence: int = 0
+    deliveries: int = 1
+
+    async def keep(self) -> None: ...
+
+    async def done(self) -> None: ...
+
+    async def later(self, delay_s: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,16 +185,21 @@ class Life:
                 return (), Later(LATER_S)
             case Waits():
                 return (), Asked()
+            case Deferred(call=call, until=until):
+                left_s = (until - now_ms()) / 1000
+                return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Later(left_s))
             case Gone():
                 return (), decision
             case _:
                 assert_never(decision)
 
     async def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
-        prepared = self._registry.prepare(decision.call)
+        assert session.profile is not None, "a session with calls was created"
+        scope = Scope(at.tenant, session.profile.location.directory)
+        await self._registry.follow(decision.call, scope)
+        prepared = self._registry.prepare(decision.call, scope)
         if isinstance(prepared, Failed):
             return settle(session, decision.call, prepared), prepared
-        assert session.profile is not None, "a session with calls was created"
         context = Context(
             at=at,
             location=session.profile.location,
@@ -189,14 +214,17 @@ class Life:
                 return settle(session, decision.call, first), first
             case PermissionAsked() | QuestionAsked():
                 return (first,), Asked()
-            case None:
-                return (decision.event,), Ready(prepared, decision.started, context)
+            case Permitted(needs=needs):
+                permitted = replace(context, permitted=needs)
+                return (decision.event,), Ready(prepared, decision.started, permitted)
             case _:
                 assert_never(first)
 
     async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
         call = find(session, request.assistant_message_id, request.call_id)
         if call is None or call.worker is None or call.worker == self._worker:
+            return None
+        if call.deferred_until is not None:
             return None
         return await self._eventlog.liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
 
@@ -235,8 +263,34 @@ class Life:
                 await held.job.later(0.0)
                 return "handed-over"
             return await self._settle(at, ready.call, INTERRUPTED, held, telling)
+        if isinstance(ended, Handed):
+            return await self._hand(at, ready.call, ended.until, held)
         outcome = await self._bounded(at, ended, limits, performance.spool)
         return await self._settle(at, ready.call, outcome, held, telling)
+
+    async def read(self, at: Address) -> Session:
+        """The session as it is now."""
+
+        async def look(_session: Session) -> tuple[tuple[SessionEvent, ...], None]:
+            return (), None
+
+        return (await self._ledger.commit(at, look))[0]
+
+    async def conclude(self, at: Address, call: Call, outcome: Outcome) -> str:
+        """Settle a call for somebody outside, as a run of it here would have been settled."""
+        bounded = await self._bounded(at, outcome, self.retention.limits, None)
+        return await self._settle(at, call, bounded, Held(Unheld()), None)
+
+    async def _hand(self, at: Address, call: Call, until: int, held: Held) -> str:
+        """Leave the call to a queue. Its request stays, and looks again when the time is up."""
+
+        async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
+            events = defer(session, call, until)
+            return events, bool(events)
+
+        await self._ledger.commit(at, decide)
+        await held.job.later(max((until - now_ms()) / 1000, 0.0))
+        return "deferred"
 
     async def _bounded(
         self, at: Address, outcome: Outcome, limits: Limits, spool: Path | None
@@ -252,7 +306,7 @@ class Life:
                 await asyncio.to_thread(spool.unlink, missing_ok=True)
 
     async def _settle(
-        self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling
+        self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling | None
     ) -> str:
         try:
             session, settled = await self._settled(at, call, outcome, telling)

@@ -87,6 +87,11 @@ class Execute:
         self._busy: Counter[LocationRef | None] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def life(self) -> Life:
+        """Who lives this worker's calls through."""
+        return self._life
+
     async def stand(self) -> None:
         """Take requests for ever."""
         consumer = tools_consumer(self._settings.pool)

@@ -12,7 +12,7 @@ from fairlead_schema.depth import DEPTH_MAX, too_deep
 from fairlead_schema.tool import Json
 from fairlead_session.calling import Failed, Halt, Outcome, Succeeded
 from fairlead_tools.registry import Prepared, told
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.tool import CallFailed, Context, Handed, Result, Tool
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Performance:
         if not self._stop.done():
             self._stop.set_result(why)
 
-    async def run(self) -> Outcome | Stopped:
+    async def run(self) -> Outcome | Stopped | Handed:
         """Run the tool to its outcome. A crash is this call's failure and nobody else's."""
         tool = self._prepared.tool
         task = asyncio.create_task(self._execute())
@@ -58,7 +58,7 @@ class Performance:
             raise
         if task.done():
             return self._outcome(task)
-        ended: Outcome | Stopped = (
+        ended: Outcome | Stopped | Handed = (
             Stopped(self._stop.result())
             if self._stop.done()
             else crashed(f"timed out after {tool.timeout_s:g} s")
@@ -80,7 +80,7 @@ class Performance:
         if late:
             log.error("tool ignores its cancellation", extra=self._ids())
 
-    def _outcome(self, task: asyncio.Task[object]) -> Outcome:
+    def _outcome(self, task: asyncio.Task[object]) -> Outcome | Handed:
         if task.cancelled():
             return crashed("the tool cancelled itself")
         error = task.exception()
@@ -90,6 +90,8 @@ class Performance:
             log.warning("tool crashed", exc_info=error, extra=self._ids())
             return crashed(detail(error))
         returned = task.result()
+        if isinstance(returned, Handed):
+            return returned
         self.spool = returned.spool if isinstance(returned, Result) else None
         try:
             return encoded(self._prepared.tool, returned)

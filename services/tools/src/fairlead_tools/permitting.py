@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from dataclasses import dataclass
 
 from fairlead_eventlog.port import Approvals
 from fairlead_schema.events import PermissionAsked, QuestionAsked
@@ -19,6 +20,13 @@ from fairlead_tools.tool import CallFailed, Context
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """The call may begin, to do this and nothing else."""
+
+    needs: tuple[Need, ...]
+
+
 class Permitting:
     """Decides for every call of one worker."""
 
@@ -28,8 +36,8 @@ class Permitting:
 
     async def decide(
         self, session: Session, call: Call, prepared: Prepared, context: Context
-    ) -> PermissionAsked | QuestionAsked | Failed | None:
-        """What a person is asked first, or why the call never runs; None when it may begin."""
+    ) -> PermissionAsked | QuestionAsked | Failed | Permitted:
+        """What a person is asked first, why the call never runs, or that it may begin."""
         needs = await self._needs(prepared, context)
         if isinstance(needs, Failed):
             return needs
@@ -47,7 +55,7 @@ class Permitting:
         if prepared.tool.questions is not None:
             asked = prepared.tool.questions(prepared.input)
             return asking.question(session.id, call, asked, ids.question_id())
-        return None
+        return Permitted(needs)
 
     async def _saved(self, session: Session, context: Context) -> tuple[Rule, ...]:
         assert session.profile is not None, "a session with calls was created"

@@ -76,6 +76,13 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class Handed:
+    """What an executor returns that left the call in a queue: somebody settles it until then."""
+
+    until: int
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """What an executor returns that has more to say than its output.
 
@@ -91,7 +98,7 @@ class Result:
 
 
 Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
-"""Runs with decoded input; what it returns must fit the output model, or is a Result of that."""
+"""Runs with decoded input; what it returns must fit the output model, is a Result of that, or Handed."""
 
 Needs: TypeAlias = Callable[[Any, Context], Awaitable[tuple[Need, ...]]]
 """What a call must be permitted, in the order of asking. Changes nothing; may raise CallFailed."""
@@ -129,6 +136,8 @@ class Tool:
     """How much text of a settlement the model sees, where it is not what is configured."""
     version: str = "1"
     """Changes when the tool does something else with the same shape."""
+    remote: bool = False
+    """Registered with more than this process: others may have changed it since."""
 
     @property
     def permission(self) -> str:

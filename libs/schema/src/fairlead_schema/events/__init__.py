@@ -59,6 +59,7 @@ from fairlead_schema.events.session import (
 )
 from fairlead_schema.events.tools import (
     ToolCalled,
+    ToolDeferred,
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
@@ -115,6 +116,7 @@ SessionEvent: TypeAlias = (
     | ToolInputEnded
     | ToolCalled
     | ToolStarted
+    | ToolDeferred
     | ToolProgressed
     | ToolSucceeded
     | ToolFailed
@@ -193,6 +195,7 @@ __all__ = [
     "TextStarted",
     "TodoUpdated",
     "ToolCalled",
+    "ToolDeferred",
     "ToolFailed",
     "ToolInputEnded",
     "ToolInputStarted",

@@ -10,6 +10,8 @@ from fairlead_tools.builtin import (
     question,
     read,
     todowrite,
+    webfetch,
+    websearch,
     write,
 )
 from fairlead_tools.files.image import ImageLimits
@@ -35,4 +37,6 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         bash.tool(config.tools),
         todowrite.tool(),
         question.tool(),
+        webfetch.tool(config.tools),
+        *websearch.tools(config.tools),
     )
