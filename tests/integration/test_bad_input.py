@@ -1,18 +1,33 @@
 """Rubbish at every door: a typed error that says what to do, and nothing is lost or stuck."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import orjson
 import pytest
+import pytest_asyncio
 
 from fairlead_eventlog.jetstream import linked
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
+from fairlead_testing.keyed import KEY, MISSING, TEAM, Keyed, keyed
 from fairlead_testing.stack import Stack, types
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def keyed_up() -> AsyncIterator[Keyed]:
+    async with keyed() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def up(keyed_up: Keyed) -> Stack:
+    """The only stack of the module."""
+    return keyed_up.up
 
 
 async def refused(answer: httpx.Response) -> tuple[int, str]:
@@ -140,3 +155,54 @@ async def test_cursors_that_are_broken_or_foreign_are_errors(up: Stack) -> None:
     assert await refused(foreign) == (400, "InvalidCursorError")
     assert await refused(broken) == (400, "InvalidCursorError")
     assert await refused(beyond) == (400, "InvalidCursorError")
+
+
+async def explained(up: Stack, session: str) -> dict[str, Any]:
+    answer = await up.http.get(f"/api/session/{session}/explain")
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+async def test_what_cannot_speak_is_refused_or_promotes_nothing(
+    keyed_up: Keyed,
+) -> None:
+    """O-29, O-31, D-41: over HTTP and NATS alike; the log holds the prompt and no promotion."""
+    up = keyed_up.up
+    unknown = {"model": {"providerID": "keyed", "id": "gone"}}
+    variant = {"model": {"providerID": "unkeyed", "id": "m", "variant": "low"}}
+    over_http = [await up.http.post("/api/session", json=body) for body in (unknown, variant)]
+    over_nats = [await up.ask("session.create", body) for body in (unknown, variant)]
+    unkeyed = await up.session(model={"providerID": "unkeyed", "id": "m", "variant": "high"})
+
+    await up.ask("session.prompt", {"sessionID": unkeyed, "prompt": {"text": "hi"}})
+    log = await up.until(unkeyed, "execution.released")
+
+    assert [(one.status_code, one.json()["_tag"]) for one in over_http] == [
+        (400, "InvalidRequestError")
+    ] * 2
+    assert [one["error"]["field"] for one in over_nats] == ["model", "model.variant"]
+    assert "prompt.promoted" not in types(log)
+    assert f"{MISSING} is not set" in str(await explained(up, unkeyed))
+
+
+async def test_a_key_that_its_provider_repeats_is_in_no_event_no_log_and_no_answer(
+    keyed_up: Keyed,
+) -> None:
+    """O-32: it leaves in a header; nothing under the stack's state holds it afterwards."""
+    up = keyed_up.up
+    session = await up.session(model={"providerID": "keyed", "id": "m"})
+
+    await up.http.post(f"/api/session/{session}/prompt", json={"prompt": {"text": "hi"}})
+    log = await up.until(session, "step.failed")
+
+    assert KEY.encode() in keyed_up.asked[-1]
+    assert TEAM.encode() in keyed_up.asked[-1]
+    paths = (f"{session}/message", f"{session}/explain", f"{session}/history")
+    answers = [(await up.http.get(f"/api/session/{path}")).text for path in paths]
+    told = [*answers, (await up.http.get("/api/model")).text, str(log)]
+    assert "bad key [redacted] of [redacted]" in str(log)
+    kept = [path for path in keyed_up.state.rglob("*") if path.is_file() and path.suffix != ".toml"]
+    assert any(path.suffix == ".log" for path in kept)
+    for secret in (KEY, TEAM):
+        assert not [one for one in told if secret in one]
+        assert not [path for path in kept if secret.encode() in path.read_bytes()]

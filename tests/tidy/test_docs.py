@@ -66,7 +66,9 @@ def keys(section: type[Section], path: str = "") -> Iterator[str]:
         if inner is None:
             yield f"{path}{name}"
         elif _named(field):
-            yield from keys(inner, f"{path}{name}.<{'model' if path else 'name'}>.")
+            yield from keys(
+                inner, f"{path}{name}.<{'model' if path.startswith('provider') else 'name'}>."
+            )
         else:
             yield from keys(inner, f"{path}{name}.")
 

@@ -1,5 +1,6 @@
 """The configuration a stack runs with."""
 
+import stat
 import tomllib
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def test_the_simulated_provider_joins_a_given_file(tmp_path: Path) -> None:
 
     assert chosen.config.default_model == "acme/fast"
     assert set(chosen.config.provider) == {"acme", "sim"}
+    assert stat.S_IMODE(chosen.path.stat().st_mode) == 0o600
 
 
 def test_a_given_file_without_a_default_gets_the_simulated_one(tmp_path: Path) -> None:

@@ -139,7 +139,8 @@ def test_an_error_in_the_stream_is_classified_by_its_type(
     assert (failure.kind, failure.retryable, failure.in_stream) == (expected, retryable, True)
 
 
-def test_an_overflow_in_the_stream_is_one_g_37() -> None:
+def test_an_overflow_in_the_stream_is_one() -> None:
+    """G-37: told from its words and codes, and from nothing else."""
     said = {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}
 
     assert failure_of(frame(type="error", error=said)).kind == "context-overflow"

@@ -48,7 +48,8 @@ def result(content: object, kind: str = "web_search_tool_result", **more: object
     return {"type": kind, "tool_use_id": "srv_1", "content": content} | more
 
 
-def test_a_hosted_call_and_its_result_are_told_as_executed_o_11() -> None:
+def test_a_hosted_call_and_its_result_are_told_as_executed() -> None:
+    """O-11: inside the assistant's own turn."""
     typed = {"type": "input_json_delta", "partial_json": '{"query":"x"}'}
 
     events = play(answer((SEARCH, [typed]), (result(FOUND), [])))
@@ -135,7 +136,8 @@ def test_a_pause_is_a_finish_of_its_own() -> None:
     assert end.finish == "pause"
 
 
-def test_a_context_window_that_leaves_no_room_for_an_answer_is_an_overflow_g_37() -> None:
+def test_a_context_window_that_leaves_no_room_for_an_answer_is_an_overflow() -> None:
+    """G-37: told from its words and codes, and from nothing else."""
     last = play(answer(reason="model_context_window_exceeded"))[-1]
 
     assert isinstance(last, ProviderFailure)

@@ -53,7 +53,8 @@ def test_each_tool_choice_has_its_form(choice: ToolChoice, expected: object) -> 
     assert body(tools=(LOOK,), tool_choice=choice).get("tool_choice") == expected
 
 
-def test_the_choice_of_no_tool_removes_them_o_28() -> None:
+def test_the_choice_of_no_tool_removes_them() -> None:
+    """O-28: the wire has none for no choice."""
     asked = body(tools=(LOOK,), tool_choice="none")
 
     assert "tools" not in asked

@@ -234,7 +234,8 @@ def test_a_recorded_request_is_built_field_by_field(name: str) -> None:
     assert anthropic_messages.headers(None).items() <= recorded["headers"].items()
 
 
-def test_where_a_recorded_system_part_is_marked_ours_is_too_o_27() -> None:
+def test_where_a_recorded_system_part_is_marked_ours_is_too() -> None:
+    """O-27: tools first, then system, then the latest user message."""
     recorded = read(f"{CACHE}.1")["request"]["body"]
 
     assert anthropic_messages.body(REQUESTS[f"{CACHE}.1"])["system"] == recorded["system"]

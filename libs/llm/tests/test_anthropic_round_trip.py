@@ -139,7 +139,7 @@ RESULT_OF_BEFORE = FOUND | {"tool_use_id": "srv_0"}
     ],
     ids=lambda blocks: ",".join(block["type"] for block in blocks),
 )
-def test_an_answer_goes_back_block_by_block_as_it_came_o_08(blocks: list[Block]) -> None:
+def test_an_answer_goes_back_block_by_block_as_it_came(blocks: list[Block]) -> None:
     """O-08, O-11, O-12: of the same model, everything it needs to recognise its own words."""
     assert told_again(blocks) == blocks
 

@@ -115,7 +115,7 @@ def test_thinking_ends_with_its_signature() -> None:
     ]
 
 
-def test_thinking_that_is_not_shown_keeps_its_signature_o_06() -> None:
+def test_thinking_that_is_not_shown_keeps_its_signature() -> None:
     """O-06: reasoning without text is kept when it carries metadata."""
     signed = {"type": "signature_delta", "signature": "sig"}
 
@@ -216,7 +216,8 @@ def test_an_answer_with_local_calls_wants_their_results_whatever_its_reason() ->
     assert finish_of(opening(), call(0), closing("end_turn")).finish == "tool-calls"
 
 
-def test_usage_is_disjoint_and_the_later_report_wins_field_by_field_d_34() -> None:
+def test_usage_is_disjoint_and_the_later_report_wins_field_by_field() -> None:
+    """D-34: no token is counted twice."""
     first = opening(input_tokens=2037, cache_read_input_tokens=7, output_tokens=1)
     later: dict[str, object] = {"input_tokens": 15665, "cache_read_input_tokens": None}
     later |= {"cache_creation_input_tokens": 3, "output_tokens": 50}

@@ -59,7 +59,7 @@ def body(*turns: Turn, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - reque
 
 
 @pytest.mark.parametrize("turns", [(USER, SAID, NEWS), (SAID, NEWS, SAID), (NEWS, SAID)])
-def test_an_update_is_escaped_user_text_at_its_position_o_18(turns: tuple[Turn, ...]) -> None:
+def test_an_update_is_escaped_user_text_at_its_position(turns: tuple[Turn, ...]) -> None:
     """O-18, O-20: without a user before it there is no native place either."""
     at = turns.index(NEWS)
 
@@ -67,14 +67,16 @@ def test_an_update_is_escaped_user_text_at_its_position_o_18(turns: tuple[Turn, 
     assert sent(*turns)[at] == {"role": "user", "content": [WRAPPED]}
 
 
-def test_a_wrapped_update_joins_a_directly_preceding_user_message_o_19() -> None:
+def test_a_wrapped_update_joins_a_directly_preceding_user_message() -> None:
+    """O-19: a message of its own only where none precedes."""
     messages = sent(USER, NEWS, NEWS, native=False)
 
     assert len(messages) == 1
     assert messages[0]["content"][1:] == [WRAPPED, WRAPPED]
 
 
-def test_a_wrapped_update_follows_the_results_in_their_message_o_19() -> None:
+def test_a_wrapped_update_follows_the_results_in_their_message() -> None:
+    """O-19: a message of its own only where none precedes."""
     messages = sent(USER, CALLED, result("a"), result("b"), NEWS, native=False)
 
     assert [block["type"] for block in messages[2]["content"]] == [
@@ -90,9 +92,10 @@ def test_a_wrapped_update_follows_the_results_in_their_message_o_19() -> None:
     ids=["a user", "a result", "a hosted tool"],
 )
 @pytest.mark.parametrize("after", [(), (SAID,)], ids=["nothing", "an assistant"])
-def test_a_model_that_knows_the_role_gets_it_in_its_places_o_20(
+def test_a_model_that_knows_the_role_gets_it_in_its_places(
     before: tuple[Turn, ...], after: tuple[Turn, ...]
 ) -> None:
+    """O-20: native only where the wire allows it."""
     assert NATIVE in sent(*before, NEWS, *after)
     assert NATIVE not in sent(*before, NEWS, *after, native=False)
 
@@ -100,11 +103,13 @@ def test_a_model_that_knows_the_role_gets_it_in_its_places_o_20(
 @pytest.mark.parametrize(
     "turns", [(USER, NEWS, USER), (USER, NEWS, NEWS), (USER, SAID, NEWS), (NEWS,)]
 )
-def test_elsewhere_even_such_a_model_gets_the_wrapped_form_o_20(turns: tuple[Turn, ...]) -> None:
+def test_elsewhere_even_such_a_model_gets_the_wrapped_form(turns: tuple[Turn, ...]) -> None:
+    """O-20: native only where the wire allows it."""
     assert NATIVE not in sent(*turns)
 
 
-def test_a_place_is_judged_by_what_is_sent_not_by_what_is_left_out_o_20() -> None:
+def test_a_place_is_judged_by_what_is_sent_not_by_what_is_left_out() -> None:
+    """O-20: native only where the wire allows it."""
     empty = AssistantTurn((TextPart(""),))
 
     assert NATIVE not in sent(USER, NEWS, empty, USER)
@@ -115,7 +120,7 @@ def test_a_place_is_judged_by_what_is_sent_not_by_what_is_left_out_o_20() -> Non
     "turns",
     [(USER, CALLED, NEWS, result("a")), (USER, CALLED, result("a"), NEWS, result("b"))],
 )
-def test_an_update_between_a_call_and_its_result_is_refused_o_21(
+def test_an_update_between_a_call_and_its_result_is_refused(
     turns: tuple[Turn, ...], *, native: bool
 ) -> None:
     """O-21; O-22 holds by type: a system turn has text and nothing else."""
@@ -123,7 +128,8 @@ def test_an_update_between_a_call_and_its_result_is_refused_o_21(
         sent(*turns, native=native)
 
 
-def test_the_last_tool_the_last_system_part_and_the_latest_user_message_are_marked_o_27() -> None:
+def test_the_last_tool_the_last_system_part_and_the_latest_user_message_are_marked() -> None:
+    """O-27: tools first, then system, then the latest user message."""
     asked = body(USER, SAID, USER, tools=TOOLS, system=("one", "two"))
 
     assert ["cache_control" in tool for tool in asked["tools"]] == [False, True]
@@ -132,14 +138,16 @@ def test_the_last_tool_the_last_system_part_and_the_latest_user_message_are_mark
     assert marked == [None, None, MARK]
 
 
-def test_in_a_tool_loop_the_latest_user_message_is_the_last_result_o_27() -> None:
+def test_in_a_tool_loop_the_latest_user_message_is_the_last_result() -> None:
+    """O-27: tools first, then system, then the latest user message."""
     messages = body(USER, CALLED, result("a"), result("b"))["messages"]
 
     assert "cache_control" not in messages[0]["content"][0]
     assert ["cache_control" in block for block in messages[2]["content"]] == [False, True]
 
 
-def test_at_most_four_marks_are_sent_tools_first_o_27() -> None:
+def test_at_most_four_marks_are_sent_tools_first() -> None:
+    """O-27: tools first, then system, then the latest user message."""
     given = [{"type": "x", "name": str(n), "cache_control": MARK} for n in range(3)]
 
     asked = body(USER, tools=TOOLS, system=("s",), options={"tools": [*given, {"name": "last"}]})
@@ -149,7 +157,8 @@ def test_at_most_four_marks_are_sent_tools_first_o_27() -> None:
     assert "cache_control" not in asked["messages"][0]["content"][0]
 
 
-def test_a_mark_that_is_there_already_is_kept_o_27() -> None:
+def test_a_mark_that_is_there_already_is_kept() -> None:
+    """O-27: tools first, then system, then the latest user message."""
     hour = {"type": "ephemeral", "ttl": "1h"}
 
     asked = body(USER, options={"tools": [{"name": "t", "cache_control": hour}]})

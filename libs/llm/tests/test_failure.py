@@ -56,8 +56,8 @@ def test_a_policy_refusal_is_a_content_filter() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
-def test_an_overflow_is_recognised_and_never_retried_g_37(status: int) -> None:
-    """G-37."""
+def test_an_overflow_is_recognised_and_never_retried(status: int) -> None:
+    """G-37: told from its words and codes, and from nothing else."""
     failure = refused(status, {}, error("x", code="context_length_exceeded"))
 
     assert (failure.kind, failure.retryable) == ("context-overflow", False)
@@ -107,7 +107,7 @@ def test_a_stored_body_is_bounded_and_its_secret_fields_are_blank() -> None:
 
 
 def test_an_echoed_key_is_taken_out() -> None:
-    failure = without("sk-1", refused(401, {}, "wrong key sk-1"))
+    failure = without(("sk-1",), refused(401, {}, "wrong key sk-1"))
 
     assert "sk-1" not in f"{failure}"
 
@@ -117,7 +117,8 @@ def test_what_is_broken_by_nature_is_not_retryable() -> None:
     assert failed("network", "x").retryable
 
 
-def test_overflow_patterns_agree_with_the_checked_messages_g_37() -> None:
+def test_overflow_patterns_agree_with_the_checked_messages() -> None:
+    """G-37: told from its words and codes, and from nothing else."""
     if not CASES.is_file():
         pytest.skip(f"no cases at {CASES}")
     cases = orjson.loads(CASES.read_bytes())
@@ -137,7 +138,8 @@ def test_overflow_patterns_agree_with_the_checked_messages_g_37() -> None:
         ("max_tokens: 100000 > 64000", False),
     ],
 )
-def test_overflow_is_told_from_throttling_g_37(text: str, *, overflows: bool) -> None:
+def test_overflow_is_told_from_throttling(text: str, *, overflows: bool) -> None:
+    """G-37: told from its words and codes, and from nothing else."""
     assert overflow.said(text) is overflows
 
 

@@ -154,7 +154,8 @@ def test_the_wait_that_the_details_ask_for_is_told() -> None:
     assert asked.retry_after_s == 3.0
 
 
-def test_a_prompt_that_does_not_fit_is_an_overflow_and_a_bad_key_no_access_g_37() -> None:
+def test_a_prompt_that_does_not_fit_is_an_overflow_and_a_bad_key_no_access() -> None:
+    """G-37: told from its words and codes, and from nothing else."""
     long = "The input token count (9) exceeds the maximum number of tokens allowed (8)."
     key = "API key not valid. Please pass a valid API key."
 

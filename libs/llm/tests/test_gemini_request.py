@@ -7,7 +7,6 @@ import orjson
 import pytest
 
 from fairlead_llm import gemini
-from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import (
     AssistantTurn,
     ForcedTool,
@@ -77,7 +76,8 @@ def test_system_parts_are_the_system_instruction() -> None:
     assert asked["systemInstruction"] == {"parts": [{"text": "one"}, {"text": "two"}]}
 
 
-def test_media_of_a_user_is_inline_data_o_02() -> None:
+def test_media_of_a_user_is_inline_data() -> None:
+    """O-02: files follow the text, each as media."""
     sound = MediaPart("data:audio/wav;base64,aGk=", "audio/wav")
 
     parts = sent(user("see", PNG, sound))[0]["parts"]
@@ -86,19 +86,8 @@ def test_media_of_a_user_is_inline_data_o_02() -> None:
     assert parts[2]["inlineData"]["mimeType"] == "audio/wav"
 
 
-@pytest.mark.parametrize(
-    "media",
-    [
-        MediaPart("https://x/a.png", "image/png"),
-        MediaPart("data:application/zip;base64,aGk=", "application/zip"),
-    ],
-)
-def test_media_that_the_wire_cannot_take_is_refused_before_sending_o_16(media: MediaPart) -> None:
-    with pytest.raises(Unsendable):
-        body(user(media))
-
-
-def test_an_update_is_escaped_user_text_at_its_position_o_18() -> None:
+def test_an_update_is_escaped_user_text_at_its_position() -> None:
+    """O-18: escaped, inside its wrapper."""
     said = AssistantTurn((TextPart("yes"),))
 
     contents = sent(user("hi"), said, SystemTurn("a < b"))
@@ -133,7 +122,8 @@ def test_responses_to_parallel_calls_share_a_content_in_order_and_keep_their_ids
     ]
 
 
-def test_media_of_a_tool_is_beside_its_response_or_inside_it_by_model_o_14() -> None:
+def test_media_of_a_tool_is_beside_its_response_or_inside_it_by_model() -> None:
+    """O-14: native media, never JSON text."""
     turns = (user("go"), called("a"), result("a", "content", SEEN))
 
     older, newer = sent(*turns)[2]["parts"], sent(*turns, model="gemini-3-pro")[2]["parts"]
@@ -152,7 +142,8 @@ def test_calls_of_another_model_are_excused_where_signatures_are_demanded() -> N
     assert "thoughtSignature" not in sent(called("a"))[0]["parts"][0]
 
 
-def test_hosted_results_of_another_provider_go_back_as_ordinary_ones_o_25() -> None:
+def test_hosted_results_of_another_provider_go_back_as_ordinary_ones() -> None:
+    """O-25: another provider's hosted tools do not end the conversation."""
     turn = AssistantTurn(
         (
             ToolCallPart("a", "search", {"q": 1}, executed=True),
@@ -169,7 +160,8 @@ def test_hosted_results_of_another_provider_go_back_as_ordinary_ones_o_25() -> N
     assert [part["functionResponse"]["id"] for part in answers["parts"]] == ["a", "b"]
 
 
-def test_reasoning_stays_reasoning_and_empty_turns_are_left_out_o_05_o_09() -> None:
+def test_reasoning_stays_reasoning_and_empty_turns_are_left_out() -> None:
+    """O-05, O-09: nothing meaningful, nothing sent."""
     turn = AssistantTurn((ReasoningPart("hm"), TextPart("yes")))
 
     assert sent(turn)[0]["parts"] == [{"text": "hm", "thought": True}, {"text": "yes"}]
@@ -224,3 +216,10 @@ def test_each_request_of_a_loop_begins_with_the_one_before_it() -> None:
 
     for earlier, later in pairwise(requests):
         assert orjson.dumps(later).startswith(orjson.dumps(earlier).removesuffix(b"]}"))
+
+
+def test_an_answer_that_was_begun_for_the_model_is_asked_to_go_on() -> None:
+    """E-23: the wire refuses a conversation that ends with the model's own words."""
+    contents = sent(user("hi"), AssistantTurn((TextPart("This is the last step."),)))
+
+    assert [content["role"] for content in contents] == ["user", "model", "user"]

@@ -102,7 +102,7 @@ FOUND = {"toolResponse": {"id": "s1", "toolType": "GOOGLE_SEARCH", "response": {
     ],
     ids=lambda parts: ",".join(next(iter(part)) for part in parts),
 )
-def test_an_answer_goes_back_part_by_part_as_it_came_o_08(parts: list[Part]) -> None:
+def test_an_answer_goes_back_part_by_part_as_it_came(parts: list[Part]) -> None:
     """O-08, O-11, O-12: of the same model, everything it needs to recognise its own words."""
     assert told_again(parts) == parts
 

@@ -114,7 +114,8 @@ def test_a_signed_thought_ends_with_its_signature() -> None:
     ]
 
 
-def test_a_signature_on_an_empty_text_is_kept_with_its_part_o_06() -> None:
+def test_a_signature_on_an_empty_text_is_kept_with_its_part() -> None:
+    """O-06: no words, but something to give back."""
     trailing = {"text": "", "thoughtSignature": "s"}
 
     events = play(chunk({"text": "a"}), chunk(trailing, reason="STOP"))
@@ -225,7 +226,8 @@ def test_each_finish_reason_has_a_finish(reason: str, finish: str) -> None:
     assert finish_of(chunk({"text": "a"}, reason=reason)).finish == finish
 
 
-def test_usage_grows_and_its_parts_are_disjoint_d_34() -> None:
+def test_usage_grows_and_its_parts_are_disjoint() -> None:
+    """D-34: no token is counted twice."""
     first = {"promptTokenCount": 55, "totalTokenCount": 60, "cachedContentTokenCount": 7}
     last = {"promptTokenCount": 257, "candidatesTokenCount": 9, "thoughtsTokenCount": 20}
 

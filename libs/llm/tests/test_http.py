@@ -124,6 +124,23 @@ async def test_a_key_that_the_provider_echoes_is_not_told() -> None:
     assert "sk-secret" not in f"{failure}"
 
 
+async def test_a_header_named_like_a_key_is_not_told_either() -> None:
+    """Some deployments want their key under a name of their own."""
+    own = ModelRequest("m", headers={"X-Team-Token": "tok-9"})
+    echo = "refused api-key az-secret of sk-secret, team tok-9 in region eu"
+
+    failure = await failure_of(
+        lambda _: httpx.Response(401, text=echo),
+        own,
+        headers={"api-key": "az-secret", "x-region": "eu"},
+    )
+
+    assert (
+        failure.message == "refused api-key [redacted] of [redacted], team [redacted] in region eu"
+    )
+    assert failure.body == failure.message
+
+
 async def test_a_redirect_is_not_followed() -> None:
     failure = await failure_of(lambda _: httpx.Response(307, headers={"location": "http://x"}))
 

@@ -10,11 +10,15 @@ from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider import StepFinish, TextChunk, ToolCall
 from fairlead_schema.request import (
+    AssistantTurn,
     ForcedTool,
     Generation,
     ModelRequest,
     TextPart,
+    ToolCallPart,
     ToolDefinition,
+    ToolResultPart,
+    ToolTurn,
     UserTurn,
 )
 
@@ -36,11 +40,18 @@ LIVE = [
     )
     for provider in PROVIDERS
 ]
+# Thinking is paid from the bound on output, and would leave nothing of it for an answer.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "gemini": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
+}
 WEATHER = ToolDefinition(
     "get_weather",
     "Get the weather of a city.",
     {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
 )
+
+
+ASKED = UserTurn((TextPart("What is the weather in Paris? Answer in one sentence."),))
 
 
 async def play(
@@ -51,8 +62,8 @@ async def play(
     **fields: Any,  # noqa: ANN401 - request fields
 ) -> list[Any]:
     endpoint = Endpoint(protocol, url, os.environ[key], first_byte_s=60, idle_s=60)
-    asked = UserTurn((TextPart("What is the weather in Paris? Answer in one sentence."),))
-    request = ModelRequest(model, turns=(asked,), generation=Generation(max_tokens=500), **fields)
+    fields = {"options": OPTIONS.get(protocol, {}), "turns": (ASKED,)} | fields
+    request = ModelRequest(model, generation=Generation(max_tokens=500), **fields)
     async with httpx.AsyncClient() as client:
         return [event async for event in stream(client, endpoint, request)]
 
@@ -75,7 +86,25 @@ async def test_a_real_provider_calls_a_tool(protocol: str, url: str, key: str, m
 
     events = await play(protocol, url, key, model, tools=(WEATHER,), tool_choice=choice)
 
-    call = next(event for event in events if isinstance(event, ToolCall))
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    assert calls, events[-1]
+    call = calls[0]
     assert (call.name, call.invalid) == ("get_weather", None)
     assert "Paris" in str(call.input)
     assert getattr(events[-1], "finish", None) == "tool-calls"
+
+
+@pytest.mark.parametrize(("protocol", "url", "key", "model"), LIVE)
+async def test_a_real_provider_goes_on_from_a_result_and_from_words_begun_for_it(
+    protocol: str, url: str, key: str, model: str
+) -> None:
+    """E-23: the shape of a final step, after a tool loop and without tools."""
+    call = ToolCallPart("call_weather_1", "get_weather", {"city": "Paris"})
+    result = ToolResultPart("call_weather_1", "get_weather", "text", "22 degrees, sunny")
+    begun = AssistantTurn((TextPart("This is the last step I may take."),))
+    turns = (ASKED, AssistantTurn((call,)), ToolTurn(result), begun)
+
+    events = await play(protocol, url, key, model, turns=turns, tool_choice="none")
+
+    assert isinstance(events[-1], StepFinish), events[-1]
+    assert "22" in "".join(event.text for event in events if isinstance(event, TextChunk))

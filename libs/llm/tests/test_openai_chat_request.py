@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from fairlead_llm import openai_chat
-from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import (
     AssistantTurn,
     ForcedTool,
@@ -59,11 +58,13 @@ def test_every_request_streams_with_usage() -> None:
     }
 
 
-def test_system_parts_are_joined_by_newline_o_26() -> None:
+def test_system_parts_are_joined_by_newline() -> None:
+    """O-26: the initial system parts, as this wire has them."""
     assert sent(user("hi"), system=("one", "two"))[0] == {"role": "system", "content": "one\ntwo"}
 
 
-def test_a_system_update_is_escaped_user_text_at_its_position_o_18() -> None:
+def test_a_system_update_is_escaped_user_text_at_its_position() -> None:
+    """O-18: escaped, inside its wrapper."""
     messages = sent(user("a"), AssistantTurn((TextPart("b"),)), SystemTurn("x < y & z > w"))
 
     assert messages[2] == {
@@ -72,13 +73,15 @@ def test_a_system_update_is_escaped_user_text_at_its_position_o_18() -> None:
     }
 
 
-def test_a_system_update_joins_a_directly_preceding_user_message_o_19() -> None:
+def test_a_system_update_joins_a_directly_preceding_user_message() -> None:
+    """O-19: a message of its own only where none precedes."""
     assert sent(user("a"), SystemTurn("b")) == [
         {"role": "user", "content": "a\n<system-update>\nb\n</system-update>"}
     ]
 
 
-def test_a_system_update_becomes_a_part_of_a_user_message_with_media_o_19() -> None:
+def test_a_system_update_becomes_a_part_of_a_user_message_with_media() -> None:
+    """O-19: a message of its own only where none precedes."""
     update = {"type": "text", "text": "<system-update>\nb\n</system-update>"}
 
     messages = sent(user("a", PNG), SystemTurn("b"))
@@ -86,11 +89,13 @@ def test_a_system_update_becomes_a_part_of_a_user_message_with_media_o_19() -> N
     assert messages == [{"role": "user", "content": [{"type": "text", "text": "a"}, IMAGE, update]}]
 
 
-def test_two_system_updates_in_a_row_share_a_message_o_19() -> None:
+def test_two_system_updates_in_a_row_share_a_message() -> None:
+    """O-19: a message of its own only where none precedes."""
     assert len(sent(AssistantTurn((TextPart("a"),)), SystemTurn("b"), SystemTurn("c"))) == 2
 
 
-def test_tool_images_are_held_until_the_next_turn_that_is_no_tool_result_o_23() -> None:
+def test_tool_images_are_held_until_the_next_turn_that_is_no_tool_result() -> None:
+    """O-23: tool messages are text only."""
     messages = sent(
         user("go"),
         called("a", "b"),
@@ -105,7 +110,8 @@ def test_tool_images_are_held_until_the_next_turn_that_is_no_tool_result_o_23() 
     assert messages[4]["content"] == [IMAGE, IMAGE]
 
 
-def test_held_images_are_joined_with_a_following_system_update_o_23() -> None:
+def test_held_images_are_joined_with_a_following_system_update() -> None:
+    """O-23: tool messages are text only."""
     messages = sent(called("a"), result("a", "content", (PNG,)), SystemTurn("b"))
 
     assert messages[2]["content"] == [
@@ -114,7 +120,8 @@ def test_held_images_are_joined_with_a_following_system_update_o_23() -> None:
     ]
 
 
-def test_held_images_are_sent_at_the_end_of_the_conversation_o_23() -> None:
+def test_held_images_are_sent_at_the_end_of_the_conversation() -> None:
+    """O-23: tool messages are text only."""
     messages = sent(called("a"), result("a", "content", (PNG,)))
 
     assert messages[2] == {"role": "user", "content": [IMAGE]}
@@ -147,7 +154,8 @@ def test_results_become_text(kind: str, value: object, text: str) -> None:
     assert sent(called("a"), result("a", kind, value))[1]["content"] == text
 
 
-def test_history_with_hosted_tools_goes_on_as_ordinary_calls_o_25() -> None:
+def test_history_with_hosted_tools_goes_on_as_ordinary_calls() -> None:
+    """O-25: another provider's hosted tools do not end the conversation."""
     hosted = AssistantTurn(
         (
             ToolCallPart("h", "web_search", {"q": "x"}, executed=True),
@@ -221,23 +229,6 @@ def test_each_kind_of_media_has_its_own_part() -> None:
     assert content[1]["file"]["filename"] == "a.pdf"
     assert content[2]["input_audio"]["format"] == "wav"
     assert content[3]["text"] == "é"
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param(MediaPart("file:///a.png", "image/png"), id="not inline, O-16"),
-        pytest.param(MediaPart("data:image/png,hi", "image/png"), id="not base64, O-17"),
-        pytest.param(MediaPart("data:image/png;base64,a*", "image/png"), id="broken, O-17"),
-        pytest.param(MediaPart("data:image/png;base64,aGl=", "image/png"), id="canonical, O-17"),
-        pytest.param(MediaPart(PNG.uri, "image/gif"), id="mislabelled, O-17"),
-        pytest.param(encoded("image/png", b"0" * (20 * 1024 * 1024 + 1)), id="large, O-17"),
-        pytest.param(encoded("video/mp4", b"0"), id="unknown kind"),
-    ],
-)
-def test_media_that_cannot_be_sent_is_refused_before_sending(part: MediaPart) -> None:
-    with pytest.raises(Unsendable):
-        sent(user(part))
 
 
 TOOL = ToolDefinition("look", "Looks.", {"type": "object", "properties": {"n": {}}})

@@ -74,7 +74,8 @@ def test_reasoning_models_are_asked_for_encrypted_reasoning(model: str) -> None:
     assert "include" not in body(model=model, options={"store": True})
 
 
-def test_system_parts_are_joined_by_newline_o_26() -> None:
+def test_system_parts_are_joined_by_newline() -> None:
+    """O-26: the initial system parts, as this wire has them."""
     assert sent(user("hi"), system=("one", "two"))[0] == {"role": "system", "content": "one\ntwo"}
 
 
@@ -85,7 +86,8 @@ def test_a_system_update_has_its_own_role_at_its_position() -> None:
     assert items[2]["content"] == "x < y"
 
 
-def test_a_system_update_is_wrapped_where_the_role_is_not_known_o_18_o_19() -> None:
+def test_a_system_update_is_wrapped_where_the_role_is_not_known() -> None:
+    """O-18, O-19: escaped, inside its wrapper."""
     wrapped = {"native_system": False}
     update = {"type": "input_text", "text": "<system-update>\nx &lt; y\n</system-update>"}
 
@@ -145,7 +147,8 @@ def test_a_result_is_text_unless_it_has_media(kind: str, value: object, output: 
     assert sent(result(kind, value))[0]["output"] == output
 
 
-def test_reasoning_goes_back_with_its_encrypted_content_o_24() -> None:
+def test_reasoning_goes_back_with_its_encrypted_content() -> None:
+    """O-24: encrypted when nothing is stored, by reference when it is."""
     summaries = (ReasoningPart("one", {"item_id": "rs_1"}), THOUGHT)
 
     items = sent(AssistantTurn((*summaries, TextPart("yes"))))
@@ -180,9 +183,10 @@ def test_reasoning_of_two_items_stays_apart() -> None:
 
 
 @pytest.mark.parametrize("metadata", [None, {"item_id": "rs_1"}])
-def test_reasoning_without_encrypted_content_is_left_out_o_24(
+def test_reasoning_without_encrypted_content_is_left_out(
     metadata: dict[str, Any] | None,
 ) -> None:
+    """O-24: encrypted when nothing is stored, by reference when it is."""
     assert sent(AssistantTurn((ReasoningPart("hm", metadata), TextPart("yes")))) == [said("yes")]
 
 
@@ -191,7 +195,8 @@ def test_reasoning_whose_next_item_never_came_is_left_out() -> None:
     assert sent(AssistantTurn((TextPart("a"), THOUGHT))) == [said("a")]
 
 
-def test_with_stored_state_reasoning_and_hosted_items_are_references_o_24() -> None:
+def test_with_stored_state_reasoning_and_hosted_items_are_references() -> None:
+    """O-24: encrypted when nothing is stored, by reference when it is."""
     turn = AssistantTurn((THOUGHT, *SEARCHED, TextPart("yes")))
 
     assert sent(turn, options={"store": True}) == [
@@ -303,19 +308,6 @@ def test_media_of_every_taken_kind() -> None:
         {"type": "input_file", "filename": "a.pdf", "file_data": pdf.uri},
         {"type": "input_text", "text": "note"},
     ]
-
-
-@pytest.mark.parametrize(
-    "media",
-    [
-        MediaPart("data:video/mp4;base64,aGk=", "video/mp4"),
-        MediaPart("file:///a.png", "image/png"),
-        MediaPart("data:image/png;base64,aGk=", "image/jpeg"),
-    ],
-)
-def test_media_that_cannot_be_sent_is_refused(media: MediaPart) -> None:
-    with pytest.raises(Unsendable):
-        sent(user(media))
 
 
 def test_the_path_and_the_key() -> None:

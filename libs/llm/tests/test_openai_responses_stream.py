@@ -90,7 +90,7 @@ def test_a_message_is_one_block_of_text() -> None:
         TextStart("text-1"),
         TextChunk("text-1", "Hel"),
         TextChunk("text-1", "lo"),
-        TextEnd("text-1"),
+        TextEnd("text-1", {"item_id": "msg_1"}),
         StepFinish("stop", Usage(), {"id": "resp_1", "model": "m"}),
     ]
 

@@ -78,6 +78,15 @@ def test_a_frame_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         read(b"data: 12345", b"6789")
 
 
+def test_a_large_frame_in_many_small_reads_is_read_in_one_pass() -> None:
+    """Joining at every read would copy the frame thousands of times over."""
+    piece, reads = b"x" * 500, 20_000
+
+    frames = read(b"data: ", *([piece] * reads), b"\n", b"\n")
+
+    assert [len(frame.data) for frame in frames] == [len(piece) * reads]
+
+
 LINES = st.sampled_from(
     [
         b"",

@@ -39,10 +39,13 @@ class Peer:
         self.connections = 0
         self.asked: list[str] = []
         self.certificates: list[object] = []
+        self.spoken: list[str | None] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.certificates.append(writer.get_extra_info("peercert"))
+        if (tls := writer.get_extra_info("ssl_object")) is not None:
+            self.spoken.append(tls.selected_alpn_protocol())
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 lines = head.decode().split("\r\n")
@@ -180,6 +183,20 @@ async def test_a_proxy_that_cannot_be_used_does_not_show_its_password() -> None:
             reach(Transport(proxy="ftp://user:secret@proxy"))
 
     assert "secret" not in str(refused.value)
+
+
+@pytest.mark.integration
+async def test_where_http2_is_off_a_server_that_prefers_it_is_spoken_to_in_http1(
+    pem: Path,
+) -> None:
+    context = trusting(pem)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+
+    async with serving(context) as peer, clients(connections_kept=4) as reach:
+        end = await asked(reach(Transport(ca_file=str(pem))), peer.url)
+
+    assert isinstance(end, StepFinish)
+    assert peer.spoken == ["http/1.1"]
 
 
 async def test_http2_without_its_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

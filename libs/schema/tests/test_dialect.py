@@ -10,6 +10,7 @@ from fairlead_schema.delta import (
     ReasoningDelta,
     TextDelta,
     ToolInputDelta,
+    ToolOutputDelta,
 )
 from fairlead_schema.dialect import envelope, live
 from fairlead_schema.events import (
@@ -104,6 +105,7 @@ def test_the_ends_of_a_step_read_as_their_second_version(event: SessionEvent) ->
 
 
 def test_an_asked_permission_reads_as_the_request_itself() -> None:
+    """K-09, K-35: tied to its call; whose rules decide is not shown."""
     request = PermissionRequest(
         id="per_1",
         session_id="ses_1",
@@ -115,7 +117,7 @@ def test_an_asked_permission_reads_as_the_request_itself() -> None:
     asked = shown(PermissionAsked(request=request, agent="build"))
 
     assert asked["type"] == "permission.v2.asked"
-    assert asked["data"] == {"timestamp": 2000, "agent": "build", **request.wire()}
+    assert asked["data"] == {"timestamp": 2000, **request.wire()}
 
 
 def test_an_asked_question_reads_as_the_request_itself() -> None:
@@ -150,6 +152,10 @@ def test_todos_read_under_their_own_name() -> None:
         (
             ToolInputDelta(assistant_message_id="msg_1", call_id="c", delta="{"),
             {"assistantMessageID": "msg_1", "callID": "c", "delta": "{"},
+        ),
+        (
+            ToolOutputDelta(assistant_message_id="msg_1", call_id="c", delta="ok\n"),
+            {"assistantMessageID": "msg_1", "callID": "c", "delta": "ok\n"},
         ),
         (
             CompactionDelta(message_id="msg_1", text="## Goal"),

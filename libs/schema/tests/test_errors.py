@@ -22,7 +22,12 @@ WIRE = {
     "ServiceUnavailableError": 503,
 }
 # What Fairlead adds (section 8).
-ADDED = {"CursorExpiredError": 410, "TooLargeError": 413, "TooManyError": 429}
+ADDED = {
+    "ToolOutputNotFoundError": 404,
+    "CursorExpiredError": 410,
+    "TooLargeError": 413,
+    "TooManyError": 429,
+}
 
 REFUSALS = [
     errors.InvalidRequest("Invalid session ID", kind="Params", field="sessionID"),
@@ -32,6 +37,7 @@ REFUSALS = [
     errors.MessageNotFound("ses_1", "msg_1"),
     errors.PermissionNotFound("per_1"),
     errors.QuestionNotFound("que_1"),
+    errors.OutputNotFound("out_1"),
     errors.ProviderNotFound("acme"),
     errors.Conflict("Prompt id is taken", "msg_1"),
     errors.CursorExpired("The events after 3 are gone"),
@@ -70,11 +76,12 @@ def test_the_drawn_tree_shows_every_refusal_with_its_state() -> None:
         ),
         (REFUSALS[5], {"message": "Permission request not found: per_1", "requestID": "per_1"}),
         (REFUSALS[6], {"message": "Question request not found: que_1", "requestID": "que_1"}),
-        (REFUSALS[7], {"message": "Provider not found: acme", "providerID": "acme"}),
-        (REFUSALS[8], {"message": "Prompt id is taken: msg_1", "resource": "msg_1"}),
-        (REFUSALS[12], {"message": "Unexpected error", "ref": "err_0a1b2c3d"}),
+        (REFUSALS[7], {"message": "Tool output not found: out_1", "resource": "out_1"}),
+        (REFUSALS[8], {"message": "Provider not found: acme", "providerID": "acme"}),
+        (REFUSALS[9], {"message": "Prompt id is taken: msg_1", "resource": "msg_1"}),
+        (REFUSALS[13], {"message": "Unexpected error", "ref": "err_0a1b2c3d"}),
         (
-            REFUSALS[13],
+            REFUSALS[14],
             {"message": "Session wait is not available yet", "service": "session.wait"},
         ),
     ],

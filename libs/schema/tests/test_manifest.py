@@ -66,6 +66,7 @@ PRIVATE = {
     "attempt.dispatched",
     "attempt.finished",
     "attempt.overflowed",
+    "tool.deferred",
     "tool.started",
     "context.initialised",
     "context.replaced",

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config import Config
-from fairlead_service.providers import Model, Provider, Variant
+from fairlead_service.providers import Cost, Model, Provider, Variant
 
 MODEL = Model.model_validate(
     {
@@ -109,3 +109,13 @@ def test_http2_is_taken_where_its_package_is(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("fairlead_service.providers.find_spec", lambda _name: object())
 
     assert provider(http2=True).http2
+
+
+def test_tiers_are_told_apart_by_their_context() -> None:
+    tier = {"context": 200_000, "input": 6.0}
+
+    assert Cost.model_validate({"tier": [tier]}).tier[0].input == 6.0
+    with pytest.raises(ValidationError, match="same context"):
+        Cost.model_validate({"tier": [tier, tier]})
+    with pytest.raises(ValidationError, match="context"):
+        Cost.model_validate({"tier": [{"input": 6.0}]})

@@ -22,6 +22,7 @@ from fairlead_schema.events import (
     SessionEvent,
     TextStarted,
     ToolCalled,
+    ToolDeferred,
     ToolFailed,
     ToolStarted,
     ToolSucceeded,
@@ -30,12 +31,15 @@ from fairlead_schema.tool import Executor, RetryClass, TextContent
 from fairlead_session.calling import (
     INTERRUPTED,
     Begin,
+    Beginning,
+    Deferred,
     Failed,
     Gone,
     Leave,
     Settle,
     Succeeded,
     begin,
+    defer,
     halt,
     settle,
 )
@@ -67,9 +71,7 @@ def session(*events: SessionEvent) -> Session:
     return given(CREATED, claimed(), dispatched(), step_started(), *events)
 
 
-def begun(
-    session: Session, worker: str = "wkr_a", life: Life | None = None
-) -> Begin | Settle | Leave | Gone:
+def begun(session: Session, worker: str = "wkr_a", life: Life | None = None) -> Beginning:
     return begin(session, "msg_a", "call_1", worker, life)
 
 
@@ -244,3 +246,38 @@ def test_a_stale_copy_of_a_call_settles_nothing() -> None:
 
     assert settle(now, replace(only(now), worker="wkr_a"), DONE) == ()
     assert settle(now, replace(only(now), worker=None), DONE) == ()
+
+
+def deferred(until: int = 99) -> ToolDeferred:
+    return ToolDeferred(assistant_message_id="msg_a", call_id="call_1", until=until)
+
+
+@pytest.mark.parametrize("life", ["alive", "gone", "silent", None])
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+def test_a_call_left_in_a_queue_is_run_by_no_worker(retry: RetryClass, life: Life | None) -> None:
+    """E-20: whoever works there settles it, or its time runs out; the dead worker says nothing."""
+    now = session(called(retry), started(), deferred())
+
+    assert begun(now, "wkr_b", life) == Deferred(only(now), 99)
+    assert begun(now, "wkr_a", life) == Deferred(only(now), 99)
+
+
+def test_a_call_left_in_a_queue_is_settled_once() -> None:
+    """E-18: by who found it there; the worker that left it has no say any more."""
+    before = session(called("once"), started())
+    now = then(before, *defer(before, only(before), 99))
+
+    assert settle(now, only(before), DONE) == ()
+    after = then(now, *settle(now, only(now), DONE))
+
+    assert (after.calls, settle(after, only(now), DONE)) == ((), ())
+    assert halt(only(now), deferred()) is None
+
+
+def test_only_the_worker_that_runs_a_call_leaves_it_in_a_queue() -> None:
+    """E-20: another start, or an outcome, came first."""
+    before = session(called("pure"), started())
+    moved = then(before, started("wkr_b"))
+
+    assert defer(moved, only(before), 99) == ()
+    assert defer(then(before, *settle(before, only(before), DONE)), only(before), 99) == ()

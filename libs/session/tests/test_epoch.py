@@ -1,17 +1,29 @@
 """The algebra of system context: initialise, reconcile, replace."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from libs.session.tests.conftest import PROPERTY, away, observed, sample
+from pydantic import ValidationError
 
-from fairlead_schema.context import ContextSample, Observation, SnapshotEntry
+from fairlead_schema.context import (
+    BaselinePart,
+    ContextSample,
+    Observation,
+    Observed,
+    SnapshotEntry,
+    Unavailable,
+)
+from fairlead_schema.events import ContextSnapshotAdvanced
 from fairlead_session.epoch import (
     Baseline,
     Blocked,
+    DuplicateKey,
     Replaced,
     Snapshot,
     Unchanged,
     Updated,
+    combine,
     initialise,
     reconcile,
     replace,
@@ -59,6 +71,19 @@ def test_initialisation_names_every_source_that_is_away() -> None:
     outcome = initialise(sample(away("core/a"), observed("core/b", 1), away("core/c")))
 
     assert outcome == Blocked(("core/a", "core/c"))
+
+
+def test_what_nobody_requires_is_left_out_until_it_is_there() -> None:
+    """F-06, F-09: the first turn does not wait for it, and it is introduced later."""
+    optional = Unavailable(key="acme/x", reason="hung", required=False)
+
+    begun = initialise(sample(observed("core/a", 1), optional))
+
+    assert isinstance(begun, Baseline)
+    assert list(begun.snapshot) == ["core/a"]
+    outcome = reconcile(begun.snapshot, sample(observed("core/a", 1), observed("acme/x", 2)))
+    assert isinstance(outcome, Updated)
+    assert outcome.text == "acme/x is 2"
 
 
 def test_no_sources_give_an_empty_baseline() -> None:
@@ -145,6 +170,147 @@ def test_a_replacement_waits_for_what_the_model_was_told_of() -> None:
     outcome = replace(TOLD, sample(observed("core/a", 1), away("core/new")))
     assert isinstance(outcome, Replaced)
     assert list(outcome.baseline.snapshot) == ["core/a"]
+
+
+@pytest.mark.parametrize(
+    "key", ["date", "Core/date", "core/", "/date", "core/Date", "-core/date", "core date/x", ""]
+)
+def test_a_key_is_lower_case_and_has_a_namespace(key: str) -> None:
+    """F-01, F-18: neither a source nor a stored snapshot may have another."""
+    with pytest.raises(ValidationError):
+        observed(key, 1)
+    with pytest.raises(ValidationError):
+        ContextSnapshotAdvanced(snapshot={key: SnapshotEntry(value=1)})
+
+
+@pytest.mark.parametrize("key", ["core/date", "a.b-c_d/e/f.g", "0/0"])
+def test_namespaces_may_nest(key: str) -> None:
+    """F-01: slashes, dots and dashes after the first character."""
+    assert observed(key, 1).key == key
+
+
+def test_a_key_twice_is_an_error_with_its_name() -> None:
+    """F-02, F-20: whoever combines is told which key; on the wire such a sample is none."""
+    one, other = sample(observed("core/a", 1)), sample(away("core/a"))
+
+    with pytest.raises(DuplicateKey, match="core/a") as raised:
+        combine(one, other)
+    assert raised.value.key == "core/a"
+    with pytest.raises(ValidationError, match="core/a"):
+        sample(*one.observations, *other.observations)
+
+
+@PROPERTY
+@given(st.lists(samples, max_size=4))
+def test_combining_keeps_every_source_in_the_order_given(parts: list[ContextSample]) -> None:
+    """F-02, F-03: for any samples, one after the other, or an error if a key is there twice."""
+    together = [source for part in parts for source in part.observations]
+    keys = [source.key for source in together]
+
+    if len(set(keys)) < len(keys):
+        with pytest.raises(DuplicateKey):
+            combine(*parts)
+    else:
+        assert list(combine(*parts).observations) == together
+
+
+def test_a_value_in_another_form_forces_a_replacement() -> None:
+    """F-14, F-15: nobody can say what changed, so everything is told again, and no update text."""
+    reshaped = observed("core/a", 1).model_copy(update={"shape": 2})
+    seen = sample(reshaped, observed("core/b", 9))
+
+    outcome = reconcile(TOLD, seen)
+
+    assert isinstance(outcome, Replaced)
+    assert text(outcome.baseline.parts) == "core/a is 1\n\ncore/b is 9"
+    assert outcome.baseline.snapshot["core/a"] == SnapshotEntry(value=1, shape=2)
+    assert reconcile(outcome.baseline.snapshot, seen) == Unchanged()
+
+
+def test_a_value_in_another_form_waits_for_what_is_away() -> None:
+    """F-14, F-16: the replacement is blocked like any other."""
+    reshaped = observed("core/a", 1).model_copy(update={"shape": 2})
+
+    assert reconcile(TOLD, sample(reshaped, away("core/b"))) == Blocked(("core/b",))
+
+
+@pytest.mark.parametrize("field", ["baseline", "update", "removed"])
+def test_an_empty_rendering_is_no_observation(field: str) -> None:
+    """F-17: there is no such value, so no sample and no snapshot can ever hold one."""
+    whole = {"key": "core/a", "baseline": "b", "update": "u", "removed": "r"}
+
+    with pytest.raises(ValidationError):
+        Observed.model_validate({**whole, field: ""})
+
+
+def test_an_empty_removal_text_is_no_snapshot() -> None:
+    """F-18: a part without text neither."""
+    with pytest.raises(ValidationError):
+        SnapshotEntry(value=1, removed="")
+    with pytest.raises(ValidationError):
+        BaselinePart(key="core/a", text="")
+
+
+@pytest.mark.parametrize("value", [float("nan"), [1, float("inf")], {"a": {"b": float("-inf")}}])
+def test_what_json_cannot_hold_is_no_value(value: object) -> None:
+    """F-05: it would never equal what was stored of it."""
+    with pytest.raises(ValidationError):
+        observed("core/a", value)
+
+
+@pytest.mark.parametrize(("stored", "seen"), [(1, True), (0, False), (1, 1.0), ([1], [True])])
+def test_values_are_compared_as_json(stored: object, seen: object) -> None:
+    """F-05: what Python takes for equal may be another value on the wire."""
+    outcome = reconcile({"core/a": SnapshotEntry(value=stored)}, sample(observed("core/a", seen)))
+
+    assert isinstance(outcome, Updated)
+
+
+def test_the_order_of_an_objects_keys_is_no_change() -> None:
+    """F-05: JSON objects have none."""
+    stored = {"core/a": SnapshotEntry(value={"x": 1, "y": {"a": 1, "b": 2}})}
+
+    outcome = reconcile(stored, sample(observed("core/a", {"y": {"b": 2, "a": 1}, "x": 1})))
+
+    assert outcome == Unchanged()
+
+
+def test_what_blocks_is_told_with_its_reasons() -> None:
+    """F-06: for whoever looks at a session that rests."""
+    blocked = initialise(
+        sample(Unavailable(key="core/a", reason="too long", why="too-large"), away("core/b"))
+    )
+
+    assert isinstance(blocked, Blocked)
+    assert blocked.told() == "core/a: too long; core/b: hung"
+    assert Blocked(("core/a",)).told() == "core/a"
+
+
+@PROPERTY
+@given(snapshots, samples)
+def test_what_is_away_is_neither_told_nor_forgotten(told: Snapshot, seen: ContextSample) -> None:
+    """F-10, F-11: after an update the snapshot holds what is there, and what is away unchanged."""
+    outcome = reconcile(told, seen)
+
+    if isinstance(outcome, Updated):
+        gone = {one.key for one in seen.observations if isinstance(one, Unavailable)}
+        there = {one.key for one in seen.observations if isinstance(one, Observed)}
+        assert set(outcome.snapshot) == there | (gone & set(told))
+        assert all(outcome.snapshot[key] == told[key] for key in gone & set(told))
+
+
+@PROPERTY
+@given(snapshots, samples)
+def test_removals_need_words_or_a_new_epoch(told: Snapshot, seen: ContextSample) -> None:
+    """F-11, F-12, F-13: for any change, exactly one of the two happens to a source that left."""
+    left = set(told) - {one.key for one in seen.observations}
+    silent = {key for key in left if told[key].removed is None}
+
+    outcome = reconcile(told, seen)
+
+    assert isinstance(outcome, Replaced | Blocked) == bool(silent)
+    if isinstance(outcome, Updated) and left:
+        assert outcome.text.endswith("gone")
 
 
 @PROPERTY

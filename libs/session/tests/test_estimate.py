@@ -53,7 +53,7 @@ def test_a_request_is_estimated_by_all_that_the_model_reads() -> None:
     )
     read = {
         "system": ["Be careful."],
-        "messages": [{"content": [{"text": "hello"}], "role": "user"}],
+        "messages": [{"content": [{"text": "hello", "metadata": None}], "role": "user"}],
         "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
     }
 

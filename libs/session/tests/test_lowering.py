@@ -35,6 +35,7 @@ from fairlead_session.lowering import lower
 
 AT = Created(created=1)
 META = {"acme": {"signature": "s"}}
+SAID = TextBlock(id="t", text="so", provider_metadata=META)
 THOUGHT = ReasoningBlock(id="r", text="hm", provider_metadata=META)
 SILENT = ReasoningBlock(id="r", text="", provider_metadata=META)
 
@@ -69,13 +70,13 @@ def test_a_user_message_is_its_text_then_its_files() -> None:
     message = UserMessage(
         id="msg_1",
         text="look",
-        files=(PromptFile(uri="data:image/png;base64,AA", mime="image/png", name="a.png"),),
+        files=(PromptFile(uri="data:image/png;base64,AA==", mime="image/png", name="a.png"),),
         agents=(AgentMention(name="plan"),),
         time=AT,
     )
 
     assert lowered(message) == (
-        UserTurn((TextPart("look"), MediaPart("data:image/png;base64,AA", "image/png", "a.png"))),
+        UserTurn((TextPart("look"), MediaPart("data:image/png;base64,AA==", "image/png", "a.png"))),
     )
 
 
@@ -134,16 +135,16 @@ def test_the_variant_does_not_make_another_model() -> None:
 
 def test_the_same_model_gets_its_reasoning_back_with_metadata() -> None:
     """O-08: order and metadata as they were."""
-    turns = lowered(assistant(THOUGHT, TextBlock(id="t", text="so")))
+    turns = lowered(assistant(THOUGHT, SAID))
 
-    assert turns == (AssistantTurn((ReasoningPart("hm", META), TextPart("so"))),)
+    assert turns == (AssistantTurn((ReasoningPart("hm", META), TextPart("so", META))),)
 
 
 def test_a_failed_assistant_loses_all_provider_metadata() -> None:
     """O-09: its reasoning stays reasoning; what was only metadata disappears."""
-    failed = assistant(THOUGHT, SILENT, error=ErrorInfo(message="cut"))
+    failed = assistant(THOUGHT, SILENT, SAID, error=ErrorInfo(message="cut"))
 
-    assert lowered(failed) == (AssistantTurn((ReasoningPart("hm"),)),)
+    assert lowered(failed) == (AssistantTurn((ReasoningPart("hm"), TextPart("so"))),)
 
 
 @pytest.mark.parametrize(
@@ -152,6 +153,6 @@ def test_a_failed_assistant_loses_all_provider_metadata() -> None:
 )
 def test_another_model_reads_reasoning_as_text(model: ModelRef) -> None:
     """O-10: what is empty disappears, metadata is dropped."""
-    message = assistant(THOUGHT, SILENT, TextBlock(id="t", text="so"), model=model)
+    message = assistant(THOUGHT, SILENT, SAID, model=model)
 
     assert lowered(message) == (AssistantTurn((TextPart("hm"), TextPart("so"))),)

@@ -28,7 +28,7 @@ from fairlead_schema.events import (
 from fairlead_schema.request import ModelRequest, TextPart, ToolDefinition, UserTurn
 from fairlead_session.calls import Offer
 from fairlead_session.prefix import broken, broken_since, expected, fingerprint, prefix
-from fairlead_session.request import Voice, build
+from fairlead_session.request import URGED, Voice, build
 from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
 
@@ -88,6 +88,17 @@ def test_words_that_urge_a_last_answer_are_no_history() -> None:
     final = build(session, VOICE, Offer(final=True))
 
     assert prefix(final).messages == prefix(build(session, VOICE)).messages
+
+
+def test_a_final_step_that_offers_no_tools_is_no_break_before_or_after_it() -> None:
+    """E-23: tools left out on purpose; a changed system or history is still told."""
+    final = replace(SECOND, turns=(ONE, URGED), tools=(), tool_choice="none")
+    bold = replace(final, system=("Be bold.",))
+
+    assert broken(fingerprint(FIRST), prefix(final), epoch_changed=False) is None
+    assert broken(fingerprint(final), prefix(SECOND), epoch_changed=False) is None
+    assert broken(fingerprint(FIRST), prefix(bold), epoch_changed=False) == "system"
+    assert broken(fingerprint(SECOND), prefix(final), epoch_changed=False) == "messages"
 
 
 def test_a_session_that_grows_keeps_its_prefix() -> None:

@@ -207,6 +207,15 @@ def test_reasoning_keeps_both_sides_of_its_metadata_unless_it_was_flushed() -> N
     )
 
 
+def test_text_keeps_the_metadata_of_its_end() -> None:
+    """O-08: what a provider wants back with a text is durable with it."""
+    said = published(TextStart("t"), TextChunk("t", "hi"), TextEnd("t", {"phase": "final"}), STOP)
+
+    assert said[2] == TextEnded(
+        assistant_message_id="msg_a", text_id="t", text="hi", provider_metadata={"phase": "final"}
+    )
+
+
 def test_a_provider_error_before_any_content_still_creates_the_assistant() -> None:
     """D-25, D-26: the failure has a message to stand on."""
     for in_stream in (True, False):

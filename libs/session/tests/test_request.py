@@ -75,3 +75,14 @@ def test_a_model_brings_its_own_headers_and_options() -> None:
 
     assert request.options == {"effort": 1}
     assert (request.headers["x-beta"], request.headers["X-Session-Id"]) == ("1", "ses_1")
+
+
+@pytest.mark.parametrize("model", ["claude-opus-4-8", "gpt-5.5", "gemini-3-pro", "anything"])
+def test_no_family_of_models_brings_words_of_its_own(model: str) -> None:
+    """O-34: every model is told the same, and nothing that the agent or the context did not say."""
+    request = build(given(CREATED, INITIALISED, promoted("msg_1", "hi")), Voice(MODEL, model))
+
+    assert request.system == ("Today is Monday",)
+    assert request.turns == (UserTurn((TextPart("hi"),)),)
+    assert request.options == {}
+    assert (request.tool_choice, request.generation) == ("auto", Generation())

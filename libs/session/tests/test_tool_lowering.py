@@ -30,7 +30,7 @@ OTHER = ModelRef(provider_id="acme", id="slow")
 HOSTED = CallExecutor(executed=True, metadata={"call": 1}, result_metadata={"result": 2})
 LOCAL = CallExecutor(metadata={"call": 1})
 TEXT = TextContent(text="out")
-IMAGE = FileContent(uri="data:image/png;base64,AA", mime="image/png")
+IMAGE = FileContent(uri="data:image/png;base64,AA==", mime="image/png")
 
 
 def block(state: ToolState, provider: CallExecutor | None = None, id_: str = "c") -> ToolBlock:
@@ -173,3 +173,15 @@ def test_tool_metadata_goes_only_to_the_model_that_gave_it(
 
     assert metadata(kept.content[0]) == {"call": 1}
     assert [metadata(part) for part in (*turn.content, *results)] == [None, None, None, None]
+
+
+def test_a_tools_file_that_lies_elsewhere_is_told_as_text() -> None:
+    """O-16: a result with a mere reference to a file can be sent, and is plain text alone."""
+    there = FileContent(uri="https://host/a.png", mime="image/png", name="a.png")
+
+    alone = result(CompletedCall(input={}, content=(there,)), LOCAL)
+    beside = result(CompletedCall(input={}, content=(there, IMAGE)), LOCAL)
+
+    assert alone.kind == "text"
+    assert "https://host/a.png" in alone.value
+    assert [part["type"] for part in beside.value] == ["text", "file"]

@@ -31,6 +31,17 @@ def test_a_cost_is_per_million_and_reasoning_is_paid_as_output() -> None:
     assert cost(COUNTED, Price()) == 0
 
 
+@pytest.mark.parametrize(("prompt", "paid"), [(7, 1), (8, 2), (10, 2), (11, 3)])
+def test_a_long_prompt_is_paid_by_its_tier(prompt: int, paid: int) -> None:
+    """D-35: the longest tier that the prompt passes, its cached parts included, prices the step."""
+    price = Price(output=1, above=((10, Price(output=3)), (7, Price(output=2))))
+    cache = CacheTokens(read=3, write=2)
+
+    spent = cost(Tokens(input=prompt - 5, output=4, reasoning=1, cache=cache), price)
+
+    assert spent == pytest.approx(5 * paid / 1_000_000)
+
+
 def test_a_session_adds_up_its_steps() -> None:
     """I-18: totals are kept up to date from step events, and so is the time of the last change."""
     ended = step_ended(cost=0.5, tokens=COUNTED)

@@ -19,7 +19,13 @@ CONFIG = {
                     "id": "fast-1",
                     "context": 1000,
                     "output": 100,
-                    "cost": {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75},
+                    "cost": {
+                        "input": 3,
+                        "output": 15,
+                        "cache_read": 0.3,
+                        "cache_write": 3.75,
+                        "tier": [{"context": 200_000, "input": 6, "output": 22.5}],
+                    },
                 },
                 "newest": {
                     "name": "Newest",
@@ -69,7 +75,13 @@ async def test_the_location_comes_from_the_query_then_the_headers_then_the_serve
 async def test_every_agent_is_listed_hidden_ones_too(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/api/agent")).json()
 
-    assert [agent["id"] for agent in answer["data"]] == ["build", "helper"]
+    listed = [agent["id"] for agent in answer["data"]]
+    assert listed == ["build", "plan", "general", "explore", "helper"]
+    assert answer["data"][1]["permissions"][0] == {
+        "action": "*",
+        "resource": "*",
+        "effect": "allow",
+    }
     assert answer["data"][0]["system"] == "Be careful."
     assert answer["data"][0]["request"] == {"headers": {}, "body": {}}
     assert answer["location"]["directory"] == "/srv/default"
@@ -89,7 +101,11 @@ async def test_models_are_listed_newest_first(client: httpx.AsyncClient) -> None
 
     assert [model["id"] for model in models] == ["newest", "older", "fast"]
     assert models[0]["time"] == {"released": 1772323200000}
-    assert models[-1]["cost"] == [{"input": 3, "output": 15, "cache": {"read": 0.3, "write": 3.75}}]
+    tier = {"type": "context", "size": 200_000}
+    assert models[-1]["cost"] == [
+        {"input": 3, "output": 15, "cache": {"read": 0.3, "write": 3.75}},
+        {"tier": tier, "input": 6, "output": 22.5, "cache": {"read": 0, "write": 0}},
+    ]
 
 
 async def test_a_model_shows_what_it_can_do_and_its_variants(client: httpx.AsyncClient) -> None:

@@ -176,3 +176,21 @@ async def test_a_purged_id_is_used_up(desk: Desk, eventlog: EventLog) -> None:
     with pytest.raises(SessionNotFound):
         await prompt(desk, "default", prompt_command())
     assert (await events(eventlog))[-1] == SessionPurged()
+
+
+async def test_a_session_may_have_a_time_zone_of_its_own(desk: Desk, eventlog: EventLog) -> None:
+    """F-23: its model is told the date there."""
+    await create(desk, "default", create_command(id=AT.session_id, timezone="Europe/Oslo"))
+
+    (made,) = await events(eventlog)
+    assert isinstance(made, SessionCreated)
+    assert made.timezone == "Europe/Oslo"
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe"])
+async def test_a_time_zone_that_is_none_is_refused(desk: Desk, zone: str) -> None:
+    """F-23: with its field, before anything is written."""
+    with pytest.raises(InvalidRequest) as refused:
+        await create(desk, "default", create_command(timezone=zone))
+
+    assert refused.value.body.field == "timezone"

@@ -239,5 +239,6 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
         "input.edited",
         "prompt.admitted",
         "revert.committed",
+        "tool.deferred",
         "tool.started",
     }

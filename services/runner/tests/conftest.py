@@ -42,6 +42,7 @@ AT = Address("default", "ses_1")
 WAIT_S = 5.0
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
 DATE = Observed(key="core/date", value=1, baseline="Day 1", update="Now day 1")
+SYSTEM = "Be careful.\nYou are running on the model acme/fast.\n\nDay 1"
 
 E = TypeVar("E", bound=SessionEvent)
 Reply: TypeAlias = Callable[[], Awaitable[Response]]

@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_schema.context import Observed, Unavailable
 from fairlead_schema.events import ContextUpdated
-from services.runner.tests.conftest import DATE, World, admitted
+from services.runner.tests.conftest import DATE, SYSTEM, World, admitted
 
 TOMORROW = Observed(key="core/date", value=2, baseline="Day 2", update="Now day 2")
 AWAY = Unavailable(key="core/date", reason="hung")
@@ -81,7 +81,7 @@ async def test_a_change_is_told_between_the_prompt_and_the_answer(world: World) 
     await world.drained()
 
     asked = world.provider.asked()
-    assert asked[0] == ("system", "Be careful.\nDay 1")
+    assert asked[0] == ("system", SYSTEM)
     assert asked[-1][0] == "user"
     assert "two" in asked[-1][1]
     assert "Now day 2" in asked[-1][1]
@@ -116,7 +116,7 @@ async def test_while_context_is_away_the_old_baseline_serves(world: World) -> No
     await world.drained()
 
     assert (await world.session()).rested == "idle"
-    assert world.provider.asked()[0] == ("system", "Be careful.\nDay 1")
+    assert world.provider.asked()[0] == ("system", SYSTEM)
     assert await told(world) == []
 
 

@@ -6,7 +6,7 @@ from fairlead_eventlog.memory import MemoryDeltas
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import ExecutionReleased, StepEnded, StepFailed
 from fairlead_schema.message import AssistantMessage, TextBlock
-from services.runner.tests.conftest import World, admitted, refuses, says, streamed
+from services.runner.tests.conftest import SYSTEM, World, admitted, refuses, says, streamed
 
 ORDER = [
     "session.created",
@@ -46,7 +46,7 @@ async def test_the_request_says_who_asks_and_what_the_model_is_told(world: World
     await world.drained()
 
     assert world.provider.asked() == [
-        ("system", "Be careful.\nDay 1"),
+        ("system", SYSTEM),
         ("user", "what day?"),
     ]
     assert world.provider.requests[0]["model"] == "fast-1"
@@ -175,3 +175,15 @@ async def test_without_a_voice_nothing_is_promoted(world: World, change: dict[st
     session = await world.session()
     assert (session.rested, len(session.inbox)) == ("failed", 1)
     assert world.provider.requests == []
+
+
+async def test_a_long_prompt_costs_what_its_tier_says(world: World) -> None:
+    """D-35: the provider's count of the prompt decides which prices the step has."""
+    tier = {"context": 200_000, "input": 10, "output": 20}
+    world.config["provider"]["acme"]["model"]["fast"]["cost"]["tier"] = [tier]
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    (ended,) = [event for event in await world.events() if isinstance(event, StepEnded)]
+    assert ended.cost == pytest.approx(30.0)

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.events import ModelSwitched, PromptAdmitted, StepFailed
+from fairlead_schema.events import (
+    AgentSwitched,
+    ModelSwitched,
+    PromptAdmitted,
+    StepFailed,
+    StepStarted,
+)
 from fairlead_schema.prompt import Prompt, PromptFile
 from fairlead_session.explain import explain
 from services.runner.tests.conftest import World, admitted
@@ -138,18 +144,73 @@ async def test_the_agent_brings_words_but_no_model_of_its_own(world: World) -> N
     assert world.provider.asked()[0][1].startswith("Be careful.")
 
 
-async def test_an_attachment_that_is_no_data_fails_the_step_before_anything_is_sent(
+async def test_an_attachment_that_is_no_data_is_told_to_the_model_and_blocks_no_later_turn(
     world: World,
 ) -> None:
-    """O-16: the step says which file; the input stays promoted, and nothing is asked again."""
+    """O-16: no provider could fetch it, so the model hears of it instead; the session goes on."""
     file = PromptFile(uri="file:///w/a.png", mime="image/png", name="a.png")
+    prompt = Prompt(text="look", files=(file,))
+    await world.write(PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer"))
+    await world.drained()
+    await world.write(admitted("msg_2", "and now?"))
+
+    await world.drained()
+
+    assert (await world.session()).rested == "idle"
+    told = world.provider.asked()
+    assert "file:///w/a.png" in str(world.provider.requests[0]["messages"])
+    assert ("user", "and now?") in told
+    assert not [event for event in await world.events() if isinstance(event, StepFailed)]
+
+
+async def test_a_file_of_a_type_that_the_model_cannot_take_blocks_no_later_turn(
+    world: World,
+) -> None:
+    """O-16: another model may take it, so it stays in the history."""
+    file = PromptFile(uri="data:application/zip;base64,UEs=", mime="application/zip", name="a.zip")
     prompt = Prompt(text="look", files=(file,))
     await world.write(PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer"))
 
     await world.drained()
 
-    (failed,) = [event for event in await world.events() if isinstance(event, StepFailed)]
-    assert "a.png is not inline" in failed.error.message
-    session = await world.session()
-    assert (session.rested, session.inbox) == ("failed", ())
-    assert world.provider.requests == []
+    assert (await world.session()).rested == "idle"
+    assert "a.zip (application/zip)" in str(world.provider.requests[0]["messages"])
+
+
+@pytest.mark.parametrize(
+    ("agents", "default", "speaks"),
+    [
+        ({"build": {}, "plan": {}}, "plan", "plan"),
+        ({"build": {}, "plan": {"hidden": True}}, "plan", "build"),
+        ({"build": {}, "plan": {"mode": "subagent"}}, "plan", "build"),
+        ({"build": {"hidden": True}, "plan": {}}, "build", "plan"),
+        ({"build": {"disabled": True}, "plan": {"hidden": True}, "ask": {}}, "plan", "ask"),
+    ],
+)
+async def test_without_an_agent_one_that_people_may_choose_speaks(
+    world: World, agents: dict[str, Any], default: str, speaks: str
+) -> None:
+    """F-47: the default, else build, else the first; and the assistant says which."""
+    world.config |= {"agent": agents, "default_agent": default}
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    assert begun.agent == speaks
+
+
+async def test_an_agent_that_is_not_configured_speaks_without_words_of_its_own(
+    world: World,
+) -> None:
+    """F-48: its id is used as it is; nothing but the baseline is told."""
+    await world.write(AgentSwitched(message_id="msg_g", agent="stranger"), admitted("msg_1"))
+
+    await world.drained()
+
+    (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    assert begun.agent == "stranger"
+    assert world.provider.asked()[0] == (
+        "system",
+        "You are running on the model acme/fast.\n\nDay 1",
+    )

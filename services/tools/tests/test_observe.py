@@ -2,7 +2,7 @@
 
 import json
 import platform
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +10,45 @@ import pytest
 
 from fairlead_schema.context import ObserveContext, Observed, Unavailable
 from fairlead_schema.location import LocationRef
+from fairlead_service.config import Config
+from fairlead_service.observing import Reference
 from fairlead_tools.app import answer
-from fairlead_tools.observe import observe
+from fairlead_tools.observe import Observer
 from fairlead_tools.sources import date as date_source
 from fairlead_tools.sources import environment
+
+
+@pytest.fixture
+def observer(tmp_path: Path) -> Observer:
+    """One that knows nothing of the machine it runs on."""
+    context = {"global_file": None, "cache": str(tmp_path / "cache")}
+    return Observer(
+        Config.model_validate({"context": context, "skills": {"config_directory": None}})
+    )
 
 
 def at(directory: Path | str) -> LocationRef:
     return LocationRef(directory=str(directory))
 
 
-async def test_a_sample_holds_every_source_in_rendering_order(tmp_path: Path) -> None:
-    """F-03, F-25: environment, then date, observed together."""
-    sample = await observe(ObserveContext(location=at(tmp_path)))
+async def test_a_sample_holds_every_source_in_rendering_order(
+    observer: Observer, tmp_path: Path
+) -> None:
+    """F-03, F-25: built-in ones, instructions, skills, references, observed together."""
+    (tmp_path / "AGENTS.md").write_text("Be brief.")
+    config = observer.config.model_copy(
+        update={"reference": {"book": Reference(path="/b", description="when lost")}}
+    )
 
-    assert [source.key for source in sample.observations] == ["core/environment", "core/date"]
+    sample = await Observer(config).observe(ObserveContext(location=at(tmp_path)))
+
+    assert [source.key for source in sample.observations] == [
+        "core/environment",
+        "core/date",
+        "core/instructions",
+        "core/skills",
+        "core/references",
+    ]
     assert all(isinstance(source, Observed) for source in sample.observations)
 
 
@@ -82,34 +106,36 @@ def test_only_midnight_changes_the_date() -> None:
     assert date_source.observe(tomorrow).update.endswith("Fri Jan 01 2027")
 
 
-async def test_a_place_that_cannot_be_read_is_unavailable_not_gone() -> None:
-    """F-10: the source is in the sample with its reason, and the others are observed."""
+async def test_a_place_that_cannot_be_read_is_unavailable_not_gone(observer: Observer) -> None:
+    """F-10, M-07: the sources are in the sample with their reasons, and the others are observed."""
     unreadable = "/" + "x" * 300
 
-    sample = await observe(ObserveContext(location=at(unreadable)))
+    sample = await observer.observe(ObserveContext(location=at(unreadable)))
 
-    place, day = sample.observations
-    assert isinstance(place, Unavailable)
-    assert place.key == "core/environment"
-    assert place.reason
+    place, day, instructions, skills = sample.observations
+    for away in (place, instructions, skills):
+        assert isinstance(away, Unavailable)
+        assert (away.why, away.reason) == ("unreadable", "File name too long")
     assert isinstance(day, Observed)
 
 
-async def test_a_directory_that_does_not_exist_is_still_a_place(tmp_path: Path) -> None:
+async def test_a_directory_that_does_not_exist_is_still_a_place(
+    observer: Observer, tmp_path: Path
+) -> None:
     """F-23: a session may be told where it is before the place is made."""
-    sample = await observe(ObserveContext(location=at(tmp_path / "later")))
+    sample = await observer.observe(ObserveContext(location=at(tmp_path / "later")))
 
     assert isinstance(sample.observations[0], Observed)
 
 
-async def test_an_observation_is_answered_as_data(tmp_path: Path) -> None:
+async def test_an_observation_is_answered_as_data(observer: Observer, tmp_path: Path) -> None:
     """F-04: the sample on the wire."""
     asked = ObserveContext(location=at(tmp_path), agent="build")
 
-    body = json.loads(await answer(asked.model_dump_json(by_alias=True).encode()))
+    body = json.loads(await answer(observer, asked.model_dump_json(by_alias=True).encode()))
 
     statuses = [source["status"] for source in body["data"]["observations"]]
-    assert statuses == ["observed", "observed"]
+    assert statuses == ["observed", "observed", "observed"]
 
 
 @pytest.mark.parametrize(
@@ -128,10 +154,44 @@ async def test_an_observation_is_answered_as_data(tmp_path: Path) -> None:
         b"\xff",
     ],
 )
-async def test_what_is_no_observation_is_refused_with_a_typed_error(body: bytes) -> None:
+async def test_what_is_no_observation_is_refused_with_a_typed_error(
+    observer: Observer, body: bytes
+) -> None:
     """F-17: malformed input is answered, never dropped."""
-    answered: dict[str, Any] = json.loads(await answer(body))
+    answered: dict[str, Any] = json.loads(await answer(observer, body))
 
     assert set(answered) == {"error"}
     assert answered["error"]["_tag"] == "InvalidRequestError"
     assert answered["error"]["message"]
+
+
+async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(
+    observer: Observer, tmp_path: Path
+) -> None:
+    """F-23: two zones that are never on one day; the session's own word wins."""
+    context = observer.config.context.model_copy(update={"timezone": "Pacific/Kiritimati"})
+    east = Observer(observer.config.model_copy(update={"context": context}))
+
+    seen = [
+        (await one.observe(ObserveContext(location=at(tmp_path), timezone=zone))).observations[1]
+        for one, zone in ((observer, None), (east, None), (east, "Etc/GMT+12"))
+    ]
+
+    here, kiritimati, west = (one.value for one in seen if isinstance(one, Observed))
+    assert here in {day(timedelta(days=days)) for days in (-1, 0, 1)}
+    assert kiritimati > west
+
+
+async def test_a_time_zone_that_the_host_lost_is_a_reason_and_no_crash(
+    observer: Observer, tmp_path: Path
+) -> None:
+    """F-10: the date is unavailable, everything else is observed."""
+    asked = ObserveContext(location=at(tmp_path), timezone="Nowhere/Atlantis")
+
+    sample = await observer.observe(asked)
+
+    assert [one.key for one in sample.observations if isinstance(one, Unavailable)] == ["core/date"]
+
+
+def day(away: timedelta) -> str:
+    return (datetime.now().astimezone().date() + away).isoformat()

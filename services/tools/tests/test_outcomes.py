@@ -1,11 +1,12 @@
 """What becomes of a run: checked output, crashes, timeouts, and what no log can hold."""
 
 import asyncio
+import dataclasses
 import logging
 from typing import Any
 
 import pytest
-from pydantic import RootModel
+from pydantic import BaseModel, RootModel
 
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.tool import TextContent
@@ -50,6 +51,28 @@ async def test_output_that_does_not_fit_is_never_a_success(world: World, returne
     (message,) = await world.served()
 
     assert message.startswith("Tool execution failed: Invalid tool output: ")
+
+
+async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(world: World) -> None:
+    """J-18: written, it would stop its session for good."""
+
+    class Anything(BaseModel):
+        said: Any
+
+    nested: list[Any] = []
+    for _ in range(130):
+        nested = [nested]
+
+    async def run(_asked: Asked, _context: Context) -> object:
+        return {"said": nested}
+
+    running = dataclasses.replace(tool(execute=run), output=Anything)
+    world.registry.register(running)
+    await world.call(running)
+
+    (message,) = await world.served()
+
+    assert "nested deeper than 128 levels" in message
 
 
 @pytest.mark.parametrize(

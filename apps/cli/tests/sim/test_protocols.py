@@ -293,3 +293,13 @@ async def test_scenarios_are_chosen_by_text_and_by_model(asker: Asker, protocol:
         "You said: hi",
         "mine",
     ), protocol
+
+
+async def test_an_answer_that_was_begun_for_the_model_is_continued(asker: Asker) -> None:
+    """E-23: the last step ends with the model's own words, which newer models refuse to finish."""
+    begun = AssistantTurn((TextPart("This is the last step."),))
+
+    events = await asker.play(user("well"), begun)
+
+    assert "".join(one.text for one in events if isinstance(one, TextChunk)) == "You said: well"
+    assert isinstance(events[-1], StepFinish)

@@ -22,7 +22,7 @@ from fairlead_eventlog.link import (
     missing,
 )
 from fairlead_eventlog.port import FeedItem, Head, Life, OnNudge, Snapshot
-from fairlead_eventlog.streams import CHECKPOINTS, EVENTS, MESSAGES, SNAPSHOTS
+from fairlead_eventlog.streams import CHECKPOINTS, EVENTS, MESSAGES, REGISTRATIONS, SNAPSHOTS
 from fairlead_eventlog.work import forget, stored
 from fairlead_schema import subjects
 from fairlead_schema.api import DeadLetter
@@ -122,6 +122,24 @@ class JetStreamFeed:
             raise LogUnavailable("the feed's checkpoint was not acknowledged") from error
 
 
+class JetStreamRegistrations:
+    """Registrations in a key-value bucket, one key each."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        await stored(self._link, _registration(tenant, key), value)
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        await forget(self._link, REGISTRATIONS.name, _registration(tenant, key))
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        found = await self._link.family(REGISTRATIONS.name, _registration(tenant, ">"))
+        before = len(_registration(tenant, ""))
+        return {got.subject[before:]: got.payload for got in found}
+
+
 class NatsDeltas:
     """Live fragments over core NATS."""
 
@@ -161,7 +179,7 @@ class NatsRequests:
     async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         try:
             async with asyncio.timeout(timeout_s):
-                return (await self._link.request(subject, body)).data
+                return (await self._link.request(subject, body, timeout_s=timeout_s)).data
         except (NoAnswer, TimeoutError) as error:
             raise LogUnavailable(f"{subject} did not answer in {timeout_s} s") from error
 
@@ -211,6 +229,10 @@ class JetStreamDeadLetters:
 
 def _snapshot(at: Address) -> str:
     return f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}"
+
+
+def _registration(tenant: TenantId, key: str) -> str:
+    return f"$KV.fairlead-registration.{tenant}.{key}"
 
 
 def _checkpoint(shard: int) -> str:

@@ -4,15 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.port import (
+    Approvals,
     DeadLetters,
     Deltas,
     Feed,
     Liveness,
     MessageRegister,
+    Outputs,
+    Registrations,
     Requests,
     SessionLog,
     ShardLog,
     Snapshots,
+    SourceRegister,
     Timers,
     Wakes,
     WorkQueue,
@@ -31,9 +35,13 @@ class EventLog:
     liveness: Liveness
     snapshots: Snapshots
     messages: MessageRegister
+    sources: SourceRegister
+    registrations: Registrations
     deltas: Deltas
+    outputs: Outputs
     requests: Requests
     feed: Feed
     dead: DeadLetters
+    approvals: Approvals
     complaint: Callable[[], str | None]
     """Why the servers cannot be reached now, if so."""

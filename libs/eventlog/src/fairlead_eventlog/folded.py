@@ -46,6 +46,10 @@ class Folded(Generic[State]):
         known = self._warm.get(at)
         return await self.advance(at, known or await self._cold(at))
 
+    def warm(self, at: Address) -> At[State] | None:
+        """The session as it was when it was last looked at, if that is still known."""
+        return self._warm.get(at)
+
     async def advance(self, at: Address, known: At[State]) -> At[State]:
         """Fold what came after a known state."""
         more = True

@@ -9,10 +9,12 @@ from typing import Final
 import nats.errors
 from nats.aio.client import Client
 
+from fairlead_eventlog.approvals import JetStreamApprovals
 from fairlead_eventlog.aside import (
     JetStreamDeadLetters,
     JetStreamFeed,
     JetStreamMessages,
+    JetStreamRegistrations,
     JetStreamSnapshots,
     NatsDeltas,
     NatsLiveness,
@@ -21,8 +23,10 @@ from fairlead_eventlog.aside import (
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.link import Link
+from fairlead_eventlog.outputs import JetStreamOutputs
 from fairlead_eventlog.session_log import JetStreamLog
 from fairlead_eventlog.shards import JetStreamShards
+from fairlead_eventlog.sources import JetStreamSources
 from fairlead_eventlog.wakes import JetStreamWakes
 from fairlead_eventlog.work import JetStreamTimers, JetStreamWork
 
@@ -87,9 +91,13 @@ async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterat
             liveness=NatsLiveness(link),
             snapshots=JetStreamSnapshots(link),
             messages=JetStreamMessages(link),
+            registrations=JetStreamRegistrations(link),
+            sources=JetStreamSources(link),
             deltas=NatsDeltas(link),
+            outputs=JetStreamOutputs(link),
             requests=NatsRequests(link),
             feed=JetStreamFeed(link),
             dead=JetStreamDeadLetters(link),
+            approvals=JetStreamApprovals(link),
             complaint=link.complaint,
         )

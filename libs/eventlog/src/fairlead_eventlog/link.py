@@ -107,12 +107,18 @@ class Link:
         return f"{self._inbox_prefix}.{token}", lambda: self._drop(token)
 
     async def request(
-        self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
+        self,
+        subject: str,
+        body: bytes,
+        *,
+        headers: dict[str, str] | None = None,
+        timeout_s: float | None = None,
     ) -> Msg:
         """One request, one answer. Raises Unanswered, NoAnswer or LogUnavailable."""
+        wait_s = self.timeout_s if timeout_s is None else timeout_s
         before = _cancellations()
         try:
-            msg = await self.client.request(subject, body, timeout=self.timeout_s, headers=headers)
+            msg = await self.client.request(subject, body, timeout=wait_s, headers=headers)
         except nats.errors.NoRespondersError as error:
             raise Unanswered(subject) from error
         except (nats.errors.TimeoutError, TimeoutError) as error:
@@ -164,6 +170,15 @@ class Link:
         self, stream: str, subject: str, *, first: int, batch: int
     ) -> tuple[list[Got], int]:
         """Up to `batch` messages of one exact subject from `first` on, and how many remain."""
+        wanted = {"seq": first, "next_by_subj": subject, "batch": batch}
+        return await self._got(stream, wanted)
+
+    async def family(self, stream: str, subject: str) -> list[Got]:
+        """The last message of every subject that fits a pattern; at most 1,024 subjects."""
+        found, _ = await self._got(stream, {"multi_last": [subject]})
+        return found
+
+    async def _got(self, stream: str, wanted: dict[str, Any]) -> tuple[list[Got], int]:
         found: list[Got] = []
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -178,9 +193,8 @@ class Link:
             )
 
         reply, close = self.inbox(receive)
-        body = orjson.dumps({"seq": first, "next_by_subj": subject, "batch": batch})
         try:
-            await self.send(f"$JS.API.DIRECT.GET.{stream}", body, reply=reply)
+            await self.send(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(wanted), reply=reply)
             async with asyncio.timeout(self.timeout_s):
                 return found, await done
         except TimeoutError as error:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from fairlead_eventlog import approvals
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
 from fairlead_eventlog.memory_work import MemoryQueue, MemoryWakes, MemoryWork
@@ -14,6 +15,7 @@ from fairlead_eventlog.port import (
     FeedItem,
     Head,
     Job,
+    Kept,
     Life,
     OnNudge,
     Page,
@@ -24,13 +26,15 @@ from fairlead_eventlog.port import (
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta
-from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
+from fairlead_schema.permission import SavedPermission
 from fairlead_schema.record import Commit, Draft, decode, encode, record
 from fairlead_schema.subjects import SHARDS, Address
 
 Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 BATCH = 500
+PIECE_BYTES = 64 * 1024
 
 
 class MemoryLog:
@@ -148,6 +152,38 @@ class MemoryMessages:
         return self._bound.setdefault((tenant, message_id), session_id)
 
 
+class MemoryRegistrations:
+    """Registrations in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, str], bytes] = {}
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        self.kept[tenant, key] = value
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        self.kept.pop((tenant, key), None)
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        return {key: value for (whose, key), value in self.kept.items() if whose == tenant}
+
+
+class MemorySources:
+    """Registered sources in a dictionary."""
+
+    def __init__(self) -> None:
+        self._kept: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        return self._kept[pool].setdefault(key, body)
+
+    async def remove(self, pool: str, key: str) -> None:
+        self._kept[pool].pop(key, None)
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        return dict(sorted(self._kept[pool].items()))
+
+
 class MemoryLiveness:
     """A set of who answers; pausing an instance makes it silent."""
 
@@ -212,6 +248,31 @@ class MemoryDeltas:
             self._listeners[at].discard(heard)
 
 
+class MemoryOutputs:
+    """Managed outputs as bytes."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
+
+    async def put(
+        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+    ) -> Kept:
+        whole = b"".join([piece async for piece in pieces])
+        self.kept[tenant, output_id] = (whole, mime)
+        return Kept(len(whole), mime)
+
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+        found = self.kept.get((tenant, output_id))
+        return None if found is None else Kept(len(found[0]), found[1])
+
+    async def get(
+        self, tenant: TenantId, output_id: OutputId, *, first: int = 0
+    ) -> AsyncIterator[bytes]:
+        rest = self.kept.get((tenant, output_id), (b"", ""))[0][first:]
+        for start in range(0, len(rest), PIECE_BYTES):
+            yield rest[start : start + PIECE_BYTES]
+
+
 class MemoryRequests:
     """Requests answered by functions."""
 
@@ -267,6 +328,34 @@ class MemoryDeadLetters:
         self.buried.append((source, subject, payload, reason))
 
 
+class MemoryApprovals:
+    """Approvals in lists by project."""
+
+    def __init__(self) -> None:
+        self._projects: dict[tuple[TenantId, str], tuple[SavedPermission, ...]] = {}
+        self._revision = 0
+
+    async def save(
+        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
+    ) -> None:
+        known = await self.saved(tenant, project_id)
+        self._projects[tenant, project_id] = approvals.added(known, project_id, action, resources)
+        self._revision += 1
+
+    async def saved(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+        return self._projects.get((tenant, project_id), ())
+
+    async def remove(self, tenant: TenantId, id_: str) -> None:
+        for (owner, project_id), known in self._projects.items():
+            if owner == tenant:
+                kept = tuple(one for one in known if one.id != id_)
+                self._projects[owner, project_id] = kept
+        self._revision += 1
+
+    async def revision(self) -> int:
+        return self._revision
+
+
 def memory() -> EventLog:
     """Every port, in memory."""
     log = MemoryLog()
@@ -279,9 +368,13 @@ def memory() -> EventLog:
         liveness=MemoryLiveness(),
         snapshots=MemorySnapshots(),
         messages=MemoryMessages(),
+        registrations=MemoryRegistrations(),
+        sources=MemorySources(),
         deltas=MemoryDeltas(),
+        outputs=MemoryOutputs(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),
         dead=MemoryDeadLetters(),
+        approvals=MemoryApprovals(),
         complaint=lambda: None,
     )

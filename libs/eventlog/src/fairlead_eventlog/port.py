@@ -6,7 +6,8 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
-from fairlead_schema.ids import CommitId, MessageId, SessionId, TenantId
+from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
+from fairlead_schema.permission import SavedPermission
 from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
 
@@ -232,6 +233,22 @@ class MessageRegister(Protocol):
         ...
 
 
+class SourceRegister(Protocol):
+    """Keeps what services registered as context sources, each key once per pool."""
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        """Keep it under its key, or find what is there: the answer is what is kept."""
+        ...
+
+    async def remove(self, pool: str, key: str) -> None:
+        """Forget a key."""
+        ...
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        """Everything that is kept, in key order."""
+        ...
+
+
 class Deltas(Protocol):
     """Live fragments of a session; nothing is kept."""
 
@@ -244,11 +261,58 @@ class Deltas(Protocol):
         ...
 
 
+class Kept(NamedTuple):
+    """A managed output: how long it is and what it is."""
+
+    bytes: int
+    mime: str
+
+
+class Outputs(Protocol):
+    """Managed outputs: complete results that are too long for a log, kept for some days."""
+
+    async def put(
+        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+    ) -> Kept:
+        """Keep an output, in whatever pieces it comes. It is there once this returns.
+
+        Raises LogUnavailable, StreamMissing; then nobody ever reads a part of it.
+        """
+        ...
+
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+        """What is kept under an id of this tenant; None if nothing is, or no longer."""
+        ...
+
+    def get(self, tenant: TenantId, output_id: OutputId, *, first: int = 0) -> AsyncIterator[bytes]:
+        """An output from a byte on, piece by piece; nothing where nothing is kept.
+
+        Raises LogUnavailable, also when it comes to an end too early.
+        """
+        ...
+
+
 class Requests(Protocol):
     """Request and reply between services."""
 
     async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         """One answer. Raises Unanswered (nobody there) or LogUnavailable (no answer in time)."""
+        ...
+
+
+class Registrations(Protocol):
+    """What services of a tenant registered: small named values that every process can read."""
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        """Keep a value under its key, instead of what was there. Raises LogUnavailable."""
+        ...
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        """Forget a key."""
+        ...
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        """Everything that one tenant has now, by key. Raises LogUnavailable."""
         ...
 
 
@@ -278,6 +342,28 @@ class Feed(Protocol):
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
         """Move the checkpoint; the answer is its new revision. Raises AppendConflict if fenced."""
+        ...
+
+
+class Approvals(Protocol):
+    """What people approved for always, by project. Each is there once, whoever saves it."""
+
+    async def save(
+        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
+    ) -> None:
+        """Keep an approval of an action for each resource pattern; those that are kept stay."""
+        ...
+
+    async def saved(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+        """The approvals of a project, in the order in which they were saved: never stale."""
+        ...
+
+    async def remove(self, tenant: TenantId, id_: str) -> None:
+        """Forget one approval, if it is there."""
+        ...
+
+    async def revision(self) -> int:
+        """Changes whenever anything is saved or removed."""
         ...
 
 

@@ -10,6 +10,7 @@ COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
 # A tool request whose worker was not heard of for this long goes to another worker.
 TOOL_DEADLINE_S: Final = 10.0
 SNAPSHOT_BUCKET: Final = "KV_fairlead-snapshot"
+OUTPUT_BUCKET: Final = "fairlead-output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +127,49 @@ SNAPSHOTS: Final = StreamSpec(
     one_per_subject=True,
     allow_rollup=True,
 )
+OUTPUTS: Final = StreamSpec(
+    name=f"OBJ_{OUTPUT_BUCKET}",
+    subjects=(f"$O.{OUTPUT_BUCKET}.C.>", f"$O.{OUTPUT_BUCKET}.M.>"),
+    description="Managed outputs of tools: an object store.",
+    discard="new",
+    max_age_s=7 * DAY_S,
+    allow_rollup=True,
+)
 CHECKPOINTS: Final = StreamSpec(
     name="KV_fairlead-checkpoint",
     subjects=("$KV.fairlead-checkpoint.>",),
     description="How far the public feed has come, per shard.",
     one_per_subject=True,
     allow_rollup=True,
+)
+APPROVALS: Final = StreamSpec(
+    name="KV_fairlead-approval",
+    subjects=("$KV.fairlead-approval.>",),
+    description="What people approved for always, by project.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+SOURCES: Final = StreamSpec(
+    name="KV_fairlead-source",
+    subjects=("$KV.fairlead-source.>",),
+    description="Context sources that services registered, per pool and key.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+
+REGISTRATIONS: Final = StreamSpec(
+    name="KV_fairlead-registration",
+    subjects=("$KV.fairlead-registration.>",),
+    description="The tools that services registered.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
+JOBS: Final = StreamSpec(
+    name="JOBS",
+    subjects=(f"{ROOT}.job.*.>",),
+    description="Calls of queued application tools, for the services that registered them.",
+    retention="workqueue",
+    duplicate_window_s=3600,
 )
 
 STREAMS: Final = (
@@ -145,7 +183,12 @@ STREAMS: Final = (
     MESSAGES,
     DEAD,
     SNAPSHOTS,
+    OUTPUTS,
     CHECKPOINTS,
+    APPROVALS,
+    REGISTRATIONS,
+    JOBS,
+    SOURCES,
 )
 
 

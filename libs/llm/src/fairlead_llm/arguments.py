@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import orjson
+from fairlead_llm.reading import loaded
 
 
 def parsed(text: str) -> tuple[Any, str | None]:
@@ -13,8 +13,8 @@ def parsed(text: str) -> tuple[Any, str | None]:
     if not text.strip():
         return {}, None
     try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
+        value = loaded(text)
+    except ValueError as error:
         return text, f"The arguments are not JSON: {error}"
     return value, fault(value)
 

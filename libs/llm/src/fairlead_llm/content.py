@@ -8,6 +8,9 @@ from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import MediaPart, TextPart, ToolResultPart
 from fairlead_schema.tool import FileContent, TextContent
 
+GO_ON = "(Continue from there.)"
+"""Said by nobody, after an answer that is to be continued: newer models refuse to be prefilled."""
+
 
 def system_update(text: str) -> str:
     """A chronological system message as user text; escaped, so that it cannot close its wrapper."""
@@ -34,6 +37,16 @@ def result_parts(result: ToolResultPart) -> tuple[TextPart | MediaPart, ...]:
     """The parts of a content result, given as parts or in the form tools record them."""
     items: Iterable[object] = result.value
     return tuple(_part(item) for item in items)
+
+
+def untaken(part: MediaPart, what: str) -> str:
+    """What the model hears of a file whose type its wire has no place for.
+
+    Refusing it would refuse every later turn too: the file stays in the history.
+    """
+    return (
+        f"[Attached file {part.name or 'without a name'} ({part.mime}): {what} takes no such file.]"
+    )
 
 
 def json_text(value: object) -> str:

@@ -1,7 +1,7 @@
 """Why a provider refused: an HTTP answer or an error object becomes one ProviderFailure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -37,6 +37,7 @@ _POLICY = re.compile(
 _QUOTA = re.compile(r"insufficient_quota|quota_exceeded|insufficient credits", re.IGNORECASE)
 # Gemini refuses a key with 400, and says how long to wait in the body instead of a header.
 _BAD_KEY = re.compile(r"API_KEY_INVALID|API key (?:not valid|expired)", re.IGNORECASE)
+_STATUS = re.compile(r"[45]\d\d", re.ASCII)
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 _SECRET = re.compile(r"auth|key|token|secret|credential|signature", re.IGNORECASE)
 # An error inside a stream has no status: its own words are all there is.
@@ -113,12 +114,18 @@ def redacted(body: str) -> str:
     return text[:BODY_LENGTH_MAX]
 
 
-def without(secret: str | None, failure: ProviderFailure) -> ProviderFailure:
-    """The failure with no trace of a secret that the provider echoed."""
-    if not secret:
-        return failure
-    body = None if failure.body is None else failure.body.replace(secret, REDACTED)
-    return replace(failure, message=failure.message.replace(secret, REDACTED), body=body)
+def secret(name: str) -> bool:
+    """Whether a header or a field of this name holds a secret."""
+    return _SECRET.search(name) is not None
+
+
+def without(secrets: Iterable[str], failure: ProviderFailure) -> ProviderFailure:
+    """The failure with no trace of the secrets that the provider echoed."""
+    message, body = failure.message, failure.body
+    for one in secrets:
+        message = message.replace(one, REDACTED)
+        body = None if body is None else body.replace(one, REDACTED)
+    return replace(failure, message=message, body=body)
 
 
 def _kind(status: int | None, said: _Said, text: str) -> FailureKind:
@@ -177,8 +184,8 @@ def _delay_s(details: object) -> float | None:
 
 def _status(*candidates: object) -> int | None:
     """An HTTP status among codes: some vendors send it as the code, as a number or as text."""
-    numbers = (int(str(code)) for code in candidates if str(code).isdecimal())
-    return next((number for number in numbers if 400 <= number < 600), None)  # noqa: PLR2004
+    found = (_STATUS.fullmatch(str(code)) for code in candidates)
+    return next((int(match[0]) for match in found if match), None)
 
 
 def _seconds(text: str) -> float | None:
@@ -217,4 +224,4 @@ def _blanked(value: Any, depth: int = 0) -> Any:  # noqa: ANN401 - any JSON valu
 
 
 def _blanked_field(name: str, held: Any, depth: int) -> Any:  # noqa: ANN401 - any JSON value
-    return REDACTED if isinstance(held, str) and _SECRET.search(name) else _blanked(held, depth)
+    return REDACTED if isinstance(held, str) and secret(name) else _blanked(held, depth)

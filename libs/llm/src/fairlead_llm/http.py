@@ -21,6 +21,7 @@ from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
 from fairlead_schema.request import ModelRequest
 
 ERROR_BODY_BYTES_MAX = 64 * 1024
+OPENING_BYTES = 16
 # Reading a finished body to its end lets the connection be used again; a slow end is not worth it.
 DRAIN_S = 0.25
 
@@ -42,11 +43,18 @@ async def stream(
         async for events in batches:
             for event in events:
                 if isinstance(event, ProviderFailure):
-                    told = failure.without(endpoint.api_key, event)
+                    told = failure.without(_secrets(endpoint, request), event)
                     yield replace(told, retryable=told.retryable and not published)
                     return
                 yield event
                 published = True
+
+
+def _secrets(endpoint: Endpoint, request: ModelRequest) -> tuple[str, ...]:
+    """What no failure may repeat: the key, and every header that is named like one."""
+    given = {**endpoint.headers, **request.headers}
+    named = (value for name, value in given.items() if failure.secret(name))
+    return tuple(value for value in (endpoint.api_key, *named) if value)
 
 
 async def _attempt(
@@ -159,9 +167,11 @@ async def _chunks(
 
 
 async def _events(wire: Wire[Any], chunks: AsyncIterator[bytes]) -> AsyncGenerator[Events, None]:
-    reading, state = sse.START, wire.start()
+    reading, state, opening, heard = sse.START, wire.start(), b"", False
     async for chunk in chunks:
+        opening = opening or chunk[:OPENING_BYTES]
         reading, frames = sse.feed(reading, chunk)
+        heard = heard or bool(frames)
         events: list[ProviderEvent] = []
         for frame in frames:
             state, told = wire.step(state, frame)
@@ -170,7 +180,8 @@ async def _events(wire: Wire[Any], chunks: AsyncIterator[bytes]) -> AsyncGenerat
             yield tuple(events)
             if isinstance(events[-1], StepFinish | ProviderFailure):
                 return
-    yield wire.finish(state)
+    unfit = failure.failed("malformed-stream", "The body is no event stream")
+    yield wire.finish(state) if heard or sse.begins(opening) else (unfit,)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
@@ -184,6 +195,8 @@ def _unheard(error: Exception) -> ProviderFailure:
     match error:
         case sse.FrameTooLarge():
             return failure.failed("malformed-stream", str(error))
+        case httpx.DecodingError():
+            return failure.failed("malformed-stream", f"The body cannot be decoded: {error}")
         case httpx.ConnectTimeout():
             return failure.failed("timeout", "The provider did not accept a connection in time")
         case httpx.PoolTimeout():

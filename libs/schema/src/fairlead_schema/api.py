@@ -32,6 +32,8 @@ class CreateSession(Input):
     location: Annotated[LocationRef, NoNull] | None = None
     parent_id: SessionId | None = None
     budget: Annotated[BudgetBody, NoNull] | None = None
+    timezone: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    """Whose calendar the model is told, such as `Europe/Oslo`; else the configured one."""
 
 
 class PromptBody(Input):

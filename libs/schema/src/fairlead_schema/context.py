@@ -1,8 +1,9 @@
 """Context observation: what a location reports, and the snapshot the next boundary compares with."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+import math
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
@@ -12,12 +13,35 @@ SourceKey: TypeAlias = Annotated[
 ]
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 
+TOUCHED_MAX: Final = 256
+"""So many directories that a session read in are remembered for their instructions."""
+
+
+def _finite(value: object) -> object:
+    """A number that JSON cannot hold would never equal what was stored of it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a value must be JSON: no NaN, no infinity")
+    if isinstance(value, dict):
+        _finite(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _finite(one)
+    return value
+
+
+Value: TypeAlias = Annotated[Any, AfterValidator(_finite)]
+"""What a source's observations are compared by: JSON, never the rendered text."""
+
 
 class SnapshotEntry(Model):
-    """One source as last admitted: its canonical value, and the words for its disappearance."""
+    """One source as last admitted: its canonical value, and the words for its disappearance.
 
-    value: Any = None
+    `shape` is the form of the value. Of a value in another form nobody can say what changed.
+    """
+
+    value: Value = None
     removed: Text | None = None
+    shape: int | None = None
 
 
 class BaselinePart(Model):
@@ -32,10 +56,24 @@ class Observed(Model):
 
     status: Literal["observed"] = "observed"
     key: SourceKey
-    value: Any = None
+    value: Value = None
     baseline: Text
     update: Text
     removed: Text | None = None
+    shape: int | None = None
+
+
+Why: TypeAlias = Literal[
+    "unreadable",
+    "outside",
+    "too-large",
+    "not-text",
+    "timeout",
+    "unreachable",
+    "malformed",
+    "defect",
+]
+"""The kinds of reasons for which a source cannot be read."""
 
 
 class Unavailable(Model):
@@ -44,6 +82,9 @@ class Unavailable(Model):
     status: Literal["unavailable"] = "unavailable"
     key: SourceKey
     reason: str
+    why: Why = "unreadable"
+    required: bool = True
+    """Whether a first turn waits for it; else it is told as soon as it can be."""
 
 
 Observation: TypeAlias = Annotated[Observed | Unavailable, Field(discriminator="status")]
@@ -54,9 +95,42 @@ class ObserveContext(Model):
 
     location: LocationRef
     agent: str | None = None
+    timezone: str | None = None
+    touched: Annotated[tuple[str, ...], Field(max_length=TOUCHED_MAX)] = ()
+    """Directories that the session has read in: their instructions apply from then on."""
 
 
 class ContextSample(Model):
-    """All sources of one location, observed together, in rendering order."""
+    """All sources of one location, observed together, in rendering order; each key once."""
 
     observations: tuple[Observation, ...]
+
+    @model_validator(mode="after")
+    def _each_key_once(self) -> Self:
+        keys = [source.key for source in self.observations]
+        twice = sorted({key for key in keys if keys.count(key) > 1})
+        if twice:
+            raise ValueError(f"two sources have one key: {', '.join(twice)}")
+        return self
+
+
+class Registration(Model):
+    """A source that another service offers: where to ask for it, and how long to wait."""
+
+    key: SourceKey
+    subject: Annotated[str, StringConstraints(pattern=r"^[^\s.*>]+(\.[^\s.*>]+)*$", max_length=255)]
+    timeout_ms: Annotated[int, Field(gt=0, le=60_000)] = 1000
+    required: bool = False
+    """Whether sessions wait with their first turn until it can be observed."""
+
+
+class RemoveSource(Model):
+    """Takes a source back; what the model was told of it is revoked at the next boundary."""
+
+    key: SourceKey
+
+
+class Registrations(Model):
+    """The sources that services offer beside the built-in ones, in key order."""
+
+    sources: tuple[Registration, ...]

@@ -29,6 +29,15 @@ class ToolInputDelta(Model):
     delta: str
 
 
+class ToolOutputDelta(Model):
+    """Output of a running call, as it appears; what came too fast is left out."""
+
+    type: Literal["tool.output.delta"] = "tool.output.delta"
+    assistant_message_id: MessageId
+    call_id: CallId
+    delta: str
+
+
 class CompactionDelta(Model):
     type: Literal["compaction.delta"] = "compaction.delta"
     message_id: MessageId
@@ -36,7 +45,8 @@ class CompactionDelta(Model):
 
 
 Delta: TypeAlias = Annotated[
-    TextDelta | ReasoningDelta | ToolInputDelta | CompactionDelta, Field(discriminator="type")
+    TextDelta | ReasoningDelta | ToolInputDelta | ToolOutputDelta | CompactionDelta,
+    Field(discriminator="type"),
 ]
 
 DELTA: TypeAdapter[Delta] = TypeAdapter(Delta)

@@ -8,6 +8,7 @@ Refused
 ├── MessageNotFound       404  it is not in this session
 ├── PermissionNotFound    404  it is not pending
 ├── QuestionNotFound      404  it is not pending
+├── OutputNotFound        404  it never was, it is another tenant's, or its time is over
 ├── ProviderNotFound      404  configure it in fairlead.toml
 ├── Conflict              409  the id is taken by something else: use a new one
 ├── CursorExpired         410  retention dropped what you ask for: start again
@@ -111,6 +112,13 @@ class QuestionNotFound(Refused):
         super().__init__(f"Question request not found: {request_id}", request_id=request_id)
 
 
+class OutputNotFound(Refused):
+    tag, status = "ToolOutputNotFoundError", 404
+
+    def __init__(self, output_id: str) -> None:
+        super().__init__(f"Tool output not found: {output_id}", resource=output_id)
+
+
 class ProviderNotFound(Refused):
     tag, status = "ProviderNotFoundError", 404
 
@@ -155,6 +163,7 @@ _BY_TAG: dict[str, type[Refused]] = {
         MessageNotFound,
         PermissionNotFound,
         QuestionNotFound,
+        OutputNotFound,
         ProviderNotFound,
         Conflict,
         CursorExpired,

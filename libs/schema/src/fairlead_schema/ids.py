@@ -28,6 +28,7 @@ QuestionId: TypeAlias = Annotated[str, _prefixed("que")]
 RunnerId: TypeAlias = Annotated[str, _prefixed("run_")]
 WorkerId: TypeAlias = Annotated[str, _prefixed("wkr_")]
 AttemptId: TypeAlias = Annotated[str, _prefixed("att_")]
+OutputId: TypeAlias = Annotated[str, _prefixed("out_")]
 
 TenantId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 CallId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=256)]

@@ -88,6 +88,7 @@ class TextBlock(Model):
     type: Literal["text"] = "text"
     id: str
     text: str
+    provider_metadata: dict[str, Any] | None = None
 
 
 class ReasoningBlock(Model):

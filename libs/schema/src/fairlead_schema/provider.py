@@ -37,6 +37,7 @@ class TextChunk:
 @dataclass(frozen=True, slots=True)
 class TextEnd:
     id: str
+    metadata: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

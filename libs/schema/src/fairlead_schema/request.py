@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 @dataclass(frozen=True, slots=True)
 class TextPart:
     text: str
+    metadata: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

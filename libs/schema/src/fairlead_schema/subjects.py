@@ -70,6 +70,16 @@ def api(tenant: TenantId, verb: str) -> str:
     return f"{ROOT}.api.{tenant}.{verb}"
 
 
+def application(tenant: TenantId) -> str:
+    """What the subjects of a tenant's own tools begin with."""
+    return f"{ROOT}.app.{tenant}."
+
+
+def job(tenant: TenantId) -> str:
+    """What the subjects of a tenant's queued tools begin with."""
+    return f"{ROOT}.job.{tenant}."
+
+
 def observe(pool: str) -> str:
     """Where the tools service that owns a location answers context observations."""
     return f"{ROOT}.observe.{pool}"
@@ -78,6 +88,11 @@ def observe(pool: str) -> str:
 def tooling(pool: str) -> str:
     """Where the tools service that owns a location answers which tools may be called."""
     return f"{ROOT}.tooling.{pool}"
+
+
+def source(pool: str, verb: str) -> str:
+    """Where services register context sources of their own, and take them back."""
+    return f"{ROOT}.source.{pool}.{verb}"
 
 
 def spending(tenant: TenantId) -> str:

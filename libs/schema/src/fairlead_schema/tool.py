@@ -1,14 +1,32 @@
 """Tool content and the state of one call inside an assistant message."""
 
-from typing import Annotated, Any, Literal, TypeAlias
+import re
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field
 
+from fairlead_schema.ids import OutputId
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import PromptFile
 
 RetryClass: TypeAlias = Literal["pure", "idempotent", "once"]
 Json: TypeAlias = Any
+
+MANAGED: Final = "fairlead-output:/"
+"""How the path of a managed output begins: what tools, clients and models are told to read."""
+
+_MANAGED_PATH: Final = re.compile(re.escape(MANAGED) + r"(out_[A-Za-z0-9_-]{1,120})")
+
+
+def managed_path(output_id: OutputId) -> str:
+    """The path under which a managed output is read."""
+    return MANAGED + output_id
+
+
+def managed_id(path: str) -> OutputId | None:
+    """The managed output that a path names, if it names one."""
+    found = _MANAGED_PATH.fullmatch(path)
+    return found[1] if found else None
 
 
 class TextContent(Model):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead_schema.ids import CallId, MessageId, SessionId
+from fairlead_schema.ids import DEFAULT_TENANT, CallId, MessageId, SessionId, TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
 from fairlead_schema.tool import RetryClass
@@ -13,6 +13,7 @@ class ListTools(Model):
 
     location: LocationRef
     agent: str | None = None
+    tenant: TenantId = DEFAULT_TENANT
 
 
 class ToolInfo(Model):

@@ -10,6 +10,9 @@ from fairlead_schema.ids import (
     CommitId,
     EventId,
     MessageId,
+    OutputId,
+    PermissionId,
+    QuestionId,
     RunnerId,
     SessionId,
     WorkerId,
@@ -58,8 +61,20 @@ def attempt_id() -> AttemptId:
     return _mint("att_", _sortable())
 
 
+def permission_id() -> PermissionId:
+    return _mint("per_", _sortable())
+
+
+def question_id() -> QuestionId:
+    return _mint("que_", _sortable())
+
+
 def runner_id() -> RunnerId:
     return _mint("run_", _sortable())
+
+
+def output_id() -> OutputId:
+    return _mint("out_", _sortable())
 
 
 def worker_id() -> WorkerId:

@@ -83,7 +83,12 @@ def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlet
     except ConfigError as error:
         sys.exit(f"fairlead-{service}: {error}")
     configure(service, config.log.level)
-    serve(build(config), host=config.health.host, port=config.health.port)
+    try:
+        app = build(config)
+    except ConfigError as error:
+        # Only the service itself could tell that this machine cannot do what is asked.
+        sys.exit(f"fairlead-{service}: {error}")
+    serve(app, host=config.health.host, port=config.health.port)
 
 
 class _Server(uvicorn.Server):

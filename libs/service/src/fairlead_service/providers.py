@@ -12,13 +12,31 @@ from fairlead_service.section import Section
 DEFAULT_VARIANT: Final = "default"
 
 
-class Cost(Section):
+class Rates(Section):
     """USD per million tokens."""
 
     input: float = Field(default=0, ge=0)
     output: float = Field(default=0, ge=0)
     cache_read: float = Field(default=0, ge=0)
     cache_write: float = Field(default=0, ge=0)
+
+
+class Tier(Rates):
+    """The rates of a step whose prompt is longer than `context` tokens."""
+
+    context: int = Field(gt=0)
+
+
+class Cost(Rates):
+    """A model's rates, and those of longer prompts."""
+
+    tier: tuple[Tier, ...] = ()
+
+    @model_validator(mode="after")
+    def _tiers_differ(self) -> Self:
+        if len({tier.context for tier in self.tier}) < len(self.tier):
+            raise ValueError("two tiers have the same context")
+        return self
 
 
 class Capabilities(Section):

@@ -7,7 +7,9 @@ from typing import Any, Literal, TypeAlias
 from fairlead_schema.events import (
     InterruptRequested,
     SessionEvent,
+    ToolDeferred,
     ToolFailed,
+    ToolProgressed,
     ToolStarted,
     ToolSucceeded,
 )
@@ -17,6 +19,7 @@ from fairlead_session.fold_calls import find
 from fairlead_session.ownership import Life
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_session.state import Call, Session
+from fairlead_session.waiting import pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +50,24 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """A person is asked: nothing runs before the answer, and the answer brings a new request."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gone:
     """Settled, interrupted or never called: nothing is to be done."""
 
 
-Beginning: TypeAlias = Begin | Settle | Leave | Gone
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Somebody outside works on it, and may take until then."""
+
+    call: Call
+    until: int
+
+
+Beginning: TypeAlias = Begin | Settle | Leave | Waits | Deferred | Gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +112,15 @@ def begin(
     call = find(session, assistant_message_id, call_id)
     if call is None or session.interrupted:
         return Gone()
+    if call.deferred_until is not None:
+        return Deferred(call, call.deferred_until)
+    if pending(session, call) is not None:
+        return Waits()
     if call.worker not in {None, worker} and owner_life in {None, "alive"}:
         assert call.worker is not None
         return Leave(call.worker)
     if call.worker is not None and call.retry == "once":
-        return Settle(_failed(call, INTERRUPTED))
+        return Settle(failure(call, INTERRUPTED))
     event = ToolStarted(
         assistant_message_id=assistant_message_id,
         call_id=call_id,
@@ -115,7 +135,7 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
     if find(session, call.assistant_message_id, call.call_id) != call:
         return ()
     if isinstance(outcome, Failed):
-        return (*outcome.facts, _failed(call, outcome))
+        return (*outcome.facts, failure(call, outcome))
     succeeded = ToolSucceeded(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,
@@ -125,6 +145,33 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
         provider=Executor(),
     )
     return (*outcome.facts, succeeded)
+
+
+def defer(session: Session, call: Call, until: int) -> tuple[SessionEvent, ...]:
+    """Leave a started call to whoever settles it from outside; nothing if it is not the worker's."""
+    if find(session, call.assistant_message_id, call.call_id) != call:
+        return ()
+    return (
+        ToolDeferred(
+            assistant_message_id=call.assistant_message_id, call_id=call.call_id, until=until
+        ),
+    )
+
+
+def progress(
+    session: Session, call: Call, structured: Mapping[str, Any], content: tuple[ToolContent, ...]
+) -> tuple[ToolProgressed, ...]:
+    """How far a call has come, or nothing: it is settled, or another worker started it since."""
+    if find(session, call.assistant_message_id, call.call_id) != call:
+        return ()
+    return (
+        ToolProgressed(
+            assistant_message_id=call.assistant_message_id,
+            call_id=call.call_id,
+            structured=dict(structured),
+            content=content,
+        ),
+    )
 
 
 def halt(call: Call, event: SessionEvent) -> Halt | None:
@@ -143,7 +190,8 @@ def halt(call: Call, event: SessionEvent) -> Halt | None:
             return None
 
 
-def _failed(call: Call, outcome: Failed) -> ToolFailed:
+def failure(call: Call, outcome: Failed) -> ToolFailed:
+    """The event of a call that has no result."""
     return ToolFailed(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,

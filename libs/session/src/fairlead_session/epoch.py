@@ -1,8 +1,10 @@
 """The algebra of system context: initialise an epoch, reconcile it, or replace it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
+
+from pydantic_core import to_json
 
 from fairlead_schema.context import (
     BaselinePart,
@@ -13,6 +15,14 @@ from fairlead_schema.context import (
 )
 
 Snapshot: TypeAlias = Mapping[str, SnapshotEntry]
+
+
+class DuplicateKey(Exception):
+    """Two sources have one key. A key is a source's identity: neither can be believed."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"two sources have one key: {key}")
+        self.key = key
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +38,13 @@ class Blocked:
     """Context that must be there could not be observed; nothing may be promoted or replaced."""
 
     keys: tuple[str, ...]
+    reasons: tuple[str, ...] = field(default=(), compare=False)
+
+    def told(self) -> str:
+        """The keys, each with its reason, for people."""
+        reasons = (*self.reasons, *("" for _ in self.keys))
+        pairs = zip(self.keys, reasons, strict=False)
+        return "; ".join(f"{key}: {reason}" if reason else key for key, reason in pairs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +70,26 @@ class Replaced:
 Outcome: TypeAlias = Unchanged | Updated | Replaced | Blocked
 
 
+def combine(*samples: ContextSample) -> ContextSample:
+    """Several samples as one, in the order given. Raises DuplicateKey."""
+    together = tuple(source for sample in samples for source in sample.observations)
+    seen: set[str] = set()
+    for source in together:
+        if source.key in seen:
+            raise DuplicateKey(source.key)
+        seen.add(source.key)
+    return ContextSample(observations=together)
+
+
 def initialise(sample: ContextSample) -> Baseline | Blocked:
-    """The first baseline. Every source must be observed."""
-    away = _unavailable(sample)
-    return Blocked(away) if away else _baseline(sample)
+    """The first baseline. Every source must be observed, but for those that nobody requires."""
+    away = tuple(source for source in _unavailable(sample) if source.required)
+    return _blocked(away) if away else _baseline(sample)
 
 
 def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
     """Compare a sample with what the model was last told; exactly one outcome."""
-    if _vanished_silently(snapshot, sample):
+    if _vanished_silently(snapshot, sample) or _reshaped(snapshot, sample):
         return replace(snapshot, sample)
     updates: list[str] = []
     current: dict[str, SnapshotEntry] = {}
@@ -70,7 +98,7 @@ def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
         if isinstance(source, Unavailable):
             if stored is not None:
                 current[source.key] = stored
-        elif stored is not None and stored.value == source.value:
+        elif stored is not None and _canonical(stored.value) == _canonical(source.value):
             current[source.key] = stored
         else:
             current[source.key] = _entry(source)
@@ -81,8 +109,8 @@ def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
 
 def replace(snapshot: Snapshot, sample: ContextSample) -> Replaced | Blocked:
     """A fresh baseline; blocked while a source the model was told of cannot be observed."""
-    away = tuple(key for key in _unavailable(sample) if key in snapshot)
-    return Blocked(away) if away else Replaced(_baseline(sample))
+    away = tuple(source for source in _unavailable(sample) if source.key in snapshot)
+    return _blocked(away) if away else Replaced(_baseline(sample))
 
 
 def text(parts: tuple[BaselinePart, ...]) -> str:
@@ -99,11 +127,38 @@ def _baseline(sample: ContextSample) -> Baseline:
 
 
 def _entry(source: Observed) -> SnapshotEntry:
-    return SnapshotEntry(value=source.value, removed=source.removed)
+    return SnapshotEntry(value=source.value, removed=source.removed, shape=source.shape)
 
 
-def _unavailable(sample: ContextSample) -> tuple[str, ...]:
-    return tuple(source.key for source in sample.observations if isinstance(source, Unavailable))
+def _canonical(value: object) -> bytes:
+    """A value as bytes: what is equal in Python may differ in JSON, such as 1 and true."""
+    return to_json(_sorted(value))
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [_sorted(one) for one in value]
+    return value
+
+
+def _blocked(away: tuple[Unavailable, ...]) -> Blocked:
+    return Blocked(tuple(source.key for source in away), tuple(source.reason for source in away))
+
+
+def _unavailable(sample: ContextSample) -> tuple[Unavailable, ...]:
+    return tuple(source for source in sample.observations if isinstance(source, Unavailable))
+
+
+def _reshaped(snapshot: Snapshot, sample: ContextSample) -> bool:
+    """Whether a source speaks in another form than the value that is stored of it."""
+    return any(
+        isinstance(source, Observed)
+        and source.key in snapshot
+        and snapshot[source.key].shape != source.shape
+        for source in sample.observations
+    )
 
 
 def _vanished(snapshot: Snapshot, sample: ContextSample) -> tuple[str, ...]:

@@ -54,6 +54,7 @@ from fairlead_schema.events import (
     TextStarted,
     TodoUpdated,
     ToolCalled,
+    ToolDeferred,
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
@@ -110,13 +111,13 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             | CompactionUsed() | AttemptOverflowed() | ContextPruned()
         ):  # fmt: skip
             return fold_compaction.evolve(told, event, at)
-        case ToolCalled() | ToolStarted() | ToolSucceeded() | ToolFailed():
+        case ToolCalled() | ToolStarted() | ToolDeferred() | ToolSucceeded() | ToolFailed():
             return fold_calls.evolve(told, event, seq)
         case (
             PermissionAsked() | PermissionReplied() | QuestionAsked() | QuestionReplied()
             | QuestionRejected() | TodoUpdated()
         ):  # fmt: skip
-            return fold_asks.evolve(told, event)
+            return fold_asks.evolve(told, event, at)
         case (
             TextStarted() | TextEnded() | ReasoningStarted() | ReasoningEnded()
             | ToolInputStarted() | ToolInputEnded() | ToolProgressed() | ContextUpdated()

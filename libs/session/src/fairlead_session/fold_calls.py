@@ -1,14 +1,21 @@
 """Folds local tool calls: called, started, settled once."""
 
 from dataclasses import replace
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
-from fairlead_schema.events import ToolCalled, ToolFailed, ToolStarted, ToolSucceeded
+from fairlead_schema.events import (
+    ToolCalled,
+    ToolDeferred,
+    ToolFailed,
+    ToolStarted,
+    ToolSucceeded,
+)
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_session.fingerprint import call_fingerprint
 from fairlead_session.state import Call, Session
+from fairlead_session.touched import touch
 
-CallEvent: TypeAlias = ToolCalled | ToolStarted | ToolSucceeded | ToolFailed
+CallEvent: TypeAlias = ToolCalled | ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed
 
 
 def evolve(session: Session, event: CallEvent, seq: int) -> Session:
@@ -17,11 +24,9 @@ def evolve(session: Session, event: CallEvent, seq: int) -> Session:
         case ToolCalled():
             return session if event.provider.executed else _called(session, event, seq)
         case ToolStarted():
-            calls = tuple(
-                replace(call, worker=event.worker) if _same(call, event) else call
-                for call in session.calls
-            )
-            return replace(session, calls=calls)
+            return _changed(session, event, worker=event.worker)
+        case ToolDeferred():
+            return _changed(session, event, deferred_until=event.until)
         case ToolSucceeded() | ToolFailed():
             return _settled(session, event)
         case _:
@@ -57,6 +62,13 @@ def _called(session: Session, event: ToolCalled, seq: int) -> Session:
     return replace(session, calls=(*session.calls, call), last_call=made, repeats=repeats)
 
 
+def _changed(session: Session, event: ToolStarted | ToolDeferred, **changes: Any) -> Session:  # noqa: ANN401
+    calls = tuple(
+        replace(call, **changes) if _same(call, event) else call for call in session.calls
+    )
+    return replace(session, calls=calls)
+
+
 def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
     """A settled call leaves; the last one stirs the session, which may be parked.
 
@@ -65,11 +77,13 @@ def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
     calls = tuple(call for call in session.calls if not _same(call, event))
     if len(calls) == len(session.calls):
         return session
+    if isinstance(event, ToolSucceeded):
+        session = touch(session, next(call for call in session.calls if _same(call, event)))
     stirs = not calls and not session.interrupted
     return replace(session, calls=calls, stirring=session.stirring or stirs)
 
 
-def _same(call: Call, event: ToolStarted | ToolSucceeded | ToolFailed) -> bool:
+def _same(call: Call, event: ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed) -> bool:
     return (call.assistant_message_id, call.call_id) == (
         event.assistant_message_id,
         event.call_id,

@@ -25,8 +25,10 @@ ContextEvent: TypeAlias = ContextInitialised | ContextReplaced | ContextSnapshot
 
 # Rest that is not of the session's own choosing, or that something will end by itself.
 STILL_STIRRING: Final = frozenset(
-    {"handover", "context-unavailable", "interrupted", "parked", "retry-later"}
+    {"handover", "context-unavailable", "interrupted", "declined", "parked", "retry-later"}
 )
+# Rest after an interrupt was honoured.
+STOPPED: Final = frozenset({"interrupted", "declined"})
 
 
 def evolve(session: Session, event: ExecutionEvent) -> Session:
@@ -40,7 +42,7 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
         case InterruptRequested():
             # Earlier wakes are dropped: only what is asked for after this stirs the session again.
             open_ = session.owner or session.attempt or session.calls
-            dropped = replace(session, compaction_requested=False)
+            dropped = replace(session, compaction_requested=False, declined=event.declined)
             return replace(dropped, interrupted=bool(open_), stirring=False, resumed=False)
         case ResumeRequested():
             resumed = replace(session, owed=True, rested=None, stirring=True, held=False)
@@ -66,9 +68,9 @@ def _released(session: Session, event: ExecutionReleased) -> Session:
         wake_at=event.wake_at,
         stirring=stirring,
     )
-    if event.reason == "interrupted":
-        owed = session.resumed
-        return replace(released, interrupted=False, attempt=None, owed=owed, resumed=False)
+    if event.reason in STOPPED:
+        stopped = replace(released, interrupted=False, declined=None, attempt=None)
+        return replace(stopped, owed=session.resumed, resumed=False)
     return released
 
 

@@ -16,7 +16,8 @@ from fairlead_schema.events import (
     SessionMoved,
 )
 from fairlead_schema.ids import MessageId
-from fairlead_session.state import Below, Budget, Profile, Session
+from fairlead_schema.message import SystemMessage
+from fairlead_session.state import Below, Budget, Epoch, Profile, Session
 
 ProfileEvent: TypeAlias = (
     SessionCreated
@@ -50,7 +51,7 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
             return replace(session, profile=replace(profile, archived=at))
         case SessionMoved(location=location, subdirectory=subpath):
             moved = replace(profile, location=location, subpath=subpath)
-            return replace(session, profile=moved, epoch=None)
+            return replace(session, profile=moved, epoch=None, touched=())
         case AgentSwitched(agent=agent):
             return replace(session, profile=replace(profile, agent=agent))
         case ModelSwitched(model=model):
@@ -77,6 +78,7 @@ def _created(event: SessionCreated, at: int) -> Profile:
         agent=event.agent,
         model=event.model,
         parent_id=event.parent_id,
+        timezone=event.timezone,
     )
 
 
@@ -88,6 +90,21 @@ def _truncated(session: Session, boundary: MessageId) -> Session:
     return replace(
         session,
         asked=None,
+        epoch=_still_told(session, seq),
         transcript=tuple(line for line in session.transcript if line.seq <= seq),
         inbox=tuple(item for item in session.inbox if item.admitted_seq <= seq),
     )
+
+
+def _still_told(session: Session, seq: int) -> Epoch | None:
+    """The epoch, unless an update that its snapshot counts on leaves with the transcript.
+
+    Then the snapshot would claim what the model no longer reads: the next turn begins a new one.
+    """
+    epoch = session.epoch
+    if epoch is None or not any(
+        line.seq > max(seq, epoch.seq) and isinstance(line.message, SystemMessage)
+        for line in session.transcript
+    ):
+        return epoch
+    return None

@@ -21,7 +21,6 @@ from fairlead_schema.message import (
 )
 from fairlead_schema.request import (
     AssistantTurn,
-    MediaPart,
     ReasoningPart,
     SystemTurn,
     TextPart,
@@ -31,7 +30,8 @@ from fairlead_schema.request import (
     Turn,
     UserTurn,
 )
-from fairlead_schema.tool import CompletedCall, FailedCall, PendingCall, RunningCall
+from fairlead_schema.tool import CompletedCall, FailedCall, PendingCall, RunningCall, ToolContent
+from fairlead_session.media import attached
 
 AssistantPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
@@ -46,7 +46,7 @@ def _turns(message: Message, model: ModelRef) -> tuple[Turn, ...]:
         case AgentSwitchedMessage() | ModelSwitchedMessage():
             return ()
         case UserMessage():
-            files = tuple(MediaPart(file.uri, file.mime, file.name) for file in message.files or ())
+            files = tuple(attached(file.uri, file.mime, file.name) for file in message.files or ())
             return (UserTurn((TextPart(message.text), *files)),)
         case SyntheticMessage():
             return (UserTurn((TextPart(message.text),)),)
@@ -86,8 +86,8 @@ def _assistant(message: AssistantMessage, model: ModelRef) -> tuple[Turn, ...]:
 
 def _parts(block: Content, *, same: bool, keep: bool) -> tuple[AssistantPart, ...]:
     match block:
-        case TextBlock(text=text):
-            return (TextPart(text),) if text else ()
+        case TextBlock(text=text, provider_metadata=metadata):
+            return (TextPart(text, metadata if keep else None),) if text else ()
         case ReasoningBlock(text=text, provider_metadata=metadata):
             if not same:
                 return (TextPart(text),) if text else ()
@@ -126,7 +126,7 @@ def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
         case FailedCall() as failed:
             error = {
                 "error": failed.error.message,
-                "content": [item.wire() for item in failed.content],
+                "content": [_content(item) for item in failed.content],
                 "structured": failed.structured,
             }
             return (ToolResultPart(block.id, block.name, "error", error, metadata),)
@@ -146,7 +146,17 @@ def _value(done: CompletedCall, *, hosted: bool) -> tuple[Any, Any]:
         return "json", done.result
     if not done.content:
         return "json", done.structured
-    only = done.content[0]
-    if len(done.content) == 1 and only.type == "text":
-        return "text", only.text
-    return "content", [item.wire() for item in done.content]
+    parts = [_content(item) for item in done.content]
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return "text", parts[0]["text"]
+    return "content", parts
+
+
+def _content(item: ToolContent) -> dict[str, Any]:
+    """A tool's output in the form it is recorded in, its files as a request can hold them."""
+    if item.type == "text":
+        return item.wire()
+    part = attached(item.uri, item.mime, item.name)
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    return item.wire() | {"uri": part.uri, "mime": part.mime}

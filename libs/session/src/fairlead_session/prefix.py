@@ -36,9 +36,13 @@ class Prefix:
 
 
 def prefix(request: ModelRequest) -> Prefix:
-    """The prefix of a request. Words that urge a last answer are no part of any history."""
-    turns = request.turns[:-1] if request.turns[-1:] == (URGED,) else request.turns
-    return Prefix(_hash(request.system), _hash(request.tools), _chain(turns))
+    """The prefix of a request. Words that urge a last answer are no part of any history.
+
+    A final request offers no tools on purpose (E-23), and says nothing of those around it.
+    """
+    final = request.turns[-1:] == (URGED,)
+    turns = request.turns[:-1] if final else request.turns
+    return Prefix(_hash(request.system), "" if final else _hash(request.tools), _chain(turns))
 
 
 def fingerprint(request: ModelRequest) -> str:
@@ -55,7 +59,7 @@ def broken(previous: str, current: Prefix, *, epoch_changed: bool) -> Source | N
     if epoch_changed or form is None:
         return None
     system, tools, count, messages = form.groups()
-    if tools != current.tools:
+    if tools and current.tools and tools != current.tools:
         return "tools"
     if system != current.system:
         return "system"

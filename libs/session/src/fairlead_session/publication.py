@@ -208,7 +208,7 @@ class Publication:
         block = self._open.pop((kind, event.id), None)
         if block is None:
             raise ProtocolViolation(f"{kind} {event.id} ended before it started")
-        metadata = event.metadata if isinstance(event, ReasoningEnd) else None
+        metadata = None if isinstance(event, ToolInputEnd) else event.metadata
         return self._ended(kind, event.id, block.text, metadata)
 
     def _ended(
@@ -216,7 +216,9 @@ class Publication:
     ) -> SessionEvent:
         owner = self.assistant_message_id
         if kind == "text":
-            return TextEnded(assistant_message_id=owner, text_id=id_, text=text)
+            return TextEnded(
+                assistant_message_id=owner, text_id=id_, text=text, provider_metadata=metadata
+            )
         if kind == "reasoning":
             return ReasoningEnded(
                 assistant_message_id=owner, reasoning_id=id_, text=text, provider_metadata=metadata

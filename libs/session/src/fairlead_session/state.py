@@ -131,6 +131,14 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person permitted one call to do."""
+
+    action: str
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A local call that is not settled."""
 
@@ -143,6 +151,26 @@ class Call:
     revision: str | None
     called_seq: int
     worker: WorkerId | None = None
+    grants: tuple[Grant, ...] = ()
+    deferred_until: int | None = None
+    """Left in a queue: somebody outside settles it, or its time runs out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPermission:
+    """A permission that waits for a person, and whose rules decide about it."""
+
+    request: PermissionRequest
+    agent: str
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """Questions that wait for a person."""
+
+    request: QuestionRequest
+    asked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +211,7 @@ class Profile:
     agent: str | None = None
     model: ModelRef | None = None
     parent_id: SessionId | None = None
+    timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
     cost: float = 0.0
@@ -231,9 +260,15 @@ class Session:
     compacting: Compacting = field(default_factory=Compacting)
     pruned: Pruned | None = None
     ratios: Mapping[str, float] = field(default_factory=dict)
-    permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
-    questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
+    permissions: Mapping[PermissionId, PendingPermission] = field(default_factory=dict)
+    questions: Mapping[QuestionId, PendingQuestion] = field(default_factory=dict)
+    answered: Mapping[str, str] = field(default_factory=dict)
+    """The newest answers by request, told shortly: what makes a repeated one harmless."""
+    declined: str | None = None
+    """What a person declined, while that stops the session."""
     todos: tuple[Todo, ...] = ()
+    touched: tuple[str, ...] = ()
+    """Directories in which files were read, oldest first: their instructions apply."""
 
     def find(self, message_id: MessageId) -> Message | None:
         """A message of the working transcript; recent ones are found first."""

@@ -253,7 +253,8 @@ def _block_key(event: _BlockEvent) -> tuple[str, str]:
 def _changed_block(block: Content, event: _BlockEvent, at: int) -> Content:
     match block, event:
         case TextBlock(), TextEnded():
-            return block.model_copy(update={"text": event.text})
+            update = {"text": event.text, "provider_metadata": event.provider_metadata}
+            return block.model_copy(update=update)
         case ReasoningBlock(), ReasoningEnded():
             metadata = event.provider_metadata or block.provider_metadata
             created = block.time.created if block.time else at

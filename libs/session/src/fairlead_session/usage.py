@@ -17,6 +17,8 @@ class Price:
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
+    above: tuple[tuple[int, "Price"], ...] = ()
+    """Prices of steps whose prompt is longer than so many tokens."""
 
 
 def tokens(usage: Usage) -> Tokens:
@@ -30,7 +32,11 @@ def tokens(usage: Usage) -> Tokens:
 
 
 def cost(counted: Tokens, price: Price) -> float:
-    """What these tokens cost; reasoning is paid as output."""
+    """What these tokens cost; reasoning is paid as output, a long prompt makes all of it dearer."""
+    prompt = counted.input + counted.cache.read + counted.cache.write
+    passed = [(size, dearer) for size, dearer in price.above if prompt > size]
+    if passed:
+        price = max(passed, key=lambda tier: tier[0])[1]
     return (
         counted.input * price.input
         + (counted.output + counted.reasoning) * price.output

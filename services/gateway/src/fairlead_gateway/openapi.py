@@ -26,7 +26,10 @@ _FIELDS: Final[dict[str, dict[str, bool]]] = {
     "InvalidRequestError": {"kind": False, "field": False},
     "SessionNotFoundError": {"sessionID": True},
     "MessageNotFoundError": {"sessionID": True, "messageID": True},
+    "PermissionNotFoundError": {"requestID": True},
+    "QuestionNotFoundError": {"requestID": True},
     "ProviderNotFoundError": {"providerID": True},
+    "ToolOutputNotFoundError": {"resource": True},
     "ConflictError": {"resource": False},
     "UnknownError": {"ref": False},
     "ServiceUnavailableError": {"service": False},
@@ -91,6 +94,8 @@ def _responses(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydanti
     success: Json = {"description": item.summary}
     if item.answer is not None:
         success["content"] = {item.media: _of(refs[item.answer, "serialization"])}
+    elif item.media != "application/json":
+        success["content"] = {item.media: _of({"type": "string", "format": "binary"})}
     found: Json = {str(item.status): success}
     by_status: dict[int, list[type[Refused]]] = {}
     for kind in _errors(item):

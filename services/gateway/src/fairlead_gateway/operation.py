@@ -17,7 +17,7 @@ from fairlead_schema.subjects import Address
 
 Query = TypeVar("Query", bound=BaseModel)
 Body = TypeVar("Body", bound=BaseModel)
-Media: TypeAlias = Literal["application/json", "text/event-stream"]
+Media: TypeAlias = Literal["application/json", "text/event-stream", "application/octet-stream"]
 
 SESSION_PARAMETER: Final = "{sessionID}"
 
@@ -77,7 +77,7 @@ class Operation(Generic[Query, Body]):
     query: type[Query]
     body: type[Body]
     answer: type[BaseModel] | None
-    """None: success has no body."""
+    """None: success has no body, or one that is not ours to describe."""
     status: Literal[200, 202, 204] = 200
     errors: tuple[type[Refused], ...] = ()
     media: Media = "application/json"

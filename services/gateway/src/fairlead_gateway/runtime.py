@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairlead_eventlog.port import Deltas, Requests, SessionLog, Snapshots
+from fairlead_eventlog.port import Deltas, Outputs, Requests, SessionLog, Snapshots
 from fairlead_gateway.readmodel import ReadModel
 from fairlead_gateway.settings import Settings
 from fairlead_schema.errors import Unavailable
@@ -22,6 +22,9 @@ class Medium(Protocol):
 
     @property
     def deltas(self) -> Deltas: ...
+
+    @property
+    def outputs(self) -> Outputs: ...
 
     @property
     def requests(self) -> Requests: ...

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from fairlead_ingest.desk import Desk
 from fairlead_schema.api import CreateSession, SessionInfo
@@ -38,6 +39,7 @@ async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> Sessio
 def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]:
     check_agent(config, command.agent)
     check_model(config, command.model)
+    check_timezone(command.timezone)
     location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     created = SessionCreated(
@@ -47,6 +49,7 @@ def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]
         agent=command.agent,
         model=command.model,
         parent_id=command.parent_id,
+        timezone=command.timezone,
     )
     limits = command.budget
     if limits is None or (limits.cost is None and limits.tokens is None):
@@ -54,9 +57,20 @@ def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]
     return (created, BudgetSet(cost=limits.cost, tokens=limits.tokens))
 
 
+def check_timezone(timezone: str | None) -> None:
+    """Refuse a time zone that this machine has never heard of."""
+    if timezone is None:
+        return
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError) as error:
+        message = f"Unknown time zone: {timezone}"
+        raise InvalidRequest(message, kind="Body", field="timezone") from error
+
+
 def check_agent(config: Config, agent: str | None) -> None:
     """Refuse an agent that is not configured."""
-    if agent is not None and agent not in config.agent:
+    if agent is not None and agent not in config.agents:
         raise InvalidRequest(f"Unknown agent: {agent}", kind="Body", field="agent")
 
 

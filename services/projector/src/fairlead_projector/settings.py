@@ -20,6 +20,8 @@ class Settings(BaseModel):
     batch_commits_max: int
     sweep_interval_s: float
     sweep_age_s: float
+    asks_interval_s: float = 1.0
+    expire_s: float | None = None
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -33,4 +35,6 @@ class Settings(BaseModel):
             batch_commits_max=config.projector.batch_commits_max,
             sweep_interval_s=config.projector.sweep_interval_s,
             sweep_age_s=config.projector.sweep_age_s,
+            asks_interval_s=config.projector.asks_interval_s,
+            expire_s=config.asks.expire_s,
         )

@@ -1,8 +1,8 @@
 """How a session's row follows its events. Pure.
 
 `owed` is a hint for the sweep: a turn is due and somebody should be at it. It becomes true when
-input is promoted, a turn is asked for or dispatched, a person has answered, or the last local call
-of a message settles. It becomes false when a step ends without local calls, or the owner rests for
+input is promoted, a turn is asked for or dispatched, a person permitted a call, or the last local
+call of a message settles. It becomes false when a step ends without local calls, or the owner rests for
 a reason of its own. Over its budget a turn stays owed, so that a raised limit finds it. Wrongly
 true costs a wake now and then; wrongly false strands a session.
 
@@ -26,8 +26,6 @@ from fairlead_schema.events import (
     ModelSwitched,
     PermissionReplied,
     PromptPromoted,
-    QuestionRejected,
-    QuestionReplied,
     ResumeRequested,
     RevertCleared,
     RevertCommitted,
@@ -45,7 +43,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import Message, ToolBlock
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_session.fold_execution import STILL_STIRRING
+from fairlead_session.fold_execution import STILL_STIRRING, STOPPED
 
 UNREADABLE: Final = "(unreadable)"
 
@@ -57,8 +55,6 @@ _OWING: Final = (
     ExecutionRecovered,
     CompactionRequested,
     PermissionReplied,
-    QuestionReplied,
-    QuestionRejected,
 )
 _SPENDING: Final = (StepEnded, CompactionUsed)
 _STEPS: Final = (StepEnded, StepFailed)
@@ -150,10 +146,12 @@ def _execute(session: Projected, event: SessionEvent) -> None:
             row.owed = row.stirring = False
         case BudgetSet():
             row.stirring = True
+        case PermissionReplied(reply="reject"):
+            pass  # What follows from a refusal is told by the events beside it.
         case ExecutionReleased():
             row.owner, row.wake_at = None, event.wake_at
             # What stirs after an interrupt was asked for since.
-            kept = event.reason in _STILL_OWED or (event.reason == "interrupted" and row.stirring)
+            kept = event.reason in _STILL_OWED or (event.reason in STOPPED and row.stirring)
             row.owed = row.owed and kept
             row.stirring = row.stirring and event.reason in STILL_STIRRING
         case _:

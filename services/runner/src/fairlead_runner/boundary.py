@@ -5,18 +5,27 @@ import logging
 
 from fairlead_runner import context
 from fairlead_runner.ledger import Ledger
-from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
+from fairlead_runner.metrics import (
+    BASELINE_BYTES,
+    CONTEXT_UPDATES,
+    EPOCHS,
+    PREFIX_BREAKS,
+    PRUNINGS,
+)
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.voices import Speaker
-from fairlead_schema.context import ContextSample
+from fairlead_schema.context import ContextSample, ObserveContext
 from fairlead_schema.request import ModelRequest
 from fairlead_schema.tooling import ToolInfo
 from fairlead_service import ids
+from fairlead_session import epoch
 from fairlead_session.boundary import TurnIds, approach, dispatch
 from fairlead_session.calls import Offer
 from fairlead_session.compaction import Plan, fit
 from fairlead_session.drain import TakeTurn
 from fairlead_session.prefix import broken_since, expected, prefix
+from fairlead_session.session_context import with_session
+from fairlead_session.state import Epoch
 
 log = logging.getLogger(__name__)
 
@@ -27,20 +36,27 @@ class Boundary:
     def __init__(self, tackle: Tackle, ledger: Ledger) -> None:
         self._tackle = tackle
         self._ledger = ledger
-        self._sample: ContextSample | None = None
+        self._sample: tuple[ObserveContext, ContextSample] | None = None
         self.cached = 0
         """How many tokens of the last request its provider may have had in its cache."""
 
     async def sample(self) -> ContextSample:
-        """One sample per boundary, however many moves it takes to get there."""
-        if self._sample is None:
-            self._sample = await context.sample(
+        """One sample per boundary, however many moves it takes to get there.
+
+        Which model speaks is the session's own matter: no location knows it.
+        """
+        session, settings = self._ledger.session, self._tackle.settings
+        asked = context.question(session, settings.agent(session))
+        if self._sample is None or self._sample[0] != asked:
+            seen = await context.sample(
                 self._tackle.eventlog,
-                self._ledger.session,
+                session,
+                asked,
                 pool=self._tackle.pool,
-                timeout_s=self._tackle.settings.config.runner.observe_timeout_s,
+                timeout_s=settings.config.runner.observe_timeout_s,
             )
-        return self._sample
+            self._sample = (asked, seen)
+        return with_session(self._sample[1], settings.model(session))
 
     async def cross(self, move: TakeTurn, speaking: Speaker) -> tuple[Offer, ModelRequest] | Plan:
         """Cross in one commit; what was not written never happened. Raises Moved.
@@ -66,7 +82,9 @@ class Boundary:
             "estimate": fitting.estimate,
         }
         ledger.stage(attempt.model_copy(update=told))
+        before = ledger.durable.epoch
         await ledger.commit()
+        _count(before, ledger.durable.epoch)
         PRUNINGS.inc(fitting.pruned is not None)
         return offer, fitting.asked
 
@@ -87,4 +105,17 @@ class Boundary:
     async def _tools(self, move: TakeTurn, speaking: Speaker) -> dict[str, ToolInfo]:
         if move.final:
             return {}
-        return await self._tackle.catalogs.offered(self._ledger.session, speaking.agent)
+        return await self._tackle.catalogs.offered(
+            self._ledger.at, self._ledger.session, speaking.agent
+        )
+
+
+def _count(before: Epoch | None, after: Epoch | None) -> None:
+    """Note a new epoch with its size, or an update inside the one there was."""
+    if after is None or after is before:
+        return
+    if before is None or before.seq != after.seq:
+        EPOCHS.inc()
+        BASELINE_BYTES.observe(len(epoch.text(after.baseline).encode()))
+    elif before.snapshot != after.snapshot:
+        CONTEXT_UPDATES.inc()

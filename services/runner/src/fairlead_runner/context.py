@@ -16,16 +16,26 @@ _ANSWER = Answer[ContextSample]
 _UNKNOWN = "core/environment"
 
 
+def question(session: Session, agent: str) -> ObserveContext:
+    """What to ask about a session's place."""
+    profile = session.profile
+    assert profile is not None, "a session that drains was created"
+    return ObserveContext(
+        location=profile.location,
+        agent=agent,
+        timezone=profile.timezone,
+        touched=session.touched,
+    )
+
+
 async def sample(
-    eventlog: EventLog, session: Session, *, pool: str, timeout_s: float
+    eventlog: EventLog, session: Session, asked: ObserveContext, *, pool: str, timeout_s: float
 ) -> ContextSample:
     """One coherent sample. A service that is away makes its sources unavailable, not gone."""
-    assert session.profile is not None, "a session that drains was created"
-    asked = ObserveContext(location=session.profile.location, agent=session.profile.agent)
     try:
         body = await eventlog.requests.ask(
             subjects.observe(pool),
-            asked.model_dump_json(by_alias=True).encode(),
+            asked.model_dump_json(by_alias=True, exclude_none=True).encode(),
             timeout_s=timeout_s,
         )
         answer = _ANSWER.model_validate_json(body)
@@ -39,4 +49,6 @@ async def sample(
 def _away(session: Session, reason: str) -> ContextSample:
     log.warning("context unavailable", extra={"session_id": session.id, "reason": reason})
     keys = tuple(session.epoch.snapshot) if session.epoch else (_UNKNOWN,)
-    return ContextSample(observations=tuple(Unavailable(key=key, reason=reason) for key in keys))
+    return ContextSample(
+        observations=tuple(Unavailable(key=key, reason=reason, why="unreachable") for key in keys)
+    )

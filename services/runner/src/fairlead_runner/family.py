@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.folded import Folded
-from fairlead_runner.tooling import send
+from fairlead_runner.tooling import Wanted, send
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_session.state import Session
@@ -43,6 +43,6 @@ async def tell_above(
     parent = (await folded.load(above)).state
     call = waiting_for(parent, session.id)
     if call is not None:
-        key = (call.assistant_message_id, call.call_id)
+        wanted = Wanted(call.assistant_message_id, call.call_id, len(call.grants))
         # One request for each time the child rests.
-        await send(eventlog, above, pool, [key], token=f"{session.id}:{session.seq}")
+        await send(eventlog, above, pool, [wanted], token=f"{session.id}:{session.seq}")

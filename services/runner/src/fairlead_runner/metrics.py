@@ -32,3 +32,12 @@ CACHE_TOKENS: Final = Counter(
     ("kind",),
 )
 DRAINING: Final = Gauge("fairlead_draining", "Sessions being drained now.")
+EPOCHS: Final = Counter("fairlead_context_epochs", "Context epochs that began.")
+CONTEXT_UPDATES: Final = Counter(
+    "fairlead_context_updates", "Changes of the context that were told inside an epoch."
+)
+BASELINE_BYTES: Final = Histogram(
+    "fairlead_baseline_bytes",
+    "How long the baseline of a new epoch is.",
+    buckets=(256, 1024, 4096, 16384, 65536, 262144, 1048576),
+)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import TenantId
 from fairlead_service.config import Config, Tenant
 from fairlead_session import compaction
@@ -24,7 +25,7 @@ class Settings:
 
     def limits(self, session: Session, spending: Spending) -> Limits:
         """What bounds a drain of this session now."""
-        runner, agent = self.config.runner, self.config.agent.get(self.agent(session))
+        runner, agent = self.config.runner, self.config.agents.get(self.agent(session))
         return Limits(
             turns_max=runner.turns_max,
             steps=agent.steps if agent else None,
@@ -36,8 +37,11 @@ class Settings:
 
     def agent(self, session: Session) -> str:
         """The agent that speaks next."""
-        chosen = session.profile.agent if session.profile else None
-        return chosen or self.config.default_agent
+        return self.config.agent_name(session.profile.agent if session.profile else None)
+
+    def model(self, session: Session) -> ModelRef | None:
+        """The model that speaks next, if there is one."""
+        return (session.profile.model if session.profile else None) or self.config.model_ref()
 
     def tenant(self, tenant: TenantId) -> Tenant:
         """What is configured for a tenant."""
@@ -45,7 +49,7 @@ class Settings:
 
     def policy(self, tenant: TenantId, session: Session) -> Policy:
         """What follows a crash: the agent's word, else the tenant's."""
-        agent = self.config.agent.get(self.agent(session))
+        agent = self.config.agents.get(self.agent(session))
         own = agent.recovery if agent else None
         return own or self.tenant(tenant).recovery
 

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
@@ -12,7 +12,8 @@ from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session
+from fairlead_session.waiting import ready
 
 log = logging.getLogger(__name__)
 
@@ -31,18 +32,17 @@ class Catalogs:
         self._eventlog = eventlog
         self._pool = pool
         self._timeout_s = timeout_s
-        self._known: dict[tuple[str, str], tuple[float, dict[str, ToolInfo]]] = {}
+        self._known: dict[tuple[str, str, str], tuple[float, dict[str, ToolInfo]]] = {}
 
-    async def offered(self, session: Session, agent: str) -> dict[str, ToolInfo]:
+    async def offered(self, at: Address, session: Session, agent: str) -> dict[str, ToolInfo]:
         """The tools of the session's location for this agent."""
         assert session.profile is not None, "a session that drains was created"
-        key = (session.profile.location.directory, agent)
-        at, known = self._known.get(key, (0.0, {}))
-        if time.monotonic() - at < FRESH_S:
+        key = (at.tenant, session.profile.location.directory, agent)
+        learned, known = self._known.get(key, (0.0, {}))
+        if time.monotonic() - learned < FRESH_S:
             return known
-        found = await _asked(
-            self._eventlog, session, agent, pool=self._pool, timeout_s=self._timeout_s
-        )
+        asked = ListTools(location=session.profile.location, agent=agent, tenant=at.tenant)
+        found = await _asked(self._eventlog, asked, pool=self._pool, timeout_s=self._timeout_s)
         if len(self._known) >= CATALOGS_MAX:
             self._known.clear()
         self._known[key] = (time.monotonic(), found)
@@ -50,26 +50,32 @@ class Catalogs:
 
 
 async def _asked(
-    eventlog: EventLog, session: Session, agent: str, *, pool: str, timeout_s: float
+    eventlog: EventLog, asked: ListTools, *, pool: str, timeout_s: float
 ) -> dict[str, ToolInfo]:
     """What the tools service says. One that is away offers none for this turn."""
-    assert session.profile is not None, "a session that drains was created"
-    asked = ListTools(location=session.profile.location, agent=agent)
     body = asked.model_dump_json(by_alias=True).encode()
     try:
         answer = await eventlog.requests.ask(subjects.tooling(pool), body, timeout_s=timeout_s)
         catalog = _ANSWER.model_validate_json(answer).data
     except (LogError, ValueError) as error:
-        log.info("no tools", extra={"session_id": session.id, "reason": str(error)})
+        log.info("no tools", extra={"location": asked.location.directory, "reason": str(error)})
         return {}
     return {tool.name: tool for tool in catalog.tools} if catalog else {}
 
 
-def to_send(events: tuple[SessionEvent, ...]) -> list[tuple[MessageId, CallId]]:
+class Wanted(NamedTuple):
+    """A call to be run, and how many answers of people it has: each answer asks anew."""
+
+    assistant_message_id: MessageId
+    call_id: CallId
+    answers: int = 0
+
+
+def to_send(events: tuple[SessionEvent, ...]) -> list[Wanted]:
     """The local calls of some events that nothing in them settles."""
     settled = {event.call_id for event in events if isinstance(event, ToolFailed)}
     return [
-        (event.assistant_message_id, event.call_id)
+        Wanted(event.assistant_message_id, event.call_id)
         for event in events
         if isinstance(event, ToolCalled)
         and not event.provider.executed
@@ -77,16 +83,20 @@ def to_send(events: tuple[SessionEvent, ...]) -> list[tuple[MessageId, CallId]]:
     ]
 
 
-def not_started(calls: tuple[Call, ...]) -> list[tuple[MessageId, CallId]]:
-    """The calls that no worker has begun: their request may never have left."""
-    return [(call.assistant_message_id, call.call_id) for call in calls if call.worker is None]
+def not_started(session: Session) -> list[Wanted]:
+    """The calls that no worker has begun and no person holds up: their request may never have left."""
+    return [
+        Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        for call in ready(session)
+        if call.worker is None
+    ]
 
 
 async def send(
     eventlog: EventLog,
     at: Address,
     pool: str,
-    calls: list[tuple[MessageId, CallId]],
+    calls: list[Wanted],
     *,
     token: str,
 ) -> None:
@@ -94,12 +104,12 @@ async def send(
 
     Of several requests with one token the server keeps one; a reason to ask anew is a new token.
     """
-    for assistant_message_id, call_id in calls:
+    for assistant_message_id, call_id, answers in calls:
         request = ToolRequest(
             session_id=at.session_id, assistant_message_id=assistant_message_id, call_id=call_id
         )
         await eventlog.work.put(
             subjects.tool(at, pool),
             request.model_dump_json(by_alias=True).encode(),
-            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{token}",
+            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{token}:{answers}",
         )

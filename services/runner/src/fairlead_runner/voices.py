@@ -7,8 +7,9 @@ from pathlib import Path
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
-from fairlead_service.config import Agent, Config
-from fairlead_service.providers import Provider
+from fairlead_service.agents import Agent
+from fairlead_service.config import Config
+from fairlead_service.providers import Provider, Rates
 from fairlead_session.compaction import Window
 from fairlead_session.request import Voice
 from fairlead_session.state import Session
@@ -43,8 +44,8 @@ def speaker(config: Config, session: Session) -> Speaker:
     request = model.overlaid(ref.variant)
     if request is None:
         raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
-    name = session.profile.agent or config.default_agent
-    agent = config.agent.get(name, Agent())
+    name = config.agent_name(session.profile.agent)
+    agent = config.agents.get(name, Agent())
     return Speaker(
         agent=name,
         voice=Voice(
@@ -57,13 +58,18 @@ def speaker(config: Config, session: Session) -> Speaker:
         ),
         endpoint=_endpoint(provider, ref),
         transport=_transport(provider),
-        price=Price(
-            input=model.cost.input,
-            output=model.cost.output,
-            cache_read=model.cost.cache_read,
-            cache_write=model.cost.cache_write,
-        ),
+        price=_price(model.cost, tuple((tier.context, _price(tier)) for tier in model.cost.tier)),
         window=Window(model.context, model.output),
+    )
+
+
+def _price(rates: Rates, above: tuple[tuple[int, Price], ...] = ()) -> Price:
+    return Price(
+        input=rates.input,
+        output=rates.output,
+        cache_read=rates.cache_read,
+        cache_write=rates.cache_write,
+        above=above,
     )
 
 

@@ -16,6 +16,7 @@ from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.drain import moving
+from fairlead_session.fold_execution import STOPPED
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +164,7 @@ class Watch:
         moved = ledger.known.head != before
         rested = ledger.durable.rested
         # What came during the cleanup of an interrupt had its wake refused by the one just given up.
-        look = moved or rested == "interrupted"
+        look = moved or rested in STOPPED
         work = rested == "handover" or (look and moving(ledger.durable))
         if work and ledger.durable.owner is None:
             await self._tackle.eventlog.wakes.wake(at)

@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_eventlog import port
@@ -10,19 +13,28 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
-from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import WorkerId
+from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
+from fairlead_schema.ids import CallId, MessageId, WorkerId
+from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
+from fairlead_service.config import Tools
+from fairlead_service.ids import now_ms
+from fairlead_session.asking import Rules
+from fairlead_session.bounding import Limits
 from fairlead_session.calling import (
     INTERRUPTED,
     Begin,
+    Deferred,
     Failed,
     Gone,
     Leave,
     Outcome,
     Settle,
+    Succeeded,
+    Waits,
     begin,
+    defer,
     settle,
 )
 from fairlead_session.drain import moving
@@ -30,9 +42,13 @@ from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
 from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
-from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail
-from fairlead_tools.registry import Prepared, Registry
-from fairlead_tools.tool import Context
+from fairlead_tools.outputs import materialised
+from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail, failed
+from fairlead_tools.permitting import Permitted, Permitting
+from fairlead_tools.registry import Prepared, Registry, Scope
+from fairlead_tools.retention import Retention
+from fairlead_tools.telling import Telling
+from fairlead_tools.tool import CallFailed, Context, Handed
 from fairlead_tools.watch import watch
 
 log = logging.getLogger(__name__)
@@ -41,6 +57,9 @@ PING_TIMEOUT_S: Final = 2.0
 # How long a request waits before somebody looks again at a call whose worker lives.
 LATER_S: Final = 1.0
 LAG_S: Final = 0.2
+# What answers a call brings a new request when it has; one that was lost costs no more than this.
+LOOK_S: Final = 15.0
+LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
 
 
 @dataclass(slots=True)
@@ -56,6 +75,22 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Unheld:
+    """No request is in hand: there is nothing to keep, to finish or to put back."""
+
+    subject: str = ""
+    payload: bytes = b""
+    sequence: int = 0
+    deliveries: int = 1
+
+    async def keep(self) -> None: ...
+
+    async def done(self) -> None: ...
+
+    async def later(self, delay_s: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
 class Ready:
     """Begun in the log: run it."""
 
@@ -65,25 +100,54 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """A person is asked: the answer brings a new request, so this one is done with."""
+
+
+@dataclass(frozen=True, slots=True)
 class Later:
     """Not now, or not by this worker."""
 
     delay_s: float
 
 
-Decided: TypeAlias = Ready | Later | Settle | Failed | Gone
+Decided: TypeAlias = Ready | Asked | Later | Settle | Succeeded | Failed | Gone
+Abandon: TypeAlias = Callable[[Address, MessageId, CallId], Awaitable[None]]
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
+
+
+_UNRUN: Final = {Settle: "interrupted", Failed: "refused", Succeeded: "succeeded"}
 
 
 class Life:
     """Lives calls through for one worker."""
 
-    def __init__(self, worker: WorkerId, eventlog: EventLog, registry: Registry) -> None:
+    def __init__(
+        self,
+        worker: WorkerId,
+        eventlog: EventLog,
+        registry: Registry,
+        settings: Tools,
+        rules: Rules,
+    ) -> None:
+        self.retention = Retention(
+            eventlog.outputs,
+            Limits(settings.output_lines_max, settings.output_bytes_max),
+            settings.media_bytes_max,
+        )
+        self._spool_dir = settings.spool_dir
         self._worker = worker
         self._eventlog = eventlog
         self._registry = registry
         self._ledger = Ledger(eventlog)
+        self._permitting = Permitting(eventlog.approvals, rules)
         self.over = False
+        self.abandon: Abandon | None = None
+        """Ends what may still be at work for a call that is settled."""
+
+    async def location(self, at: Address) -> LocationRef | None:
+        """Where the calls of a session run."""
+        return await self._ledger.location(at)
 
     async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:
         """Do what is left to do of a call; the answer says how it ended."""
@@ -94,15 +158,17 @@ class Life:
             match decided:
                 case Ready():
                     return await self._run(at, decided, held, session.seq)
+                case Asked():
+                    return await self._asked(at, session, held)
                 case Later(delay_s=delay_s):
                     await held.job.later(delay_s)
                     return "left"
                 case Gone():
-                    return await self._gone(at, session, held)
-                case Settle() | Failed():
+                    return await self._gone(at, session, request, held)
+                case Settle() | Failed() | Succeeded():
                     log.info("call settled unrun", extra=_ids(at, request.call_id))
                     await self._wake(at, session, held)
-                    return "interrupted" if isinstance(decided, Settle) else "refused"
+                    return _UNRUN[type(decided)]
                 case _:
                     assert_never(decided)
         except Erased:
@@ -122,21 +188,28 @@ class Life:
         decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
         match decision:
             case Begin():
-                return self._begun(session, at, decision)
+                return await self._begun(session, at, decision)
             case Settle(event=event):
                 return (event,), decision
             case Leave():
                 return (), Later(LATER_S)
+            case Waits():
+                return (), Asked()
+            case Deferred(call=call, until=until):
+                left_s = (until - now_ms()) / 1000
+                return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Later(left_s))
             case Gone():
                 return (), decision
             case _:
                 assert_never(decision)
 
-    def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
-        prepared = self._registry.prepare(decision.call)
+    async def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
+        assert session.profile is not None, "a session with calls was created"
+        scope = Scope(at.tenant, session.profile.location.directory)
+        await self._registry.follow(decision.call, scope)
+        prepared = self._registry.prepare(decision.call, scope)
         if isinstance(prepared, Failed):
             return settle(session, decision.call, prepared), prepared
-        assert session.profile is not None, "a session with calls was created"
         context = Context(
             at=at,
             location=session.profile.location,
@@ -145,41 +218,129 @@ class Life:
             call_id=decision.call.call_id,
             worker=self._worker,
         )
-        return (decision.event,), Ready(prepared, decision.started, context)
+        first = await self._permitting.decide(session, decision.call, prepared, context)
+        match first:
+            case Failed():
+                return settle(session, decision.call, first), first
+            case PermissionAsked() | QuestionAsked():
+                return (first,), Asked()
+            case Permitted() if prepared.tool.attend is not None:
+                return await self._attended(session, decision.call, prepared, context)
+            case Permitted(needs=needs):
+                permitted = replace(context, permitted=needs)
+                return (decision.event,), Ready(prepared, decision.started, permitted)
+            case _:
+                assert_never(first)
+
+    async def _attended(
+        self, session: Session, call: Call, prepared: Prepared, context: Context
+    ) -> Decision:
+        """A call that something else answers: settled once that is there, and nobody waits."""
+        assert prepared.tool.attend is not None, "only such a call is attended"
+        try:
+            outcome = await prepared.tool.attend(prepared.input, context)
+        except CallFailed as error:
+            outcome = failed(detail(error))
+        if outcome is None:
+            return (), Later(LOOK_S)
+        limits = prepared.tool.limits or self.retention.limits
+        bounded = await self._bounded(context.at, outcome, limits, None)
+        return settle(session, call, bounded), bounded
 
     async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
         call = find(session, request.assistant_message_id, request.call_id)
         if call is None or call.worker is None or call.worker == self._worker:
             return None
+        if call.deferred_until is not None:
+            return None
         return await self._eventlog.liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
 
     async def _run(self, at: Address, ready: Ready, held: Held, seq: int) -> str:
-        performance = held.performance = Performance(ready.prepared, ready.context)
+        limits = ready.prepared.tool.limits or self.retention.limits
+        telling = Telling(self._ledger, self._eventlog.deltas, at, ready.call, limits)
+        context = replace(
+            ready.context,
+            report=telling.report,
+            say=telling.say,
+            managed=partial(
+                materialised, self._eventlog.outputs, at.tenant, directory=self._spool_dir
+            ),
+        )
+        performance = held.performance = Performance(ready.prepared, context)
         if self.over:
             performance.stop("leaving")
-        watching = asyncio.create_task(watch(self._eventlog.log, at, ready.call, seq, performance))
+        beside = (
+            watch(self._eventlog.log, at, ready.call, seq, performance),
+            telling.write(),
+            telling.broadcast(),
+        )
+        tasks = tuple(asyncio.create_task(one) for one in beside)
         RUNNING.inc()
         try:
             ended = await performance.run()
         finally:
             RUNNING.dec()
-            watching.cancel()
+            for task in tasks:
+                task.cancel()
+        await telling.flush()
         # From here on nothing outside can stop what the tool returned from being settled.
         if isinstance(ended, Stopped):
             log.info("call stopped", extra={**_ids(at, ready.call.call_id), "why": ended.why})
             if ended.why == "leaving" and ready.call.retry != "once":
                 await held.job.later(0.0)
                 return "handed-over"
-            return await self._settle(at, ready.call, INTERRUPTED, held)
-        return await self._settle(at, ready.call, ended, held)
+            return await self._settle(at, ready.call, INTERRUPTED, held, telling)
+        if isinstance(ended, Handed):
+            return await self._hand(at, ready.call, ended.until, held)
+        outcome = await self._bounded(at, ended, limits, performance.spool)
+        return await self._settle(at, ready.call, outcome, held, telling)
 
-    async def _settle(self, at: Address, call: Call, outcome: Outcome, held: Held) -> str:
+    async def read(self, at: Address) -> Session:
+        """The session as it is now."""
+
+        async def look(_session: Session) -> tuple[tuple[SessionEvent, ...], None]:
+            return (), None
+
+        return (await self._ledger.commit(at, look))[0]
+
+    async def conclude(self, at: Address, call: Call, outcome: Outcome) -> str:
+        """Settle a call for somebody outside, as a run of it here would have been settled."""
+        bounded = await self._bounded(at, outcome, self.retention.limits, None)
+        return await self._settle(at, call, bounded, Held(Unheld()), None)
+
+    async def _hand(self, at: Address, call: Call, until: int, held: Held) -> str:
+        """Leave the call to a queue. Its request stays, and looks again when the time is up."""
+
+        async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
+            events = defer(session, call, until)
+            return events, bool(events)
+
+        await self._ledger.commit(at, decide)
+        await held.job.later(max((until - now_ms()) / 1000, 0.0))
+        return "deferred"
+
+    async def _bounded(
+        self, at: Address, outcome: Outcome, limits: Limits, spool: Path | None
+    ) -> Outcome:
+        """What the log may hold of an outcome; a defect in here is this call's failure."""
         try:
-            session, settled = await self._settled(at, call, outcome)
+            return await self.retention.bounded(at.tenant, outcome, limits=limits, spool=spool)
+        except Exception as error:
+            log.exception("output cannot be bounded", extra={"session_id": at.session_id})
+            return crashed(detail(error))
+        finally:
+            if spool is not None:
+                await asyncio.to_thread(spool.unlink, missing_ok=True)
+
+    async def _settle(
+        self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling | None
+    ) -> str:
+        try:
+            session, settled = await self._settled(at, call, outcome, telling)
         except (CommitTooLarge, ValueError) as error:
             log.warning("result unrecordable", extra=_ids(at, call.call_id), exc_info=error)
-            outcome = crashed(f"the result cannot be recorded: {detail(error)}")
-            session, settled = await self._settled(at, call, outcome)
+            outcome = crashed(f"the result cannot be recorded: {detail(error)[:1000]}")
+            session, settled = await self._settled(at, call, outcome, None)
         ids = {**_ids(at, call.call_id), "tool": call.tool}
         if not settled and find(session, call.assistant_message_id, call.call_id) is not None:
             # Another worker runs it now: the request is that worker's to acknowledge.
@@ -190,14 +351,26 @@ class Life:
         log.info("call settled", extra={**ids, "end": end})
         return end
 
-    async def _settled(self, at: Address, call: Call, outcome: Outcome) -> tuple[Session, bool]:
+    async def _settled(
+        self, at: Address, call: Call, outcome: Outcome, telling: Telling | None
+    ) -> tuple[Session, bool]:
         async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
             events = settle(session, call, outcome)
-            return events, bool(events)
+            # A success replaces what was told on the way; beside a failure it stays (E-28).
+            failing = bool(events) and isinstance(outcome, Failed)
+            before = telling.unwritten(session) if failing and telling else ()
+            return (*before, *events), bool(events)
 
         return await self._ledger.commit(at, decide)
 
-    async def _gone(self, at: Address, session: Session, held: Held) -> str:
+    async def _asked(self, at: Address, session: Session, held: Held) -> str:
+        """Nobody is held up by a person: not this worker, and not the runner that waits for it."""
+        if session.owner is not None:
+            await self._eventlog.liveness.nudge(session.owner.runner, at)
+        await held.job.done()
+        return "asked"
+
+    async def _gone(self, at: Address, session: Session, request: ToolRequest, held: Held) -> str:
         """Nothing to do here. A redelivery may mean that a worker died before its wake: leave one.
 
         An interrupt may have found nobody who owns the session: somebody has to come.
@@ -207,6 +380,8 @@ class Life:
             return "behind"
         if moving(session) and (session.interrupted or held.job.deliveries > 1):
             await self._eventlog.wakes.wake(at)
+        if self.abandon is not None and held.job.deliveries > 1:
+            await self.abandon(at, request.assistant_message_id, request.call_id)
         await held.job.done()
         return "gone"
 

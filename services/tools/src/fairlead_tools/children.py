@@ -23,7 +23,7 @@ TIMEOUT_S: Final = 10.0
 class Sessions(Protocol):
     """Sessions as the log holds them."""
 
-    async def load(self, at: Address) -> Session:
+    async def read(self, at: Address) -> Session:
         """A session now. Raises RecordError if it cannot be read."""
         ...
 
@@ -50,12 +50,12 @@ class Children:
         Raises CallFailed when it cannot be made, LogError while nobody serves.
         """
         below = Address(context.at.tenant, _child(context))
-        child = await self._sessions.load(below)
+        child = await self._sessions.read(below)
         if first_prompt(child.id) not in child.admissions:
-            parent = await self._sessions.load(context.at)
+            parent = await self._sessions.read(context.at)
             await self._check_depth(context.at.tenant, parent)
             await self._make(context, work, child.id, parent)
-            if find(await self._sessions.load(context.at), *_key(context)) is None:
+            if find(await self._sessions.read(context.at), *_key(context)) is None:
                 # Settled meanwhile, by an interrupt: what was just begun must not run on.
                 await self._interrupt(below)
                 return Failed("The call was settled before its sub-agent began")
@@ -65,13 +65,11 @@ class Children:
     async def abandon(self, at: Address, assistant_message_id: str, call_id: str) -> None:
         """Stop the session of a call that is settled, should there be one at work."""
         below = Address(at.tenant, child_of(at.session_id, assistant_message_id, call_id))
-        child = await self._sessions.load(below)
+        child = await self._sessions.read(below)
         if child.profile is not None and not at_rest(child):
             await self._interrupt(below)
 
-    async def _make(
-        self, context: Context, work: Work, child: SessionId, parent: Session
-    ) -> None:
+    async def _make(self, context: Context, work: Work, child: SessionId, parent: Session) -> None:
         assert parent.profile is not None, "a session with calls was created"
         limits, model = left(parent), parent.profile.model
         create: dict[str, Any] = {
@@ -97,7 +95,7 @@ class Children:
         for _ in range(self._depth_max - 1):
             if above is None:
                 return
-            session = await self._sessions.load(Address(tenant, above))
+            session = await self._sessions.read(Address(tenant, above))
             above = session.profile.parent_id if session.profile else None
         if above is not None:
             raise CallFailed(f"Sub-agents may be nested {self._depth_max} deep, and no deeper")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -13,10 +14,12 @@ from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S, TOOLS, tools_consumer
 from fairlead_schema.ids import CallId, MessageId, WorkerId
+from fairlead_schema.location import LocationRef
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
-from fairlead_service.config import Tools
+from fairlead_service.config import Config, Tools
+from fairlead_session.asking import Rules
 from fairlead_tools.call import Held, Life
 from fairlead_tools.metrics import CALLS
 from fairlead_tools.registry import Registry
@@ -27,7 +30,11 @@ HEARTBEAT_S: Final = 3.0
 RETRY_S: Final = 1.0
 DELIVERIES_MAX: Final = 5
 # After the grace time: how long stopped calls may take to settle or to be put back.
-LAST_S: Final = 5.0
+LAST_S: Final = 8.0
+# How soon a request is looked at again whose location has as many calls as it may.
+CROWDED_S: Final = 0.25
+
+DEFAULT_RULES: Final[Rules] = Config().rules
 
 assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
 
@@ -66,13 +73,24 @@ class Execute:
     """Every call that one worker has in its hands."""
 
     def __init__(
-        self, worker: WorkerId, eventlog: EventLog, registry: Registry, settings: Tools
+        self,
+        worker: WorkerId,
+        eventlog: EventLog,
+        registry: Registry,
+        settings: Tools,
+        rules: Rules = DEFAULT_RULES,
     ) -> None:
         self._eventlog = eventlog
         self._settings = settings
-        self._life = Life(worker, eventlog, registry)
+        self._life = Life(worker, eventlog, registry, settings, rules)
         self._held: dict[Key, Held] = {}
+        self._busy: Counter[LocationRef | None] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def life(self) -> Life:
+        """Who lives this worker's calls through."""
+        return self._life
 
     async def stand(self) -> None:
         """Take requests for ever."""
@@ -100,6 +118,7 @@ class Execute:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.grace_s)
         self._life.over = True
+        self._life.retention.hurry()
         for held in self._held.values():
             held.stop("leaving")
         if self._tasks:
@@ -144,9 +163,26 @@ class Execute:
             return "joined"
         held = self._held[asked.key] = Held(job)
         try:
-            return await self._life.serve(asked.at, asked.request, held)
+            return await self._in_turn(asked, held)
         finally:
             del self._held[asked.key]
+
+    async def _in_turn(self, asked: Asked, held: Held) -> str:
+        """Serve a request unless its location has its share: then it waits in the queue.
+
+        A busy location must not take every slot, nor hold one while it waits.
+        """
+        location = await self._life.location(asked.at)
+        if self._busy[location] >= self._settings.location_concurrency:
+            await held.job.later(CROWDED_S)
+            return "crowded"
+        self._busy[location] += 1
+        try:
+            return await self._life.serve(asked.at, asked.request, held)
+        finally:
+            self._busy[location] -= 1
+            if not self._busy[location]:
+                del self._busy[location]
 
     async def _bury(self, job: Job, end: str, reason: str) -> str:
         with suppress(LogError):

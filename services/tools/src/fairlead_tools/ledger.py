@@ -10,6 +10,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable
 from fairlead_eventlog.folded import At, Folded, Folding
 from fairlead_schema.events import SessionEvent
+from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -59,6 +60,12 @@ class Ledger:
                 if written is not None:
                     return written.state, value
                 await self._overtaken(at, known)
+
+    async def location(self, at: Address) -> LocationRef | None:
+        """Where a session lives, as far as this worker knows; it asks the log only once."""
+        known = self._folded.warm(at) or await self._load(at)
+        profile = known.state.profile
+        return None if profile is None else profile.location
 
     async def behind(self, at: Address, session: Session) -> bool:
         """Whether the log's leader has more than what was decided from: reads may lag."""

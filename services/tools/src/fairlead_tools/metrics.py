@@ -2,7 +2,20 @@
 
 from typing import Final
 
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter, Gauge, Histogram
 
 CALLS: Final = Counter("fairlead_tool_calls", "Tool call requests, by how they ended.", ("end",))
+LOSSY: Final = Counter(
+    "fairlead_tool_output_lossy", "Outputs that could not be kept whole: the model saw both ends."
+)
 RUNNING: Final = Gauge("fairlead_tool_calls_running", "Tool calls running now.")
+OBSERVING: Final = Histogram(
+    "fairlead_observation_seconds",
+    "How long one sample of a location's context took.",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+)
+AWAY: Final = Counter(
+    "fairlead_sources_unavailable",
+    "Context sources that could not be observed; those of other services count as `plugin`.",
+    ("source", "why"),
+)

@@ -3,20 +3,23 @@
 import asyncio
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
+from fairlead_schema.depth import DEPTH_MAX, too_deep
 from fairlead_schema.tool import Json
 from fairlead_session.calling import Failed, Halt, Outcome, Succeeded
 from fairlead_tools.registry import Prepared, told
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.tool import CallFailed, Context, Handed, Result, Tool
 
 log = logging.getLogger(__name__)
 
 # How long a cancelled tool may take to let go; after that it is abandoned and its call settled.
-CANCEL_S: Final = 2.0
-MESSAGE_LENGTH_MAX: Final = 10_000
+# A command needs three seconds between the request to end and the order.
+CANCEL_S: Final = 5.0
+MESSAGE_LENGTH_MAX: Final = 1_000_000
 
 Stop: TypeAlias = Halt | Literal["leaving"]
 
@@ -35,13 +38,15 @@ class Performance:
         self._prepared = prepared
         self._context = context
         self._stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        self.spool: Path | None = None
+        """Text that the tool left in a file: whoever settles the call removes it."""
 
     def stop(self, why: Stop) -> None:
         """Cancel the tool. The first reason counts; once the tool has returned, none does."""
         if not self._stop.done():
             self._stop.set_result(why)
 
-    async def run(self) -> Outcome | Stopped:
+    async def run(self) -> Outcome | Stopped | Handed:
         """Run the tool to its outcome. A crash is this call's failure and nobody else's."""
         tool = self._prepared.tool
         task = asyncio.create_task(self._execute())
@@ -53,7 +58,7 @@ class Performance:
             raise
         if task.done():
             return self._outcome(task)
-        ended: Outcome | Stopped = (
+        ended: Outcome | Stopped | Handed = (
             Stopped(self._stop.result())
             if self._stop.done()
             else crashed(f"timed out after {tool.timeout_s:g} s")
@@ -75,7 +80,7 @@ class Performance:
         if late:
             log.error("tool ignores its cancellation", extra=self._ids())
 
-    def _outcome(self, task: asyncio.Task[object]) -> Outcome:
+    def _outcome(self, task: asyncio.Task[object]) -> Outcome | Handed:
         if task.cancelled():
             return crashed("the tool cancelled itself")
         error = task.exception()
@@ -84,8 +89,12 @@ class Performance:
         if error is not None:
             log.warning("tool crashed", exc_info=error, extra=self._ids())
             return crashed(detail(error))
+        returned = task.result()
+        if isinstance(returned, Handed):
+            return returned
+        self.spool = returned.spool if isinstance(returned, Result) else None
         try:
-            return encoded(self._prepared.tool, task.result())
+            return encoded(self._prepared.tool, returned)
         except Exception as projected:
             log.exception("output cannot be told", extra=self._ids())
             return crashed(detail(projected))
@@ -111,6 +120,8 @@ def encoded(tool: Tool, returned: object) -> Outcome:
     except ValidationError as error:
         return crashed(f"Invalid tool output: {told(error)}")
     value: Json = output.model_dump(mode="json", by_alias=True)
+    if too_deep(value):
+        return crashed(f"Invalid tool output: nested deeper than {DEPTH_MAX} levels")
     content = tool.project(value) if result.content is None else result.content
     structured = value if isinstance(value, dict) else {} if content else {"output": value}
     return Succeeded(structured=structured, content=content, facts=result.facts)
@@ -131,6 +142,9 @@ def detail(error: BaseException) -> str:
 
 
 def _forget(task: asyncio.Task[object]) -> None:
-    """Read the error of a task that nobody waits for, so that it is not reported as forgotten."""
-    if not task.cancelled():
-        task.exception()
+    """Look at a task that nobody waits for: its error is not reported, its file is not left."""
+    if task.cancelled() or task.exception() is not None:
+        return
+    returned = task.result()
+    if isinstance(returned, Result) and returned.spool is not None:
+        returned.spool.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
 """A tool: what it takes and gives, what it needs permission for, how it runs, how often it may."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -13,9 +14,12 @@ from pydantic import BaseModel
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
+from fairlead_schema.permission import QuestionInfo
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
 from fairlead_schema.tooling import ToolInfo
+from fairlead_session.bounding import Limits
+from fairlead_session.calling import Outcome
 from fairlead_session.permission import Need
 
 TIMEOUT_S: Final = 120.0
@@ -30,6 +34,16 @@ Report: TypeAlias = Callable[[Mapping[str, Any], tuple[ToolContent, ...]], Await
 
 Say: TypeAlias = Callable[[str], Awaitable[None]]
 """Tells a piece of output while it appears: live, and never stored."""
+
+
+Managed: TypeAlias = Callable[[str], AbstractAsyncContextManager[Path | None]]
+"""A managed output as a file while it is looked at; None for a path that names none."""
+
+
+@asynccontextmanager
+async def unmanaged(_path: str) -> AsyncIterator[Path | None]:
+    """Nothing is kept anywhere."""
+    yield None
 
 
 async def unreported(_structured: Mapping[str, Any], _content: tuple[ToolContent, ...]) -> None:
@@ -52,11 +66,21 @@ class Context:
     worker: WorkerId
     report: Report = unreported
     say: Say = unheard
+    managed: Managed = unmanaged
+    permitted: tuple[Need, ...] | None = None
+    """What the call was permitted, as its needs said then; None when nobody kept it."""
 
     @property
     def key(self) -> str:
         """The same for every run of one call: what makes an `idempotent` tool so."""
         return f"{self.at.session_id}:{self.assistant_message_id}:{self.call_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """What an executor returns that left the call in a queue: somebody settles it until then."""
+
+    until: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +99,27 @@ class Result:
 
 
 Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
-"""Runs with decoded input; what it returns must fit the output model, or is a Result of that."""
+"""Runs with decoded input; what it returns must fit the output model, is a Result of that, or Handed."""
 
 Needs: TypeAlias = Callable[[Any, Context], Awaitable[tuple[Need, ...]]]
 """What a call must be permitted, in the order of asking. Changes nothing; may raise CallFailed."""
 
+Questions: TypeAlias = Callable[[Any], tuple[QuestionInfo, ...]]
+"""What a person is asked on behalf of a call."""
+
+Attend: TypeAlias = Callable[[Any, Context], Awaitable[Outcome | None]]
+"""Sees to it that something else answers a call; None until it has. Done again on every look.
+
+Raises CallFailed, and LogError while that cannot be seen to.
+"""
+
 Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
 """What the model sees of an encoded output."""
+
+
+async def never(_asked: object, _context: Context) -> object:
+    """The run of a tool that is answered without one."""
+    raise CallFailed("This tool is answered elsewhere")
 
 
 def plain(encoded: Json) -> tuple[ToolContent, ...]:
@@ -97,15 +135,23 @@ class Tool:
     description: str
     input: type[BaseModel]
     output: type[BaseModel]
-    execute: Run
+    execute: Run = never
     project: Project = plain
     needs: Needs | None = None
+    questions: Questions | None = None
+    """For a tool that never runs: what a person is asked, whose answers settle the call."""
+    attend: Attend | None = None
+    """For a tool that never runs: something else answers it, and no worker waits for that."""
     action: str | None = None
     """The permission action that hides the tool when it is wholly denied; else the name."""
     retry: RetryClass = "once"
     timeout_s: float = TIMEOUT_S
+    limits: Limits | None = None
+    """How much text of a settlement the model sees, where it is not what is configured."""
     version: str = "1"
     """Changes when the tool does something else with the same shape."""
+    remote: bool = False
+    """Registered with more than this process: others may have changed it since."""
 
     @property
     def permission(self) -> str:

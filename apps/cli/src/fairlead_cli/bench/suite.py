@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli.bench import admissions, ownership, projection, raw, replay
+from fairlead_cli.bench import admissions, calls, ownership, projection, raw, replay
 from fairlead_cli.bench import turns as turning
 from fairlead_cli.bench.lives import live
 from fairlead_cli.bench.measure import Timing
@@ -68,7 +68,7 @@ async def measured(*, relaxed: bool, scale: float, progress: Callable[[str], Non
     with _place() as place:
         progress("starting the stack")
         async with (
-            running(place, sim=True, relaxed=relaxed) as up,
+            running(place, sim=True, config=calls.configured(place), relaxed=relaxed) as up,
             connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
             await _measure(results, up, eventlog, scale, progress)
@@ -115,6 +115,9 @@ async def _measure(
         timings[f"turn, {at_once} at once"] = await turning.turns(
             up.http, eventlog, at_once=at_once, each=number
         )
+    timings["turn with a call"], timings["call to settlement"] = await calls.calls(
+        up.http, eventlog, each=each
+    )
     progress("ownership")
     timings["fenced append"], refused = await ownership.fencing(eventlog, count=total)
     results.figures["refused append, ms"] = refused
@@ -196,6 +199,12 @@ def _compare(results: Results) -> None:
         ),
         Ratio(
             "turn p50 / raw p50", timings["turn, 1 at once"].p50_ms / alone.p50_ms, 20, at_most=True
+        ),
+        Ratio(
+            "no-op call p50 / raw p50",
+            timings["call to settlement"].p50_ms / alone.p50_ms,
+            6,
+            at_most=True,
         ),
         Ratio(
             "turns/s, 64 at once / raw 32-way",

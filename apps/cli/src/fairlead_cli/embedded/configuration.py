@@ -33,15 +33,22 @@ def choose(
         return Chosen(given.absolute(), load(given, env), None)
     if given is None:
         port = free_port()
-        generated.write_text(f'default_model = "{SIM_MODEL}"\n{_provider(port)}{_location(cwd)}')
+        _write(generated, f'default_model = "{SIM_MODEL}"\n{_provider(port)}{_location(cwd)}')
         return Chosen(generated, load(generated, env), port)
     config = load(given, env)
     if SIM in config.provider:
         named = urlsplit(config.provider[SIM].base_url).port
         return Chosen(given.absolute(), config, named or free_port())
     port = free_port()
-    generated.write_text(_extended(given.read_text(), config, port))
+    _write(generated, _extended(given.read_text(), config, port))
     return Chosen(generated, load(generated, env), port)
+
+
+def _write(generated: Path, text: str) -> None:
+    """For nobody else's eyes: a copied configuration may hold secrets in its headers."""
+    generated.touch(mode=0o600)
+    generated.chmod(0o600)
+    generated.write_text(text)
 
 
 def _extended(text: str, config: Config, port: int) -> str:

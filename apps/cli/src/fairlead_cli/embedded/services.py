@@ -18,7 +18,7 @@ from fairlead_cli.errors import UsageError
 SERVICES: Final = ("ingest", "projector", "tools", "runner", "gateway")
 SCALE_MAX: Final = 64
 PROBE_TIMEOUT_S: Final = 2.0
-GRACE_MARGIN_S: Final = 5.0
+GRACE_MARGIN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)

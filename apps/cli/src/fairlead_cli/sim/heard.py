@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fairlead_cli.sim.script import Ask
+from fairlead_llm.content import GO_ON
 
 _UPDATE = re.compile(r"<system-update>\n.*?\n</system-update>\n?", re.DOTALL)
 
@@ -60,6 +61,6 @@ def _last_user(lines: Sequence[Line]) -> tuple[int, str]:
     for at in range(len(lines) - 1, -1, -1):
         if lines[at].role == "user":
             said = _UPDATE.sub("", lines[at].text).strip()
-            if said:
+            if said and said != GO_ON:
                 return at, said
     return -1, ""

@@ -7,8 +7,7 @@ from typing import assert_never
 from fairlead_llm.anthropic_messages import native
 from fairlead_llm.anthropic_messages.native import Block
 from fairlead_llm.arguments import as_object
-from fairlead_llm.content import result_parts, result_text
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.content import result_parts, result_text, untaken
 from fairlead_llm.media import inline
 from fairlead_schema.request import (
     AssistantTurn,
@@ -140,7 +139,7 @@ def _media(part: MediaPart) -> Block:
         words = media.decoded.decode(errors="replace")
         source = {"type": "text", "media_type": "text/plain", "data": words}
     else:
-        raise Unsendable(f"The Messages API takes no media of type {media.mime}")
+        return text(untaken(part, "the Messages API"))
     title = {"title": part.name} if part.name else {}
     return {"type": "document", "source": source} | title
 

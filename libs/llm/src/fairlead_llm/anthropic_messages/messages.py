@@ -4,7 +4,7 @@ from typing import Any, TypeAlias, assert_never
 
 from fairlead_llm.anthropic_messages import blocks, native
 from fairlead_llm.anthropic_messages.native import Block
-from fairlead_llm.content import system_update
+from fairlead_llm.content import GO_ON, system_update
 from fairlead_llm.errors import Unsendable
 from fairlead_schema.request import (
     AssistantTurn,
@@ -15,6 +15,8 @@ from fairlead_schema.request import (
 )
 
 Message: TypeAlias = dict[str, Any]
+
+_SPOKEN = frozenset({"text", "thinking", "redacted_thinking"})
 
 
 def messages(request: ModelRequest, *, native_system: bool) -> list[Message]:
@@ -31,6 +33,14 @@ def messages(request: ModelRequest, *, native_system: bool) -> list[Message]:
         else:
             sent.append(entry)
     return sent
+
+
+def continued(sent: list[Message]) -> list[Message]:
+    """Words of the model cannot come last; work of its hosted tools that it paused must."""
+    last = sent[-1] if sent else None
+    if last is None or last["role"] != "assistant" or last["content"][-1]["type"] not in _SPOKEN:
+        return sent
+    return [*sent, {"role": "user", "content": [blocks.text(GO_ON)]}]
 
 
 def _entries(request: ModelRequest) -> list[Message]:

@@ -9,7 +9,7 @@ Beta features are a header: `anthropic-beta` among the request's or the endpoint
 from typing import Any
 
 from fairlead_llm.anthropic_messages.cache import marked
-from fairlead_llm.anthropic_messages.messages import messages
+from fairlead_llm.anthropic_messages.messages import continued, messages
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.tool_schema import rooted
 from fairlead_schema.request import ForcedTool, ModelRequest, ToolDefinition
@@ -40,7 +40,9 @@ def body(request: ModelRequest) -> dict[str, Any]:
     sent |= {name: value for name, value in request.options.items() if name not in _OURS}
     # What grows comes last, so that the whole of an earlier request is a prefix of a later one.
     sent |= {"stream": True, "messages": messages(request, native_system=native_system)}
-    return marked(sent, request.options.get("cache"))
+    sent = marked(sent, request.options.get("cache"))
+    # Added after the breakpoints: it is no part of what a later request begins with.
+    return sent | {"messages": continued(sent["messages"])}
 
 
 def _tools(request: ModelRequest) -> dict[str, Any]:

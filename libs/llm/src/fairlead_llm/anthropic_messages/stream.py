@@ -8,11 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-import orjson
-
 from fairlead_llm import failure
 from fairlead_llm.anthropic_messages import opened, usage
 from fairlead_llm.anthropic_messages.opened import Events, Open
+from fairlead_llm.reading import loaded
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider import Finish, StepFinish
 
@@ -53,9 +52,9 @@ def step(state: State, frame: Frame) -> Step:
     if state.ended:
         return state, ()
     try:
-        event = orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        return _malformed(state, "A frame is not JSON")
+        event = loaded(frame.data)
+    except ValueError as error:
+        return _malformed(state, f"A frame is not JSON: {error}")
     if not isinstance(event, dict):
         return _malformed(state, "A frame is not a JSON object")
     if event.get("error"):

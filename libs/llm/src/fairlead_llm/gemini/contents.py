@@ -4,8 +4,7 @@ import re
 from typing import Any, TypeAlias, assert_never
 
 from fairlead_llm.arguments import as_object
-from fairlead_llm.content import result_media, result_text, system_update
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.content import GO_ON, result_media, result_text, system_update, untaken
 from fairlead_llm.gemini import native
 from fairlead_llm.gemini.native import SIGNATURE, TEXT_SIGNATURE, Part
 from fairlead_llm.media import inline
@@ -48,6 +47,9 @@ def contents(request: ModelRequest) -> list[Content]:
                 _add_result(sent, _response(turn.result, newer=newer))
             case _:
                 assert_never(turn)
+    if sent and sent[-1]["role"] == "model" and "functionCall" not in sent[-1]["parts"][-1]:
+        # A conversation that ends with the model's own words is refused.
+        _add(sent, "user", [{"text": GO_ON}])
     return sent
 
 
@@ -166,5 +168,5 @@ def _media(part: MediaPart) -> Part:
     if media.mime == "application/json":
         return {"text": media.decoded.decode(errors="replace")}
     if kind not in {"image", "audio", "video", "text"} and media.mime != "application/pdf":
-        raise Unsendable(f"Gemini takes no media of type {media.mime}")
+        return {"text": untaken(part, "Gemini")}
     return {"inlineData": {"mimeType": media.mime, "data": media.encoded}}

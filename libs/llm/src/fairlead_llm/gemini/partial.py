@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from fairlead_schema.depth import DEPTH_MAX
+
 _STEPS = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")
 # A path may ask for an element far out; what lies before it would all have to be made up.
@@ -16,6 +18,8 @@ def placed(arguments: dict[str, Any], piece: dict[str, Any]) -> dict[str, Any]:
     Raises KeyError or TypeError where the path leads nowhere.
     """
     steps = list(_path(str(piece["jsonPath"])))
+    if len(steps) > DEPTH_MAX:
+        raise KeyError("a path too long")
     value = next((piece[name] for name in _VALUES if name in piece), None)
     placed = _put(arguments, steps, value)
     if not isinstance(placed, dict):

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
-import orjson
-
 from fairlead_llm import failure
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.gemini import parts, usage
 from fairlead_llm.gemini.parts import Events, Parts
+from fairlead_llm.reading import loaded
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider import Finish, StepFinish
 
@@ -57,9 +56,9 @@ def step(state: State, frame: Frame) -> Step:
     if state.ended:
         return state, ()
     try:
-        chunk = orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        return _malformed(state, (), "A frame is not JSON")
+        chunk = loaded(frame.data)
+    except ValueError as error:
+        return _malformed(state, (), f"A frame is not JSON: {error}")
     if isinstance(chunk, list) and len(chunk) == 1:
         chunk = chunk[0]
     if not isinstance(chunk, dict):

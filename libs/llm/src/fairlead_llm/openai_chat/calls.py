@@ -35,9 +35,9 @@ def extended(
     for position, fragment in enumerate(fragments):
         if not isinstance(fragment, dict):
             continue
-        function = fragment.get("function") or {}
-        index, given = fragment.get("index"), fragment.get("id") or None
-        index = position if index is None else index
+        function, index = _table(fragment.get("function")), fragment.get("index")
+        given = str(fragment["id"]) if fragment.get("id") else None
+        index = index if isinstance(index, int) else position
         at = _find(calls, index, given)
         if at is None:
             id_ = given or minted(len(calls))
@@ -65,6 +65,10 @@ def _find(calls: tuple[Call, ...], index: object, given: str | None) -> int | No
         if call.index == index:
             return at if given is None or call.given in {None, given} else None
     return None
+
+
+def _table(given: object) -> dict[str, Any]:
+    return given if isinstance(given, dict) else {}
 
 
 def _text(given: object) -> str:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias, assert_never
 
-from fairlead_llm.content import json_text, result_media, result_text, system_update
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.content import json_text, result_media, result_text, system_update, untaken
 from fairlead_llm.media import inline
 from fairlead_llm.openai_chat import reasoning
 from fairlead_schema.request import (
@@ -133,4 +132,4 @@ def _media(part: MediaPart) -> Message:
             file = {"filename": part.name or "document.pdf", "file_data": media.uri}
             return {"type": "file", "file": file}
         case _:
-            raise Unsendable(f"Chat Completions takes no media of type {media.mime}")
+            return _text(untaken(part, "Chat Completions"))

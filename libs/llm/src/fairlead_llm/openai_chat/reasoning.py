@@ -17,14 +17,15 @@ _SPOKEN = ("text", "summary")
 
 def spoken(details: Iterable[Detail]) -> str:
     """The readable text of details."""
-    return "".join(detail.get(name) or "" for detail in details for name in _SPOKEN)
+    told = (detail.get(name) for detail in details for name in _SPOKEN)
+    return "".join(text for text in told if isinstance(text, str))
 
 
 def merged(details: Iterable[Detail]) -> tuple[Detail, ...]:
     """Fragments joined by their index: texts concatenated, other values replaced by later ones."""
-    whole: dict[tuple[object, object], Detail] = {}
+    whole: dict[tuple[str, str], Detail] = {}
     for position, detail in enumerate(details):
-        key = detail.get("type"), detail.get("index", f"at {position}")
+        key = str(detail.get("type")), str(detail.get("index", f"at {position}"))
         whole[key] = _joined(whole.get(key, {}), detail)
     return tuple(whole.values())
 
@@ -54,6 +55,8 @@ def replayed(parts: Sequence[ReasoningPart], *, in_loop: bool) -> dict[str, Any]
 def _joined(before: Detail, after: Detail) -> Detail:
     fresh = {name: value for name, value in after.items() if value is not None}
     texts = {
-        name: before[name] + fresh[name] for name in _SPOKEN if before.get(name) and name in fresh
+        name: before[name] + fresh[name]
+        for name in _SPOKEN
+        if isinstance(before.get(name), str) and isinstance(fresh.get(name), str)
     }
     return before | fresh | texts

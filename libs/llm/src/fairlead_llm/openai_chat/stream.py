@@ -7,11 +7,10 @@ first finish reason, and the step only at `[DONE]`, because usage may come after
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
-import orjson
-
 from fairlead_llm import failure
 from fairlead_llm.openai_chat import calls, reasoning, usage
 from fairlead_llm.openai_chat.calls import Call
+from fairlead_llm.reading import loaded
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider import (
     Finish,
@@ -70,11 +69,11 @@ def step(state: State, frame: Frame) -> tuple[State, Events]:
     if state.ended:
         return state, ()
     try:
-        chunk = orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
+        chunk = loaded(frame.data)
+    except ValueError as error:
         if frame.data.strip() == b"[DONE]":
             return _done(state)
-        return _malformed(state, "A frame is not JSON")
+        return _malformed(state, f"A frame is not JSON: {error}")
     if not isinstance(chunk, dict):
         return _malformed(state, "A frame is not a JSON object")
     if chunk.get("error"):

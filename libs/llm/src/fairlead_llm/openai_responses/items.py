@@ -14,8 +14,8 @@ from fairlead_llm.content import (
     result_parts,
     result_text,
     system_update,
+    untaken,
 )
-from fairlead_llm.errors import Unsendable
 from fairlead_llm.media import inline
 from fairlead_schema.request import (
     AssistantTurn,
@@ -91,14 +91,15 @@ def _assistant(turn: AssistantTurn, *, stored: bool) -> list[Item]:
         first, *more = [part for _, part in group]
         made: list[Item] = []
         match first:
-            case TextPart(text=text):
-                made = [{"role": "assistant", "content": [{"type": "output_text", "text": text}]}]
+            case TextPart():
+                texts = [first, *(part for part in more if isinstance(part, TextPart))]
+                made = [_message(texts, stored=stored)]
             case ReasoningPart():
                 made = _reasoning([first, *_reasonings(more)], stored=stored)
             case ToolCallPart(executed=True):
                 made = _hosted(first, results.get(first.call_id), stored=stored)
             case ToolCallPart():
-                made = [_native(first) or _call(first)]
+                made = [_native(first) or _call(first) | _stored_id(first, stored=stored)]
             case ToolResultPart():
                 pass
             case _:
@@ -112,8 +113,33 @@ def _assistant(turn: AssistantTurn, *, stored: bool) -> list[Item]:
 
 def _item_key(at: int, part: Part) -> object:
     """Parts of one item are neighbours and share its id; every other part is an item of its own."""
-    item = (part.metadata or {}).get("item_id") if isinstance(part, ReasoningPart) else None
-    return at if item is None else item
+    joins = isinstance(part, ReasoningPart | TextPart)
+    item = (part.metadata or {}).get("item_id") if joins else None
+    return at if item is None else (type(part), item)
+
+
+def _message(parts: Sequence[TextPart], *, stored: bool) -> Item:
+    """The parts of one message, with the phase that the model gave it: it wants that back."""
+    message: Item = {"role": "assistant", "content": [_said(part) for part in parts]}
+    phase = (parts[0].metadata or {}).get("phase")
+    if phase is not None:
+        message["phase"] = phase
+    known = _stored_id(parts[0], stored=stored)
+    return {"type": "message", "status": "completed"} | message | known if known else message
+
+
+def _said(part: TextPart) -> Item:
+    known = part.metadata or {}
+    if known.get("refusal"):
+        return {"type": "refusal", "refusal": part.text}
+    cited = {"annotations": known["annotations"]} if known.get("annotations") else {}
+    return {"type": "output_text", "text": part.text} | cited
+
+
+def _stored_id(part: TextPart | ToolCallPart, *, stored: bool) -> Item:
+    """Stored reasoning is refused without the very item that followed it: that one is named."""
+    item_id = (part.metadata or {}).get("item_id") if stored else None
+    return {"id": item_id} if item_id else {}
 
 
 def _reasonings(parts: Sequence[Part]) -> Iterator[ReasoningPart]:
@@ -187,4 +213,4 @@ def _content(part: TextPart | MediaPart) -> Item:
             name = part.name or "document.pdf"
             return {"type": "input_file", "filename": name, "file_data": media.uri}
         case _:
-            raise Unsendable(f"The Responses API takes no media of type {media.mime}")
+            return _content(TextPart(untaken(part, "the Responses API")))

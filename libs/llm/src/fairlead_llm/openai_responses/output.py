@@ -45,6 +45,7 @@ class Open:
     grown: bool = False
     raw: bool = False
     text: str = ""
+    phase: str | None = None
 
     def says(self, part: object) -> bool:
         """Whether it is a message that shows this part of it now."""
@@ -58,7 +59,7 @@ def begin(item: Wire, fresh: str, minted: str) -> tuple[Open, Events]:
     """
     kind, item_id = str(item.get("type")), _word(item.get("id"))
     if kind == "message":
-        return Open(kind, "", item_id=item_id), ()
+        return Open(kind, "", item_id=item_id, phase=_word(item.get("phase"))), ()
     if kind == "reasoning":
         block = f"reasoning-{fresh}"
         return Open(kind, block, item_id=item_id, shown=True), (ReasoningStart(block),)
@@ -71,10 +72,17 @@ def said(opened: Open, part: int, text: str, fresh: str) -> tuple[Open, Events]:
     """A message's next text; another part of it is another block."""
     if opened.says(part):
         return opened, (TextChunk(opened.id, text),)
-    ended: Events = (TextEnd(opened.id),) if opened.shown else ()
+    ended: Events = (TextEnd(opened.id, _told(opened, None)),) if opened.shown else ()
     block = f"text-{fresh}"
     after = replace(opened, id=block, part=part, shown=True, grown=True)
     return after, (*ended, TextStart(block), TextChunk(block, text))
+
+
+def part_done(opened: Open, part: Wire) -> tuple[Open, Events]:
+    """A message's part is whole: now it is known what its text cites."""
+    if opened.type != "message" or not opened.shown:
+        return opened, ()
+    return replace(opened, shown=False), (TextEnd(opened.id, _told(opened, part)),)
 
 
 def thought(
@@ -121,12 +129,30 @@ def calls(opened: Open, item: Wire) -> bool:
 
 
 def _message_end(opened: Open, item: Wire | None, fresh: str) -> Events:
+    """What streamed is closed; a message that never did is told whole, part by part."""
+    parts = (item or {}).get("content")
+    held = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    opened = replace(opened, phase=_word((item or {}).get("phase")) or opened.phase)
+    if opened.grown:
+        whole = held[opened.part] if opened.part < len(held) else None
+        return (TextEnd(opened.id, _told(opened, whole)),) if opened.shown else ()
     events: Events = ()
-    if not opened.shown:
-        for part, text in _texts((item or {}).get("content"), "text", "refusal"):
-            opened, told = said(opened, part, text, f"{fresh}-{part}")
-            events += told
-    return (*events, TextEnd(opened.id)) if opened.shown else events
+    for at, text in _texts(held, "text", "refusal"):
+        opened, told = said(opened, at, text, f"{fresh}-{at}")
+        opened, ended = part_done(opened, held[at])
+        events += (*told, *ended)
+    return events
+
+
+def _told(opened: Open, part: Wire | None) -> dict[str, Any] | None:
+    """What a text must say when it goes back: its message, its phase, its citations."""
+    kept = {
+        "item_id": opened.item_id,
+        "phase": opened.phase,
+        "annotations": (part or {}).get("annotations") or None,
+        "refusal": (part or {}).get("type") == "refusal" or None,
+    }
+    return {name: value for name, value in kept.items() if value is not None} or None
 
 
 def _reasoning_end(opened: Open, item: Wire | None, fresh: str) -> Events:

@@ -10,6 +10,7 @@ import orjson
 from fairlead_llm import failure
 from fairlead_llm.openai_responses import output, usage
 from fairlead_llm.openai_responses.output import Events, Open
+from fairlead_llm.reading import loaded
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider import Finish, StepFinish, TextChunk
 
@@ -41,9 +42,9 @@ def step(state: State, frame: Frame) -> tuple[State, Events]:
     if state.ended:
         return state, ()
     try:
-        event = orjson.loads(frame.data)
-    except orjson.JSONDecodeError:
-        return _malformed(state, "A frame is not JSON")
+        event = loaded(frame.data)
+    except ValueError as error:
+        return _malformed(state, f"A frame is not JSON: {error}")
     if not isinstance(event, dict):
         return _malformed(state, "A frame is not a JSON object")
     kind = event.get("type")
@@ -65,9 +66,8 @@ def finish(state: State) -> Events:
 
 def _said(state: State, event: Event) -> tuple[State, Events]:
     """The hot path: most deltas add text to the block that is open already."""
-    text, part = event.get("delta"), event.get("content_index", 0)
-    opened = state.items.get(_index(event))
-    if opened is not None and opened.says(part) and isinstance(text, str):
+    text, opened = event.get("delta"), state.items.get(_index(event))
+    if opened is not None and opened.says(_part(event)) and isinstance(text, str):
         return state, (TextChunk(opened.id, text),) if text else ()
     return _grown(state, event, "message", output.said)
 
@@ -91,7 +91,7 @@ def _grown(
 ) -> tuple[State, Events]:
     """Add text to an item; one that was never announced is opened by its first text."""
     index, text = _index(event), event.get("delta")
-    part: Any = event.get("summary_index", event.get("content_index", 0))
+    part = _part(event)
     if not isinstance(text, str) or not text:
         return state, ()
     begun: Events = ()
@@ -100,6 +100,15 @@ def _grown(
         opened = state.items[index]
     after, events = grow(opened, part, text, str(state.opened))
     return _kept(state, index, opened, after), (*begun, *events)
+
+
+def _part_done(state: State, event: Event) -> tuple[State, Events]:
+    index, part = _index(event), event.get("part")
+    opened = state.items.get(index)
+    if opened is None or not isinstance(part, dict) or not opened.says(_part(event)):
+        return state, ()
+    after, events = output.part_done(opened, part)
+    return replace(state, items={**state.items, index: after}), events
 
 
 def _typed(state: State, event: Event) -> tuple[State, Events]:
@@ -160,6 +169,11 @@ def _index(event: Event) -> int | None:
     return index if isinstance(index, int) else None
 
 
+def _part(event: Event) -> int:
+    part = event.get("summary_index", event.get("content_index", 0))
+    return part if isinstance(part, int) and part >= 0 else 0
+
+
 def _created(state: State, event: Event) -> tuple[State, Events]:
     """The answer's id makes a call id that we must mint unique over turns."""
     return replace(state, answer_id=str(_answer(event).get("id") or "")), ()
@@ -218,6 +232,7 @@ _TAKES: Mapping[str, Callable[[State, Event], tuple[State, Events]]] = MappingPr
         "response.created": _created,
         "response.output_item.added": _added,
         "response.output_item.done": _done,
+        "response.content_part.done": _part_done,
         "response.refusal.delta": _said,
         "response.reasoning_summary_text.delta": _thought,
         "response.reasoning_text.delta": _thought_aloud,

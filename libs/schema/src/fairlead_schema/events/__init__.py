@@ -60,6 +60,7 @@ from fairlead_schema.events.session import (
 )
 from fairlead_schema.events.tools import (
     ToolCalled,
+    ToolDeferred,
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
@@ -117,6 +118,7 @@ SessionEvent: TypeAlias = (
     | ToolInputEnded
     | ToolCalled
     | ToolStarted
+    | ToolDeferred
     | ToolProgressed
     | ToolSucceeded
     | ToolFailed
@@ -196,6 +198,7 @@ __all__ = [
     "TextStarted",
     "TodoUpdated",
     "ToolCalled",
+    "ToolDeferred",
     "ToolFailed",
     "ToolInputEnded",
     "ToolInputStarted",

@@ -19,6 +19,7 @@ class SessionCreated(Event):
     agent: str | None = None
     model: ModelRef | None = None
     parent_id: SessionId | None = None
+    timezone: str | None = None
 
 
 class SessionArchived(Event):

@@ -45,6 +45,16 @@ class ToolStarted(Event):
     generation: int
 
 
+class ToolDeferred(Event):
+    """The worker left the call in a queue: whoever works there settles it, until a time."""
+
+    type: ClassVar[str] = "tool.deferred"
+    visibility: ClassVar[Visibility] = "private"
+    assistant_message_id: MessageId
+    call_id: CallId
+    until: int
+
+
 class ToolProgressed(Event):
     type: ClassVar[str] = "tool.progress"
     assistant_message_id: MessageId

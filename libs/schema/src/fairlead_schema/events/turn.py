@@ -44,6 +44,7 @@ class TextEnded(Event):
     assistant_message_id: MessageId
     text_id: str
     text: str
+    provider_metadata: dict[str, Any] | None = None
 
 
 class ReasoningStarted(Event):

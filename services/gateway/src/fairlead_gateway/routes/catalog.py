@@ -50,9 +50,17 @@ class CachePrice(Model):
     write: float
 
 
+class PriceTier(Model):
+    """The prompt's length, in tokens, above which a price is charged."""
+
+    type: Literal["context"] = "context"
+    size: int
+
+
 class Price(Model):
     """USD per million tokens."""
 
+    tier: PriceTier | None = None
     input: float
     output: float
     cache: CachePrice
@@ -110,7 +118,7 @@ def _model(
     provider_id: str, provider: providers.Provider, model_id: str, model: providers.Model
 ) -> ModelInfo:
     cost, able = model.cost, model.capabilities
-    cache = CachePrice(read=cost.cache_read, write=cost.cache_write)
+    tiers = (_price(tier, PriceTier(size=tier.context)) for tier in cost.tier)
     return ModelInfo(
         id=model_id,
         provider_id=provider_id,
@@ -126,9 +134,14 @@ def _model(
             for id_, one in model.variant.items()
         ),
         time=Released(released=_epoch_ms(model.released)),
-        cost=(Price(input=cost.input, output=cost.output, cache=cache),),
+        cost=(_price(cost), *tiers),
         limit=Limit(context=model.context, output=model.output),
     )
+
+
+def _price(rates: providers.Rates, tier: PriceTier | None = None) -> Price:
+    cache = CachePrice(read=rates.cache_read, write=rates.cache_write)
+    return Price(tier=tier, input=rates.input, output=rates.output, cache=cache)
 
 
 def _hidden(headers: dict[str, str]) -> dict[str, str]:

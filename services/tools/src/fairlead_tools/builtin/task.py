@@ -4,7 +4,6 @@ Nothing waits for it: the request goes back to its queue, and the sub-agent's re
 """
 
 from collections.abc import Mapping
-from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,8 +12,6 @@ from fairlead_session.permission import Need
 from fairlead_session.subagents import TASK
 from fairlead_tools.children import Children, Work
 from fairlead_tools.tool import CallFailed, Context, Tool
-
-LOOK_S: Final = 15.0
 
 
 class TaskInput(BaseModel):
@@ -46,7 +43,7 @@ def tool(children: Children, agents: Mapping[str, str]) -> Tool:
             raise CallFailed(f"Unknown sub-agent: {asked.agent}. There are: {known}")
         return (Need(TASK, (asked.agent,), save=(asked.agent,)),)
 
-    async def defer(asked: TaskInput, context: Context) -> Outcome | None:
+    async def attend(asked: TaskInput, context: Context) -> Outcome | None:
         return await children.attend(context, Work(asked.agent, asked.prompt))
 
     return Tool(
@@ -55,7 +52,7 @@ def tool(children: Children, agents: Mapping[str, str]) -> Tool:
         input=TaskInput,
         output=TaskOutput,
         needs=needs,
-        defer=defer,
+        attend=attend,
         retry="idempotent",
     )
 

@@ -1,11 +1,18 @@
-"""`core/date`: the calendar date where the host is."""
+"""`core/date`: the calendar date where the host is, or in the session's time zone."""
 
-from datetime import date
+from datetime import date, datetime
 from typing import Final
+from zoneinfo import ZoneInfo
 
 from fairlead_schema.context import Observed
 
 KEY: Final = "core/date"
+
+
+def today(timezone: str | None) -> date:
+    """The date now. Raises KeyError or ValueError for a time zone that is not known here."""
+    now = datetime.now().astimezone()
+    return (now if timezone is None else now.astimezone(ZoneInfo(timezone))).date()
 
 
 def observe(today: date) -> Observed:

@@ -13,11 +13,11 @@ KEY: Final = "core/environment"
 def observe(location: LocationRef) -> Observed:
     """The working directory, its root, whether git is there, and the platform."""
     directory = Path(location.directory)
-    root = _root(directory)
+    top = root(directory)
     value = {
         "directory": str(directory),
-        "root": str(root or directory),
-        "git": root is not None,
+        "root": str(top or directory),
+        "git": top is not None,
         "platform": platform.system().lower(),
     }
     return Observed(
@@ -28,7 +28,7 @@ def observe(location: LocationRef) -> Observed:
     )
 
 
-def _root(directory: Path) -> Path | None:
+def root(directory: Path) -> Path | None:
     """The nearest directory upwards that git knows."""
     return next(
         (place for place in (directory, *directory.parents) if (place / ".git").exists()), None

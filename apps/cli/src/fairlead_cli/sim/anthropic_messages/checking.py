@@ -27,7 +27,7 @@ def complaint(body: object) -> str | None:
         if told := _shape(at, message):
             return told
     checks: tuple[Callable[[Message], str | None], ...] = (
-        *(_order, _tools, _signatures, _thinking, _cached),
+        *(_order, _prefilled, _tools, _signatures, _thinking, _cached),
     )
     return next((told for check in checks if (told := check(body))), None)
 
@@ -69,6 +69,17 @@ def _order(body: Message) -> str | None:
                 f'but found multiple "{role}" roles in a row'
             )
     return None
+
+
+def _prefilled(body: Message) -> str | None:
+    """Nobody begins an answer for the model; only work of hosted tools that it paused comes last."""
+    last = body["messages"][-1]
+    if last["role"] != "assistant" or (_blocks(last) and _blocks(last)[-1]["type"] != "text"):
+        return None
+    return (
+        "This model does not support assistant message prefill. The conversation must end with a "
+        "user message."
+    )
 
 
 def _readable(message: Message) -> bool:

@@ -31,6 +31,8 @@ def complaint(body: object) -> str | None:
     for at, content in enumerate(contents):
         if told := _shape(at, content):
             return told
+    if contents[-1].get("role") == "model" and not _held(contents[-1], "functionCall"):
+        return "Please ensure that multiturn requests end with a user role or a function response."
     return _answers(contents) or _signatures(contents, str(body.get("model")))
 
 

@@ -77,7 +77,8 @@ def _items(script: Script, answer_id: str) -> Iterator[Item]:
         text = {"type": "output_text", "text": script.answer, "annotations": [], "logprobs": []}
         status = "incomplete" if script.finish in _INCOMPLETE else "completed"
         head = {"type": "message", "id": f"msg_{mark}", "role": "assistant", "status": status}
-        yield {**head, "content": [text]}
+        phase = "commentary" if script.calls else "final_answer"
+        yield {**head, "content": [text], "phase": phase}
     for at, call in enumerate(script.calls):
         yield {
             "type": "function_call",

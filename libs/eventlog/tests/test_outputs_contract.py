@@ -1,0 +1,126 @@
+"""Managed outputs, judged on the twin and on JetStream alike."""
+
+import tracemalloc
+from collections.abc import AsyncIterator
+
+import nats
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable, StreamMissing
+from fairlead_eventlog.jetstream import connect, linked
+from fairlead_eventlog.outputs import CHUNK_BYTES
+from fairlead_eventlog.port import Kept
+from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
+from fairlead_service import ids
+from fairlead_testing.nats import Server
+
+
+async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
+    for part in parts:
+        yield part
+
+
+async def whole(eventlog: EventLog, tenant: str, id_: str, first: int = 0) -> bytes:
+    return b"".join([one async for one in eventlog.outputs.get(tenant, id_, first=first)])
+
+
+async def test_an_output_is_read_as_it_was_put(eventlog: EventLog) -> None:
+    """J-30: in whatever pieces it came, from the start or from the middle."""
+    id_ = ids.output_id()
+    parts = (b"a" * (CHUNK_BYTES - 1), b"", b"bcd" * 7, b"e" * (CHUNK_BYTES + 5))
+
+    put = await eventlog.outputs.put("default", id_, pieces(*parts), mime="text/plain")
+
+    text = b"".join(parts)
+    assert put == await eventlog.outputs.stat("default", id_) == Kept(len(text), "text/plain")
+    assert await whole(eventlog, "default", id_) == text
+    for first in (1, CHUNK_BYTES, CHUNK_BYTES + 3, len(text) - 1, len(text), len(text) + 1):
+        assert await whole(eventlog, "default", id_, first) == text[first:]
+
+
+async def test_nothing_is_kept_under_another_tenants_id(eventlog: EventLog) -> None:
+    """J-30: ids are the tenant's own, and a foreign one is not there."""
+    id_ = ids.output_id()
+    await eventlog.outputs.put("default", id_, pieces(b"secret"), mime="text/plain")
+
+    assert await eventlog.outputs.stat("other", id_) is None
+    assert await whole(eventlog, "other", id_) == b""
+    assert await eventlog.outputs.stat("default", ids.output_id()) is None
+
+
+async def test_an_empty_output_is_there(eventlog: EventLog) -> None:
+    """J-30: kept, with nothing in it."""
+    id_ = ids.output_id()
+    await eventlog.outputs.put("default", id_, pieces(), mime="image/png")
+
+    assert await eventlog.outputs.stat("default", id_) == Kept(0, "image/png")
+    assert await whole(eventlog, "default", id_) == b""
+
+
+async def test_a_put_that_breaks_off_leaves_nothing_to_read(eventlog: EventLog) -> None:
+    """J-34: half an output is none."""
+    id_ = ids.output_id()
+
+    async def breaking() -> AsyncIterator[bytes]:
+        yield b"x" * (CHUNK_BYTES * 2)
+        raise RuntimeError("the source broke")
+
+    with pytest.raises(RuntimeError, match="the source broke"):
+        await eventlog.outputs.put("default", id_, breaking(), mime="text/plain")
+
+    assert await eventlog.outputs.stat("default", id_) is None
+
+
+@pytest.mark.integration
+async def test_any_client_of_object_stores_can_read_it(server: Server) -> None:
+    """J-30, J-35: the layout is the common one, and the server forgets it after seven days."""
+    id_, text = ids.output_id(), b"z" * (CHUNK_BYTES * 2 + 17)
+    async with connect(server.url, name="contract") as eventlog:
+        await eventlog.outputs.put("default", id_, pieces(text), mime="text/plain")
+    client = await nats.connect(server.url)
+    try:
+        store = await client.jetstream().object_store(OUTPUT_BUCKET)
+        found = await store.get(f"default/{id_}")
+        status = await store.status()
+    finally:
+        await client.close()
+
+    assert found.data == text
+    assert status.ttl == OUTPUTS.max_age_s == 7 * 24 * 60 * 60
+
+
+@pytest.mark.integration
+async def test_a_large_output_passes_in_constant_memory(server: Server) -> None:
+    """J-30: what is held at a time is a few chunks, going and coming."""
+    id_, size = ids.output_id(), 32 * 1024 * 1024
+
+    async def flood() -> AsyncIterator[bytes]:
+        for _ in range(size // 65_536):
+            yield b"x" * 65_536
+
+    async with connect(server.url, name="contract") as eventlog:
+        tracemalloc.start()
+        try:
+            await eventlog.outputs.put("default", id_, flood(), mime="text/plain")
+            length = 0
+            async for one in eventlog.outputs.get("default", id_):
+                length += len(one)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert length == size
+    assert peak < 12 * 1024 * 1024
+
+
+@pytest.mark.integration
+async def test_a_store_that_is_not_there_says_so(own_server: Server) -> None:
+    """J-33: unprovisioned: the port's own errors."""
+    async with linked(own_server.url, name="contract") as link:
+        await link.api("STREAM.CREATE.OTHER", {"name": "OTHER", "subjects": ["other"]})
+    async with connect(own_server.url, name="contract", timeout_s=1) as eventlog:
+        with pytest.raises(StreamMissing):
+            await eventlog.outputs.stat("default", "out_1")
+        with pytest.raises(LogUnavailable):
+            await eventlog.outputs.put("default", "out_1", pieces(b"x"), mime="text/plain")

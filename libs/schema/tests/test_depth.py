@@ -1,0 +1,45 @@
+"""Values from outside: none that passes can make a commit unreadable."""
+
+from typing import Any
+
+import pytest
+
+from fairlead_schema.depth import DEPTH_MAX, too_deep
+from fairlead_schema.events import ToolSucceeded
+from fairlead_schema.record import Commit, MalformedCommit, Recorded, decode, encode
+from fairlead_schema.tool import Executor
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": value}
+    table: dict[str, Any] = value
+    return table
+
+
+def written(structured: dict[str, Any]) -> bytes:
+    event = ToolSucceeded(
+        assistant_message_id="msg_1",
+        call_id="c",
+        structured=structured,
+        content=(),
+        provider=Executor(executed=False),
+    )
+    return encode(Commit("cmt_1", (Recorded(id="evt_1", seq=1, time=1, event=event),)))
+
+
+def test_the_deepest_value_that_passes_is_read_again() -> None:
+    deepest = nested(DEPTH_MAX)
+
+    assert not too_deep(deepest)
+    assert too_deep(nested(DEPTH_MAX + 1))
+    assert getattr(decode(written(deepest)).events[0].event, "structured", None) == deepest
+
+
+def test_what_could_be_written_but_never_read_does_not_pass() -> None:
+    unreadable = nested(198)
+
+    with pytest.raises(MalformedCommit):
+        decode(written(unreadable))
+    assert too_deep(unreadable)

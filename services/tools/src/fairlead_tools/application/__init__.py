@@ -1,0 +1,1 @@
+"""Tools that other services register and answer for, over NATS."""

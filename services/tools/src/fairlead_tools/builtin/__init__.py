@@ -1,0 +1,42 @@
+"""The tools that come with the service."""
+
+from fairlead_service.config import Config
+from fairlead_tools.builtin import (
+    apply_patch,
+    bash,
+    edit,
+    glob,
+    grep,
+    question,
+    read,
+    todowrite,
+    webfetch,
+    websearch,
+    write,
+)
+from fairlead_tools.files.image import ImageLimits
+from fairlead_tools.outputs import ManagedOutputs
+from fairlead_tools.tool import Tool
+
+
+def builtins(config: Config) -> tuple[Tool, ...]:
+    """The built-in tools in their advertised order; none when they are switched off.
+
+    Raises SandboxUnavailable.
+    """
+    if not config.tools.builtin:
+        return ()
+    outputs = ManagedOutputs()
+    return (
+        read.tool(ImageLimits.of(config.tools), outputs),
+        write.tool(),
+        edit.tool(),
+        apply_patch.tool(),
+        glob.tool(),
+        grep.tool(outputs=outputs),
+        bash.tool(config.tools),
+        todowrite.tool(),
+        question.tool(),
+        webfetch.tool(config.tools),
+        *websearch.tools(config.tools),
+    )

@@ -1,0 +1,160 @@
+"""`apply_patch`: adds, changes, moves and removes files by one patch.
+
+It runs once: a second run would meet its own changes.
+"""
+
+import asyncio
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairlead_schema.tool import Json, TextContent, ToolContent
+from fairlead_session.permission import Need
+from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
+from fairlead_tools.files.changes import Change, Kind, Unfit, carry_out, plan, text
+from fairlead_tools.files.diff import FileDiff, diff
+from fairlead_tools.files.mutation import Busy, Stale, unbroken
+from fairlead_tools.files.patch import Hunk, MalformedPatch, Update, parse
+from fairlead_tools.files.path import PathRefused, Place, authority
+from fairlead_tools.tool import CallFailed, Context, Tool
+
+LETTERS: Final[dict[Kind, str]] = {"add": "A", "update": "M", "delete": "D", "move": "M"}
+DESCRIPTION: Final = """\
+Changes files by a patch of this form:
+
+*** Begin Patch
+*** Add File: new.txt
++each line of it
+*** Delete File: old.txt
+*** Update File: some.txt
+*** Move to: other.txt
+@@ a line before the change
+ a line that stays
+-a line that goes
++a line that comes
+*** End Patch
+
+`Move to` and the text after `@@` may be left out. `*** End of File` after the lines of a chunk says
+that they end the file. Show a few unchanged lines around each change."""
+
+
+class PatchInput(BaseModel):
+    """The patch."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    patch: str = Field(alias="patchText", description="The whole patch, from Begin to End")
+
+
+class Applied(BaseModel):
+    """One change that was made."""
+
+    type: Kind
+    resource: str
+    target: str
+    origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """What a moved file was called before."""
+
+
+class PatchOutput(BaseModel):
+    """All changes, in their order."""
+
+    applied: tuple[Applied, ...]
+    files: tuple[FileDiff, ...]
+
+
+async def needs(asked: PatchInput, context: Context) -> tuple[Need, ...]:
+    """Each directory outside once; then all files together. Nothing is read for it."""
+    hunks = _parsed(asked)
+    places = [place for path in _paths(hunks) for place in [await _sought(context, path)]]
+    resources = tuple(dict.fromkeys(place.resource for place in places))
+    return (*authority(*places), Need(EDIT, resources, ("*",)))
+
+
+async def execute(asked: PatchInput, context: Context) -> PatchOutput:
+    """Work everything out; then change one file after the other."""
+    hunks = _parsed(asked)
+    places: dict[str, Place] = {}
+    for path in _paths(hunks):
+        with saying(f"Patch verification failed: unable to edit {path}"):
+            places[path] = await reached(context, path, EDIT)
+    try:
+        changes = await asyncio.to_thread(plan, hunks, places)
+    except Unfit as error:
+        raise CallFailed(f"Patch verification failed: {error}") from error
+    applied: list[Applied] = []
+    for change in changes:
+        try:
+            await unbroken(carry_out, change)
+        except (PathRefused, OSError, Stale, Busy) as error:
+            raise CallFailed(_failure(change, error, applied)) from error
+        applied.append(_applied(change))
+    files = await asyncio.to_thread(lambda: tuple(map(_diff, changes)))
+    return PatchOutput(applied=tuple(applied), files=files)
+
+
+def tool() -> Tool:
+    """The tool."""
+    return Tool(
+        name="apply_patch",
+        description=DESCRIPTION,
+        input=PatchInput,
+        output=PatchOutput,
+        execute=execute,
+        needs=needs,
+        action=EDIT,
+        project=project,
+    )
+
+
+def project(output: Json) -> tuple[ToolContent, ...]:
+    """One line for each change."""
+    lines = [_line(Applied.model_validate(one)) for one in output["applied"]]
+    return (TextContent(text="\n".join(("Applied the patch:", *lines))),)
+
+
+def _parsed(asked: PatchInput) -> tuple[Hunk, ...]:
+    try:
+        return parse(asked.patch)
+    except MalformedPatch as error:
+        raise CallFailed(f"Patch verification failed: {error}") from error
+
+
+def _paths(hunks: tuple[Hunk, ...]) -> list[str]:
+    """Every path that a patch names, in the order in which it does."""
+    pairs = ((hunk.path, hunk.to if isinstance(hunk, Update) else None) for hunk in hunks)
+    return list(dict.fromkeys(path for pair in pairs for path in pair if path is not None))
+
+
+async def _sought(context: Context, path: str) -> Place:
+    with saying(f"Patch verification failed: unable to edit {path}"):
+        return await sought(context, path)
+
+
+def _applied(change: Change) -> Applied:
+    place = change.result
+    origin = None if change.to is None else change.place.resource
+    return Applied(type=change.kind, resource=place.resource, target=place.target, origin=origin)
+
+
+def _line(one: Applied) -> str:
+    moved = "" if one.origin is None else f" (moved from {one.origin})"
+    return f"{LETTERS[one.type]} {one.resource}{moved}"
+
+
+def _failure(change: Change, error: Exception, applied: list[Applied]) -> str:
+    match error:
+        case Stale():
+            why = "it has changed meanwhile; read it again"
+        case FileExistsError():
+            why = "it exists already"
+        case OSError(strerror=str() as told):
+            why = told
+        case _:
+            why = "it cannot be changed"
+    made = "\n".join(map(_line, applied)) or "nothing"
+    return f"Patch failed at {change.result.resource}: {why}. Applied before that:\n{made}"
+
+
+def _diff(change: Change) -> FileDiff:
+    return diff(change.result.resource, text(change.before), text(change.after))

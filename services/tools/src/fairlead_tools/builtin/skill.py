@@ -1,0 +1,117 @@
+"""`skill`: gives the model the instructions of one skill."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairlead_schema.tool import Json, TextContent, ToolContent
+from fairlead_service.config import Config
+from fairlead_session.permission import Need, effect
+from fairlead_tools.rules import rules
+from fairlead_tools.skills.catalog import Catalog
+from fairlead_tools.skills.skill import SKILL, Skill
+from fairlead_tools.sources.files import shown
+from fairlead_tools.sources.skills import ACTION
+from fairlead_tools.tool import CallFailed, Context, Tool
+
+FILES_MAX: Final = 10
+# What is looked at before the first ten are chosen.
+SEEN_MAX: Final = 1000
+
+
+class SkillInput(BaseModel):
+    """Which skill."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=256, description="the skill's name, as listed")
+
+
+class SkillOutput(BaseModel):
+    """The skill, and the files that lie beside it."""
+
+    name: str
+    content: str
+    directory: str | None = None
+    files: tuple[str, ...] = ()
+
+
+def tool(config: Config, catalog: Catalog) -> Tool:
+    """The tool, over the skills of whatever location a call comes from."""
+    return Tool(
+        name="skill",
+        description="Load the instructions of a skill by its name, as listed in the context.",
+        input=SkillInput,
+        output=SkillOutput,
+        execute=partial(_run, config, catalog),
+        needs=partial(_needs, config, catalog),
+        project=_told,
+        action=ACTION,
+        retry="pure",
+    )
+
+
+async def _needs(
+    config: Config, catalog: Catalog, asked: SkillInput, context: Context
+) -> tuple[Need, ...]:
+    """Leave to load this one."""
+    await _found(config, catalog, asked, context)
+    return (Need(ACTION, resources=(asked.name,), save=(asked.name,)),)
+
+
+async def _run(
+    config: Config, catalog: Catalog, asked: SkillInput, context: Context
+) -> SkillOutput:
+    skill = await _found(config, catalog, asked, context)
+    place = skill.directory
+    return SkillOutput(
+        name=skill.name,
+        content=skill.content,
+        directory=None if place is None else shown(place),
+        files=() if place is None else await asyncio.to_thread(_beside, place),
+    )
+
+
+async def _found(config: Config, catalog: Catalog, asked: SkillInput, context: Context) -> Skill:
+    """The skill that was asked for. One that is denied looks like one that is not there."""
+    known = rules(config, context.agent)
+    if known is None or effect(known, ACTION, asked.name) == "deny":
+        raise _unable(asked)
+    try:
+        skills = await asyncio.to_thread(catalog.load, context.location)
+    except OSError as error:
+        raise _unable(asked) from error
+    found = next((skill for skill in skills if skill.name == asked.name), None)
+    if found is None:
+        raise _unable(asked)
+    return found
+
+
+def _unable(asked: SkillInput) -> CallFailed:
+    return CallFailed(f"Unable to load skill {asked.name}")
+
+
+def _beside(place: Path) -> tuple[str, ...]:
+    """The first files of a skill by name, hidden ones too, without the skill itself."""
+    files = sorted(islice(_files(place), SEEN_MAX))
+    return tuple(shown(path) for path in files if path != place / SKILL)[:FILES_MAX]
+
+
+def _files(place: Path) -> Iterator[Path]:
+    for here, _directories, names in os.walk(place):
+        yield from (Path(here) / name for name in names)
+
+
+def _told(encoded: Json) -> tuple[ToolContent, ...]:
+    lines = [f"# Skill: {encoded['name']}", "", encoded["content"]]
+    if encoded["directory"] is not None:
+        lines += ["", f"Relative paths in this skill start at {encoded['directory']}"]
+    if encoded["files"]:
+        lines += ["Files beside it:", *(f"- {path}" for path in encoded["files"])]
+    return (TextContent(text="\n".join(lines)),)

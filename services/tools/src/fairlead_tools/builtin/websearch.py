@@ -1,0 +1,165 @@
+"""websearch: asks a configured search service, which is spoken to as a tool server."""
+
+import asyncio
+import json
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairlead_schema.tool import Json, TextContent, ToolContent
+from fairlead_service.config import Tools
+from fairlead_service.outside import SearchService
+from fairlead_session.permission import Need
+from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_tools.web import guard
+from fairlead_tools.web.fetching import AGENT, body, opened
+
+TIMEOUT_S: Final = 25.0
+REPLY_BYTES_MAX: Final = 256 * 1024
+NOTHING: Final = "No search results found. Please try a different query."
+HIDDEN: Final = "[hidden]"
+DESCRIPTION: Final = """\
+Searches the web and returns passages of the pages that were found.
+
+- Use it for what may have changed since you were trained, and for what you do not know.
+- To read one page whose address is known, use webfetch."""
+
+
+class WebsearchInput(BaseModel):
+    """What to search for."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    query: str = Field(min_length=1, max_length=4000, description="what to search for")
+    numResults: int = Field(default=8, ge=1, le=20, description="how many results")  # noqa: N815
+    livecrawl: Literal["fallback", "preferred"] | None = Field(
+        default=None, description="whether pages are read anew"
+    )
+    type: Literal["auto", "fast", "deep"] | None = Field(
+        default=None, description="how thorough the search is"
+    )
+    contextMaxCharacters: int | None = Field(  # noqa: N815
+        default=None, ge=1, le=50_000, description="how many characters of passages in all"
+    )
+
+
+class WebsearchOutput(BaseModel):
+    """What was found, and who found it."""
+
+    provider: str
+    output: str
+
+
+def tools(settings: Tools) -> tuple[Tool, ...]:
+    """The tool; none, if no search service is configured."""
+    if not settings.websearch:
+        return ()
+    return (
+        Tool(
+            name="websearch",
+            description=DESCRIPTION,
+            input=WebsearchInput,
+            output=WebsearchOutput,
+            execute=partial(run, settings),
+            project=shown,
+            needs=needed,
+            retry="pure",
+            timeout_s=TIMEOUT_S + 10.0,
+        ),
+    )
+
+
+async def needed(asked: WebsearchInput, _context: Context) -> tuple[Need, ...]:
+    told = asked.model_dump(exclude_none=True)
+    return (Need("websearch", (asked.query,), save=("*",), metadata=told),)
+
+
+def provider(settings: Tools, session_id: str) -> str:
+    """Who is asked: the one that is set, else always the same one for a session."""
+    if settings.websearch_provider is not None:
+        return settings.websearch_provider
+    names = sorted(settings.websearch)
+    return names[zlib.crc32(session_id.encode()) % len(names)]
+
+
+async def run(settings: Tools, asked: WebsearchInput, context: Context) -> WebsearchOutput:
+    """One search. Raises CallFailed, in words that hold no key."""
+    name = provider(settings, context.at.session_id)
+    service = settings.websearch[name]
+    key = os.environ.get(service.api_key_env or "", "")
+    if service.api_key_env is not None and not key:
+        raise CallFailed(f"The search service {name} has no key: {service.api_key_env} is not set")
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            found = await _asked(service, key, asked)
+    except TimeoutError as error:
+        raise CallFailed(f"The search took longer than {TIMEOUT_S:g} s") from error
+    except CallFailed as error:
+        raise CallFailed(_without(key, str(error))) from None
+    return WebsearchOutput(provider=name, output=_without(key, found) or NOTHING)
+
+
+async def _asked(service: SearchService, key: str, asked: WebsearchInput) -> str:
+    # Where the service is was configured by the operator: it may well stand nearby.
+    wanted = guard.target(service.url)
+    headers = {
+        "accept": "application/json, text/event-stream",
+        "content-type": "application/json",
+        "user-agent": AGENT,
+    }
+    if key:
+        bearer = service.api_key_header.lower() == "authorization"
+        headers[service.api_key_header.lower()] = f"Bearer {key}" if bearer else key
+    call = {"name": service.tool, "arguments": asked.model_dump(exclude_none=True)}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    content = json.dumps(request).encode()
+    async with opened("POST", wanted, headers, private=True, content=content) as response:
+        if not response.is_success:
+            raise CallFailed(f"The search service answered with status {response.status_code}")
+        return results((await body(response, REPLY_BYTES_MAX)).decode(errors="replace"))
+
+
+def results(reply: str) -> str:
+    """The text of a reply, plain or as an event stream; empty, if nothing was found."""
+    for message in _messages(reply):
+        error = message.get("error")
+        if isinstance(error, Mapping):
+            raise CallFailed(f"The search failed: {error.get('message', 'no reason given')}")
+        result = message.get("result")
+        if isinstance(result, Mapping):
+            text = "\n\n".join(_texts(result.get("content")))
+            if result.get("isError"):
+                raise CallFailed(f"The search failed: {text or 'no reason given'}")
+            return text
+    raise CallFailed("The search service gave no answer that can be read")
+
+
+def shown(encoded: Json) -> tuple[ToolContent, ...]:
+    return (TextContent(text=encoded["output"]),)
+
+
+def _messages(reply: str) -> Iterator[dict[str, Any]]:
+    lines = reply.splitlines()
+    told = [line.removeprefix("data:") for line in lines if line.startswith("data:")]
+    for text in told or [reply]:
+        try:
+            message = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(message, dict):
+            yield message
+
+
+def _texts(content: object) -> Iterator[str]:
+    for item in content if isinstance(content, list) else ():
+        text = item.get("text") if isinstance(item, dict) else None
+        if isinstance(text, str) and text.strip():
+            yield text
+
+
+def _without(key: str, text: str) -> str:
+    return text.replace(key, HIDDEN) if key else text

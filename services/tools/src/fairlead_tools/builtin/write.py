@@ -1,0 +1,78 @@
+"""`write`: gives a file its content, whole.
+
+It runs once: after a death nobody knows whether the file was written and changed again since.
+"""
+
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairlead_schema.tool import Json, TextContent, ToolContent
+from fairlead_session.permission import Need
+from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
+from fairlead_tools.files import mutation
+from fairlead_tools.files.mutation import Busy, unbroken
+from fairlead_tools.files.path import authority
+from fairlead_tools.tool import CallFailed, Context, Tool
+
+DESCRIPTION: Final = (
+    "Writes a file, creating it and its directories or replacing what it held. Relative paths start "
+    "at the working directory. To change a part of a file use edit."
+)
+
+
+class WriteInput(BaseModel):
+    """What to write."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(description="The file, relative to the working directory")
+    content: str = Field(description="The complete content")
+
+
+class WriteOutput(BaseModel):
+    """What was written."""
+
+    operation: Literal["write"] = "write"
+    target: str
+    resource: str
+    existed: bool
+
+
+async def needs(asked: WriteInput, context: Context) -> tuple[Need, ...]:
+    """The directory outside, if it is there; then the file."""
+    with saying(f"Unable to write {asked.path}"):
+        place = await sought(context, asked.path)
+    return (*authority(place), Need(EDIT, (place.resource,), ("*",)))
+
+
+async def execute(asked: WriteInput, context: Context) -> WriteOutput:
+    """Write, once the place is known to be the permitted one."""
+    message = f"Unable to write {asked.path}"
+    with saying(message):
+        place = await reached(context, asked.path, EDIT)
+        try:
+            existed = await unbroken(mutation.write, place, asked.content.encode())
+        except (Busy, OSError, UnicodeEncodeError) as error:
+            raise CallFailed(message) from error
+    return WriteOutput(target=place.target, resource=place.resource, existed=existed)
+
+
+def project(written: Json) -> tuple[ToolContent, ...]:
+    """Whether the file is new."""
+    done = "Wrote" if written["existed"] else "Created"
+    return (TextContent(text=f"{done} {written['resource']}"),)
+
+
+def tool() -> Tool:
+    """The tool."""
+    return Tool(
+        name="write",
+        description=DESCRIPTION,
+        input=WriteInput,
+        output=WriteOutput,
+        execute=execute,
+        needs=needs,
+        action=EDIT,
+        project=project,
+    )

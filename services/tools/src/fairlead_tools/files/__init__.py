@@ -1,0 +1,1 @@
+"""Files of a location: where paths lead, how they are read, searched and changed."""

@@ -1,0 +1,77 @@
+"""What a change did to a text, for people: a unified diff, bounded in work and size."""
+
+import difflib
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+from pydantic import BaseModel
+
+CONTEXT_LINES: Final = 3
+PATCH_LENGTH_MAX: Final = 50_000
+# Above this many lines on a side, the changed middle is told as one replacement.
+_COMPARED_MAX: Final = 500
+
+Status: TypeAlias = Literal["added", "modified", "deleted"]
+
+
+class FileDiff(BaseModel):
+    """One changed file."""
+
+    file: str
+    status: Status
+    patch: str
+    additions: int
+    deletions: int
+
+
+def diff(resource: str, before: str | None, after: str | None) -> FileDiff:
+    """The diff of one file; None stands for a file that is not there."""
+    lines = list(_lines(_split(before or ""), _split(after or "")))
+    patch = f"--- {resource}\n+++ {resource}\n" + "".join(lines)
+    if len(patch) > PATCH_LENGTH_MAX:
+        patch = patch[:PATCH_LENGTH_MAX] + "\n... (diff cut)\n"
+    return FileDiff(
+        file=resource,
+        status="added" if before is None else "deleted" if after is None else "modified",
+        patch=patch,
+        additions=sum(line.startswith("+") for line in lines),
+        deletions=sum(line.startswith("-") for line in lines),
+    )
+
+
+def _split(text: str) -> list[str]:
+    *lines, last = text.split("\n")
+    return [*lines, f"{last}\n\\ No newline at end of file"] if last else lines
+
+
+def _lines(old: list[str], new: list[str]) -> Iterator[str]:
+    head = _common(old, new)
+    tail = _common(old[head:][::-1], new[head:][::-1])
+    first = max(0, head - CONTEXT_LINES)
+    old_end, new_end = (max(head, len(side) - tail) for side in (old, new))
+    middle = (old[first : old_end + CONTEXT_LINES], new[first : new_end + CONTEXT_LINES])
+    if max(map(len, middle)) <= _COMPARED_MAX:
+        made = difflib.unified_diff(*middle, n=CONTEXT_LINES, lineterm="")
+        for line in list(made)[2:]:
+            yield (_moved(line, first) if line.startswith("@@") else line) + "\n"
+        return
+    removed, added = old[head:old_end], new[head:new_end]
+    yield f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@\n"
+    yield from (f"-{line}\n" for line in removed)
+    yield from (f"+{line}\n" for line in added)
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def _moved(header: str, by: int) -> str:
+    """A hunk's header, counted from the top of the file instead of the compared part."""
+    _, old, new, _ = header.split(" ")
+    return f"@@ {_shifted(old, by)} {_shifted(new, by)} @@"
+
+
+def _shifted(span: str, by: int) -> str:
+    start, *length = span[1:].split(",")
+    return ",".join((f"{span[0]}{int(start) + by}", *length))

@@ -1,0 +1,152 @@
+"""Globs as patterns that match paths in time linear to their length, whatever they say.
+
+`?` is one character and `*` any number of them, neither a slash; `**` is any number of names;
+`[a-z]`, `[!a-z]` and `{a,b}` are choices. A glob without a slash is about names at any depth.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+CHOICES_MAX: Final = 128
+LENGTH_MAX: Final = 1_000
+
+
+class BadGlob(Exception):
+    """A text that is no glob."""
+
+
+@lru_cache(maxsize=4096)
+def compiled(glob: str) -> re.Pattern[str]:
+    """What the paths are like that a glob means, relative to where it is anchored. Raises BadGlob."""
+    if not glob or len(glob) > LENGTH_MAX or "\0" in glob:
+        raise BadGlob(glob)
+    choices = list(_choices(glob))
+    return re.compile("|".join(_regex(_anchored(one)) for one in choices), re.DOTALL)
+
+
+def matches(glob: str, path: str) -> bool:
+    """Whether a relative path fits a glob."""
+    return compiled(glob).fullmatch(path) is not None
+
+
+def _anchored(glob: str) -> str:
+    bare = glob.removeprefix("./")
+    if bare.startswith("/"):
+        return bare.lstrip("/")
+    return bare if "/" in bare else f"**/{bare}"
+
+
+def _choices(glob: str) -> Iterator[str]:
+    """Every glob without braces that a glob with braces stands for."""
+    pending, made = [glob], 0
+    while pending:
+        one = pending.pop()
+        split = _braces(one)
+        if split is None:
+            made += 1
+            yield one
+        else:
+            head, options, tail = split
+            pending += [head + option + tail for option in reversed(options)]
+        if made + len(pending) > CHOICES_MAX:
+            raise BadGlob(glob)
+
+
+def _braces(glob: str) -> tuple[str, list[str], str] | None:
+    """What comes before the first braces, what they hold, and what comes after."""
+    depth, start, cuts = 0, 0, [0]
+    at = 0
+    while at < len(glob):
+        char = glob[at]
+        if char == "\\":
+            at += 1
+        elif char == "[" and not depth:
+            at = _closed(glob, at) or at
+        elif char == "{":
+            depth += 1
+            if depth == 1:
+                start, cuts = at, [at]
+        elif char == "," and depth == 1:
+            cuts.append(at)
+        elif char == "}" and depth:
+            depth -= 1
+            if not depth:
+                cuts.append(at)
+                pairs = pairwise(cuts)
+                return glob[:start], [glob[a + 1 : b] for a, b in pairs], glob[at + 1 :]
+        at += 1
+    if depth:
+        raise BadGlob(glob)
+    return None
+
+
+def _regex(glob: str) -> str:
+    """One glob without braces. Runs between two `**` are found at their first place, for good.
+
+    That is enough, because whatever follows may begin anywhere after it, and it keeps a hostile
+    glob from trying every combination.
+    """
+    names = [name for name in glob.split("/") if name]
+    runs: list[list[str]] = [[]]
+    for name in names:
+        if name == "**":
+            runs.append([])
+        else:
+            runs[-1].append(_name(name))
+    first, *later = runs
+    if not later:
+        return "/".join(first)
+    made = "".join(f"{name}/" for name in first)
+    for run in later[:-1]:
+        if run:
+            made += f"(?>(?:[^/]+/)*?{'/'.join(run)}/)"
+    return f"{made}(?:[^/]+/)*{'/'.join(later[-1]) or '[^/]+'}"
+
+
+def _name(name: str) -> str:
+    """One name. What follows a star is found at its first place, but for the last star."""
+    pieces: list[str] = [""]
+    at = 0
+    while at < len(name):
+        char = name[at]
+        if char == "*":
+            if pieces[-1] or len(pieces) == 1:
+                pieces.append("")
+        elif char == "?":
+            pieces[-1] += "[^/]"
+        elif char == "[" and (end := _closed(name, at)) is not None:
+            pieces[-1] += _class(name[at + 1 : end])
+            at = end
+        elif char == "\\" and at + 1 < len(name):
+            at += 1
+            pieces[-1] += re.escape(name[at])
+        else:
+            pieces[-1] += re.escape(char)
+        at += 1
+    first, *later = pieces
+    if not later:
+        return first
+    return first + "".join(f"(?>[^/]*?{one})" for one in later[:-1]) + f"[^/]*{later[-1]}"
+
+
+def _closed(glob: str, at: int) -> int | None:
+    """Where a class that opens here closes; a bracket right at its start is one of its members."""
+    start = at + 1 + (glob[at + 1 : at + 2] in {"!", "^"})
+    end = glob.find("]", start + 1)
+    slash = glob.find("/", start)
+    return None if end < 0 or 0 <= slash < end else end
+
+
+def _class(inner: str) -> str:
+    negated = inner[:1] in {"!", "^"}
+    body = inner[1:] if negated else inner
+    members = "".join(rf"\{char}" if char in r"\[]^&~|" else char for char in body)
+    made = f"(?!/)[{'^' if negated else ''}{members}]"
+    try:
+        re.compile(made)
+    except re.error as error:
+        raise BadGlob(inner) from error
+    return made

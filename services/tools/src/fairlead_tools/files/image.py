@@ -1,0 +1,115 @@
+"""Images for models: small enough to send, or made so."""
+
+import base64
+import io
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fairlead_service.config import Tools
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SOURCE_BYTES_MAX: Final = 20 << 20
+_STEP: Final = 0.75
+_QUALITIES: Final = (85, 70, 55, 40)
+# Decoded, an image of this many pixels takes some 400 MB.
+_PIXELS_MAX: Final = 100_000_000
+
+
+class ImageRefused(Exception):
+    """An image that cannot be shown, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageLimits:
+    """How large an image may be when a model gets it."""
+
+    width_max: int = 2_000
+    height_max: int = 2_000
+    base64_bytes_max: int = 5 << 20
+    auto_resize: bool = True
+
+    @staticmethod
+    def of(settings: Tools) -> "ImageLimits":
+        """What the configuration says."""
+        return ImageLimits(
+            width_max=settings.image_width_max,
+            height_max=settings.image_height_max,
+            base64_bytes_max=settings.image_bytes_max,
+            auto_resize=settings.image_resize,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An image as it is sent."""
+
+    mime: str
+    encoded: str
+
+    @property
+    def uri(self) -> str:
+        return f"data:{self.mime};base64,{self.encoded}"
+
+
+def normal(raw: bytes, mime: str, limits: ImageLimits) -> Picture:
+    """The image itself if it is within the limits, else a smaller one. Raises ImageRefused."""
+    try:
+        from PIL import Image  # noqa: PLC0415
+    except ImportError:
+        return Picture(mime, _base64(raw))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(raw), formats=("PNG", "JPEG", "GIF", "WEBP")) as image:
+                return _fitting(image, raw, mime, limits)
+    except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
+        raise ImageRefused("Unable to decode image") from error
+
+
+def _fitting(image: "Image", raw: bytes, mime: str, limits: ImageLimits) -> Picture:
+    width, height = image.size
+    scale = min(limits.width_max / width, limits.height_max / height, 1.0)
+    encoded = _base64(raw)
+    if scale == 1.0 and len(encoded) <= limits.base64_bytes_max:
+        image.verify()
+        return Picture(mime, encoded)
+    told = f"{width}x{height} pixels, {len(encoded)} bytes in base64"
+    if not limits.auto_resize or width * height > _PIXELS_MAX:
+        raise ImageRefused(f"Image is too large to show: {told}")
+    for smaller in _sizes(image, scale):
+        for kind, data in _encodings(smaller):
+            encoded = _base64(data)
+            if len(encoded) <= limits.base64_bytes_max:
+                return Picture(kind, encoded)
+    raise ImageRefused(f"Image cannot be made small enough: {told}")
+
+
+def _sizes(image: "Image", scale: float) -> Iterator["Image"]:
+    plain = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    width, height = (max(1, int(side * scale)) for side in plain.size)
+    while True:
+        yield plain.resize((width, height))
+        if width == height == 1:
+            return
+        width, height = max(1, int(width * _STEP)), max(1, int(height * _STEP))
+
+
+def _encodings(image: "Image") -> Iterator[tuple[str, bytes]]:
+    yield "image/png", _saved(image, "PNG", {"optimize": False})
+    flat = image.convert("RGB")
+    for quality in _QUALITIES:
+        yield "image/jpeg", _saved(flat, "JPEG", {"quality": quality})
+
+
+def _saved(image: "Image", kind: str, options: dict[str, int]) -> bytes:
+    file = io.BytesIO()
+    image.save(file, kind, **options)
+    return file.getvalue()
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")

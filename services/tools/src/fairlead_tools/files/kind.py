@@ -1,0 +1,48 @@
+"""What a file is, by its first bytes and its name."""
+
+import mimetypes
+from pathlib import PurePath
+from typing import Final
+
+HEAD: Final = 16
+
+_BINARY: Final = frozenset(
+    {
+        *(".7z", ".bz2", ".dmg", ".gz", ".iso", ".jar", ".rar", ".tar", ".tgz", ".war", ".xz"),
+        *(".a", ".bin", ".class", ".dat", ".dll", ".dylib", ".exe", ".lib", ".o", ".obj", ".pyc"),
+        *(".avi", ".flac", ".mkv", ".mov", ".mp3", ".mp4", ".ogg", ".wav", ".webm"),
+        *(".bmp", ".ico", ".tif", ".tiff", ".eot", ".otf", ".ttf", ".woff", ".woff2"),
+        *(".doc", ".docx", ".odp", ".ods", ".odt", ".pdf", ".ppt", ".pptx", ".xls", ".xlsx"),
+        *(".pyo", ".so", ".sqlite", ".wasm", ".zip", ".zst"),
+    }
+)
+_TEXT: Final = frozenset(
+    {
+        *("application/json", "application/xml", "application/javascript", "application/toml"),
+        *("application/x-sh", "application/sql", "application/yaml", "image/svg+xml"),
+    }
+)
+
+
+def image(head: bytes) -> str | None:
+    """The media type of an image that models can see, whatever the file is called."""
+    if head.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head.startswith(b"RIFF") and head[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def binary(name: str, head: bytes) -> bool:
+    """Whether a name or a signature says already that there is no text inside."""
+    return PurePath(name).suffix.lower() in _BINARY or head.startswith(b"%PDF-")
+
+
+def text(name: str) -> str:
+    """The media type of a text file."""
+    guessed = mimetypes.guess_type(name)[0] or ""
+    return guessed if guessed.startswith("text/") or guessed in _TEXT else "text/plain"

@@ -1,0 +1,254 @@
+"""Patches: their grammar, and what they make of a text. Nothing here touches a file."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+BEGIN: Final = "*** Begin Patch"
+END: Final = "*** End Patch"
+ADD: Final = "*** Add File:"
+DELETE: Final = "*** Delete File:"
+UPDATE: Final = "*** Update File:"
+MOVE: Final = "*** Move to:"
+END_OF_FILE: Final = "*** End of File"
+
+_HEREDOC: Final = re.compile(
+    r"(?:cat\s+)?<<-?\s*(['\"]?)(\w+)\1[ \t]*\r?\n(.*)\n[ \t]*\2", re.DOTALL
+)
+_PUNCTUATION: Final = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-")
+    | dict.fromkeys("\u2018\u2019\u201a\u201b", "'")
+    | dict.fromkeys("\u201c\u201d\u201e\u201f", '"')
+    | dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f", " ")
+    | {"\u3000": " ", "\u2026": "..."}
+)
+
+Mark: TypeAlias = Literal[" ", "-", "+"]
+
+
+class MalformedPatch(Exception):
+    """The text is no patch; says where it stops being one."""
+
+
+class Unmatched(Exception):
+    """The patch speaks of lines that the file does not have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Lines to find one after the other, and what becomes of each."""
+
+    lines: tuple[tuple[Mark, str], ...]
+    context: str | None = None
+    """A line that comes before them."""
+    last: bool = False
+    """Whether they are expected where the file ends."""
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        return tuple(text for mark, text in self.lines if mark != "+")
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Make a file."""
+
+    path: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove a file."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """Change a file, and perhaps move it."""
+
+    path: str
+    chunks: tuple[Chunk, ...]
+    to: str | None = None
+
+
+Hunk: TypeAlias = Add | Delete | Update
+
+
+def parse(text: str) -> tuple[Hunk, ...]:
+    """The file changes of a patch, in their order. Raises MalformedPatch."""
+    lines = _unwrapped(text).strip().split("\n")
+    lines = [line.removesuffix("\r") for line in lines]
+    if lines[0].strip() != BEGIN:
+        raise MalformedPatch(f"the first line must be '{BEGIN}'")
+    if lines[-1].strip() != END:
+        raise MalformedPatch(f"the last line must be '{END}'")
+    hunks: list[Hunk] = []
+    at, end = 1, len(lines) - 1
+    while at < end:
+        if not lines[at].strip():
+            at += 1
+            continue
+        hunk, at = _hunk(lines, at, end)
+        hunks.append(hunk)
+    if not hunks:
+        raise MalformedPatch("it changes no file")
+    return tuple(hunks)
+
+
+def apply(text: str, chunks: tuple[Chunk, ...]) -> str:
+    """The text after all chunks. Raises Unmatched.
+
+    Lines that the patch only mentions stay as they are in the text; added ones end as its lines do.
+    """
+    *lines, rest = text.split("\n")
+    crlf = sum(line.endswith("\r") for line in lines)
+    ending = "\r" if crlf * 2 > len(lines) else ""
+    if rest:
+        lines.append(rest + ending)
+    bare = [line.removesuffix("\r") for line in lines]
+    made: list[str] = []
+    appended: list[str] = []
+    done = 0
+    for chunk in chunks:
+        start = _found(bare, chunk, done)
+        if start is None:
+            appended += [line + ending for _, line in chunk.lines]
+            continue
+        made += lines[done:start]
+        done = start
+        for mark, line in chunk.lines:
+            if mark == "+":
+                made.append(line + ending)
+                continue
+            if mark == " ":
+                made.append(lines[done])
+            done += 1
+    made += lines[done:] + appended
+    whole = "".join(f"{line}\n" for line in made)
+    return whole.removesuffix("\n").removesuffix("\r") if rest else whole
+
+
+def _unwrapped(text: str) -> str:
+    """Without the here-document that a model may have put around it."""
+    wrapped = _HEREDOC.fullmatch(text.strip())
+    return wrapped.group(3) if wrapped else text
+
+
+def _hunk(lines: list[str], at: int, end: int) -> tuple[Hunk, int]:
+    line = lines[at]
+    for header in (ADD, DELETE, UPDATE):
+        if line.startswith(header):
+            path = line.removeprefix(header).strip()
+            break
+    else:
+        raise MalformedPatch(f"line {at + 1} begins no file change: {line[:80]!r}")
+    if not path:
+        raise MalformedPatch(f"line {at + 1} names no file")
+    if header == DELETE:
+        return Delete(path), at + 1
+    if header == UPDATE:
+        return _update(path, lines, at + 1, end)
+    body = at + 1
+    while body < end and lines[body].startswith("+"):
+        body += 1
+    content = "".join(f"{one[1:]}\n" for one in lines[at + 1 : body])
+    return Add(path, content), body
+
+
+def _update(path: str, lines: list[str], at: int, end: int) -> tuple[Update, int]:
+    to = None
+    if at < end and lines[at].startswith(MOVE):
+        to = lines[at].removeprefix(MOVE).strip()
+        at += 1
+        if not to:
+            raise MalformedPatch(f"line {at} names no file to move to")
+    stop = at
+    while stop < end and not lines[stop].startswith((ADD, DELETE, UPDATE)):
+        stop += 1
+    chunks = tuple(_chunks(lines[at:stop], at))
+    if not chunks and to is None:
+        raise MalformedPatch(f"the update of {path} changes nothing")
+    return Update(path, chunks, to), stop
+
+
+def _chunks(lines: list[str], at: int) -> Iterator[Chunk]:
+    """The chunks of one update. The first may do without its header."""
+    while lines and not lines[-1].strip():
+        lines.pop()
+    context: str | None = None
+    body: list[tuple[Mark, str]] = []
+    begun = False
+    for number, line in enumerate(lines, start=at + 1):
+        if line.startswith("@@"):
+            if body:
+                yield Chunk(tuple(body), context)
+            elif begun:
+                raise MalformedPatch(f"the chunk before line {number} is empty")
+            begun, body = True, []
+            context = line.removeprefix("@@").removeprefix(" ").rstrip() or None
+        elif line.rstrip() == END_OF_FILE:
+            if not body:
+                raise MalformedPatch(f"line {number} ends a chunk that has no lines")
+            yield Chunk(tuple(body), context, last=True)
+            begun, body, context = False, [], None
+        else:
+            body.append(_marked(line, number))
+    if body:
+        yield Chunk(tuple(body), context)
+    elif begun:
+        raise MalformedPatch("the last chunk is empty")
+
+
+def _marked(line: str, number: int) -> tuple[Mark, str]:
+    match line[:1]:
+        case "" | " ":
+            return " ", line[1:]
+        case "-":
+            return "-", line[1:]
+        case "+":
+            return "+", line[1:]
+        case _:
+            raise MalformedPatch(f"line {number} begins with none of ' ', '-', '+': {line[:80]!r}")
+
+
+def _found(lines: list[str], chunk: Chunk, at: int) -> int | None:
+    """Where a chunk begins, at `at` or after it; None if it only adds, which is for the end."""
+    if chunk.context is not None:
+        before = _sought(lines, (chunk.context,), at, last=False)
+        if before is None:
+            raise Unmatched(f"cannot find the line {chunk.context!r}")
+        at = before + 1
+    if not chunk.old:
+        return None
+    start = _sought(lines, chunk.old, at, last=chunk.last)
+    if start is None:
+        told = "\n".join(chunk.old)
+        raise Unmatched(f"cannot find these lines:\n{told[:1000]}")
+    return start
+
+
+def _sought(lines: list[str], wanted: tuple[str, ...], at: int, *, last: bool) -> int | None:
+    """The first place where lines are alike, the strictest likeness first."""
+    ends = len(lines) - len(wanted)
+    if last and ends >= at:
+        end = _alike(lines, wanted, range(ends, ends + 1))
+        if end is not None:
+            return end
+    return _alike(lines, wanted, range(at, ends + 1))
+
+
+def _alike(lines: list[str], wanted: tuple[str, ...], starts: range) -> int | None:
+    for form in (str, str.rstrip, str.strip, _plain):
+        want = [form(line) for line in wanted]
+        have = [form(line) for line in lines[starts.start :]] if starts else []
+        for at in range(len(starts)):
+            if have[at] == want[0] and have[at : at + len(want)] == want:
+                return starts.start + at
+    return None
+
+
+def _plain(line: str) -> str:
+    return line.strip().translate(_PUNCTUATION)

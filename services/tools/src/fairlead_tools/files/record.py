@@ -1,0 +1,93 @@
+"""What a search program told of a line, confirmed before anybody hears of it.
+
+The file is read again without following a link: a tree that changes under the search shows nothing
+from outside.
+"""
+
+import base64
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead_tools.files.path import READ, entered
+
+PREVIEW_LENGTH_MAX: Final = 2_000
+SUBMATCHES_MAX: Final = 100
+
+_BINARY_SAMPLE: Final = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Submatch:
+    """What matched, by bytes of its line."""
+
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line that matches, as much of it as is worth telling."""
+
+    path: Path
+    number: int
+    offset: int
+    text: str
+    submatches: tuple[Submatch, ...]
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path is a file, on a way without links."""
+    try:
+        with entered(path.parent) as parent:
+            return stat.S_ISREG(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def confirmed(directory: Path, record: bytes, accept: Callable[[str], bool]) -> Line | None:
+    """The line of a record, if the file still says so when it is read without following a link."""
+    told = json.loads(record)
+    if told["type"] != "match":
+        return None
+    match = told["data"]
+    name = os.fsdecode(_bytes(match["path"])).removeprefix("./")
+    raw = _bytes(match["lines"])
+    if not accept(name) or not _holds(directory / name, match["absolute_offset"], raw):
+        return None
+    text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
+    submatches = tuple(
+        Submatch(_cut(_bytes(one["match"]).decode(errors="replace")), one["start"], one["end"])
+        for one in match["submatches"][:SUBMATCHES_MAX]
+    )
+    path = directory / name
+    return Line(path, match["line_number"], match["absolute_offset"], _cut(text), submatches)
+
+
+def _holds(path: Path, offset: int, raw: bytes) -> bool:
+    try:
+        with entered(path.parent) as parent:
+            file = os.open(path.name, READ, dir_fd=parent)
+    except OSError:
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return False
+        return b"\0" not in os.pread(file, _BINARY_SAMPLE, 0) and (
+            os.pread(file, len(raw), offset) == raw
+        )
+    finally:
+        os.close(file)
+
+
+def _bytes(told: dict[str, str]) -> bytes:
+    return told["text"].encode() if "text" in told else base64.b64decode(told["bytes"])
+
+
+def _cut(text: str) -> str:
+    return text[:PREVIEW_LENGTH_MAX]

@@ -1,0 +1,58 @@
+"""Managed outputs for tools: the complete text behind a path that a bounded output named."""
+
+import os
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from fairlead_eventlog.port import Outputs
+from fairlead_schema.ids import TenantId
+from fairlead_schema.tool import MANAGED, managed_id
+from fairlead_tools.spool import PREFIX
+from fairlead_tools.tool import Context
+
+
+class ManagedOutputs:
+    """Managed outputs, for tools that read files: each call reaches those of its own tenant."""
+
+    def owns(self, path: str) -> bool:
+        """Whether a path has the form of a managed output. Looks nothing up."""
+        return path.startswith(MANAGED)
+
+    def local(self, path: str, context: Context) -> AbstractAsyncContextManager[Path | None]:
+        """The output as a file for a while; None if there is none. Raises LogUnavailable."""
+        return context.managed(path)
+
+
+async def streamed(outputs: Outputs, tenant: TenantId, path: str) -> AsyncIterator[bytes] | None:
+    """A managed output piece by piece; None if the path names none that this tenant has.
+
+    Raises LogUnavailable, here or on the way.
+    """
+    output_id = managed_id(path)
+    if output_id is None or await outputs.stat(tenant, output_id) is None:
+        return None
+    return outputs.get(tenant, output_id)
+
+
+@asynccontextmanager
+async def materialised(
+    outputs: Outputs, tenant: TenantId, path: str, *, directory: str | None = None
+) -> AsyncIterator[Path | None]:
+    """A managed output as a file, while it is looked at; None if the path names none.
+
+    For tools that page or search: nothing of it is held in memory. Raises LogUnavailable.
+    """
+    pieces = await streamed(outputs, tenant, path)
+    if pieces is None:
+        yield None
+        return
+    descriptor, name = tempfile.mkstemp(prefix=f"{PREFIX}{os.getpid()}-", dir=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            async for piece in pieces:
+                file.write(piece)
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)  # noqa: ASYNC240 - one unlink of a local file

@@ -1,0 +1,1 @@
+"""Tool servers: programs and addresses that the operator configured, spoken to over MCP."""

@@ -1,0 +1,117 @@
+"""Every configured tool server, for everybody or with a tenant's own credentials."""
+
+import asyncio
+import importlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fairlead_schema.ids import TenantId
+from fairlead_service.config import Config
+from fairlead_service.outside import Credentials, ToolServer
+from fairlead_tools.registry import Registration, Registry
+from fairlead_tools.tool import Tool
+
+if TYPE_CHECKING:
+    from fairlead_tools.servers.connection import Connection
+
+log = logging.getLogger(__name__)
+
+OWNER: Final = "mcp"
+RANK: Final = 10
+# How long the service waits for the first lists before it answers without them.
+FIRST_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """One server as somebody sees it. Those with a seat of their own do not see everybody's."""
+
+    name: str
+    server: ToolServer
+    credentials: Credentials
+    tenant: TenantId | None = None
+    but: frozenset[TenantId] = frozenset()
+
+
+def seats(config: Config) -> tuple[Seat, ...]:
+    """Every connection that the configuration asks for, in its order."""
+    found: list[Seat] = []
+    for name, server in config.mcp.items():
+        if not server.enabled:
+            continue
+        own = {
+            tenant: settings.mcp[name]
+            for tenant, settings in config.tenant.items()
+            if name in settings.mcp
+        }
+        found.append(Seat(name, server, server, None, frozenset(own)))
+        found += [Seat(name, server, laid.over(server), tenant) for tenant, laid in own.items()]
+    return tuple(found)
+
+
+class Servers:
+    """Keeps the registry's tools of servers as the servers list them."""
+
+    def __init__(self, config: Config, registry: Registry) -> None:
+        self._seats = seats(config)
+        self._registry = registry
+        self._tools: dict[int, tuple[Tool, ...]] = {}
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        """Hold every connection for the length of a block."""
+        if not self._seats:
+            yield
+            return
+        # The library takes a while to load: only who has servers waits for it.
+        live = await asyncio.to_thread(importlib.import_module, "fairlead_tools.servers.connection")
+        connections: list[Connection] = [
+            live.Connection(
+                seat.name,
+                seat.server,
+                seat.credentials,
+                lambda tools, n=n: self._on_tools(n, tools),
+            )
+            for n, seat in enumerate(self._seats)
+        ]
+        tasks = [asyncio.create_task(one.run()) for one in connections]
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_S):
+                    await asyncio.gather(*(one.listed.wait() for one in connections))
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._registry.supply(OWNER, ())
+
+    def _on_tools(self, seat: int, tools: tuple[Tool, ...]) -> None:
+        self._tools[seat] = tools
+        self._registry.supply(OWNER, self._registrations())
+
+    def _registrations(self) -> list[Registration]:
+        """All of them in configured order, whichever was listed first."""
+        made: list[Registration] = []
+        for n, seat in enumerate(self._seats):
+            for tool in self._tools.get(n, ()):
+                if self._taken(tool.name, seat, made):
+                    extra = {"server": seat.name, "tool": tool.name, "reason": "its name is taken"}
+                    log.warning("tool of a server refused", extra=extra)
+                    continue
+                made.append(Registration(tool, seat.tenant, None, OWNER, RANK, seat.but))
+        return made
+
+    def _taken(self, name: str, seat: Seat, made: list[Registration]) -> bool:
+        """A server's tool never stands before one of the service or of another server."""
+        if self._registry.owns(name):
+            return True
+        return any(
+            one.tool.name == name
+            and (None in {one.tenant, seat.tenant} or one.tenant == seat.tenant)
+            and not (one.tenant is None and seat.tenant in one.but)
+            for one in made
+        )

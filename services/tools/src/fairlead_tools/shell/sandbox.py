@@ -1,0 +1,76 @@
+"""The sandbox: a command in namespaces of its own, where it reaches its location and little else."""
+
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead_service.config import ConfigError
+
+PROGRAM: Final = "bwrap"
+# Programs, their libraries, and what these read of the system's configuration. No secrets.
+SYSTEM: Final = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"),
+    *("/etc/alternatives", "/etc/ca-certificates", "/etc/ssl", "/etc/pki", "/etc/ld.so.cache"),
+    *("/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/timezone", "/etc/passwd"),
+    *("/etc/group", "/etc/nsswitch.conf", "/etc/hosts", "/etc/protocols", "/etc/services"),
+    *("/etc/mime.types", "/etc/magic", "/etc/os-release", "/etc/fonts", "/etc/gitconfig"),
+)
+NETWORK: Final = ("/etc/resolv.conf", "/run/systemd/resolve", "/etc/gai.conf", "/etc/host.conf")
+HOME: Final = "/tmp"  # noqa: S108 - private to each command
+CHECK_S: Final = 10.0
+
+
+class SandboxUnavailable(ConfigError):
+    """Commands cannot be put into a sandbox here. Says why, before anything starts."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__("configuration", "tools.sandbox", reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """How commands are confined with bubblewrap."""
+
+    program: str
+    network: bool = False
+    read: tuple[str, ...] = ()
+    """More paths that commands may read."""
+
+    def around(self, argv: Iterable[str], *, location: Path, directory: Path) -> tuple[str, ...]:
+        """The command that runs a command inside: these two writable, the system readable."""
+        readable = (*SYSTEM, *self.read, *(NETWORK if self.network else ()))
+        return (
+            *(self.program, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"),
+            *(("--share-net",) if self.network else ()),
+            *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp"),  # noqa: S108
+            *(part for path in readable for part in ("--ro-bind-try", path, path)),
+            *(part for path in (location, directory) for part in _bound("--bind", path)),
+            *("--setenv", "HOME", HOME, "--setenv", "TMPDIR", HOME),
+            *("--remount-ro", "/", "--chdir", str(directory), "--", *argv),
+        )
+
+
+def prepared(*, network: bool, read: tuple[str, ...]) -> Sandbox:
+    """A sandbox that was seen to work here. Raises SandboxUnavailable."""
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise SandboxUnavailable(
+            f'{PROGRAM} is not installed: install bubblewrap, or set it to "none"'
+        )
+    sandbox = Sandbox(program, network, read)
+    argv = sandbox.around(("/bin/sh", "-c", ":"), location=Path(HOME), directory=Path(HOME))
+    try:
+        tried = subprocess.run(argv, capture_output=True, timeout=CHECK_S, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        raise SandboxUnavailable(f"{program} did not answer in {CHECK_S:g} s") from None
+    if tried.returncode != 0:
+        reason = tried.stderr.decode(errors="replace").strip() or f"exit {tried.returncode}"
+        raise SandboxUnavailable(f"{program} cannot make a sandbox here: {reason}")
+    return sandbox
+
+
+def _bound(how: str, path: Path) -> tuple[str, str, str]:
+    return (how, str(path), str(path))

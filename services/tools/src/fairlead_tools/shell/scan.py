@@ -1,0 +1,31 @@
+"""An advisory look at a command: which absolute paths outside it names. It proves nothing."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+# Everybody may name these; they say nothing about what the command is after.
+_COMMON: Final = ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/tmp")  # noqa: S108
+_PROGRAMS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
+_PATH: Final = re.compile(r"(?:^|[=:<>&|;(])(/[^\s=:<>&|;()]*)")
+PATHS_MAX: Final = 10
+
+
+def outside(command: str, *directories: Path) -> tuple[str, ...]:
+    """The absolute paths in a command that lie in none of these directories, a few of them."""
+    try:
+        words = shlex.split(command, comments=True)
+    except ValueError:
+        words = command.split()
+    named = dict.fromkeys(path for word in words for path in _PATH.findall(word))
+    allowed = (*directories, *map(Path, (*_COMMON, *_PROGRAMS)))
+    strange = [path for path in named if not _within(Path(path), allowed)]
+    return tuple(strange[:PATHS_MAX])
+
+
+def _within(path: Path, directories: tuple[Path, ...]) -> bool:
+    plain = Path(*(part for part in path.parts if part != "."))
+    if ".." in plain.parts:
+        return False
+    return any(plain.is_relative_to(directory) for directory in directories)

@@ -1,0 +1,153 @@
+"""Runs one command and stands over everything it starts: when this process ends, nothing is left.
+
+A process of its own, and a script of the standard library alone. As the subreaper of its descendants it
+inherits those that detach, so it finds them however often they fork. It ends them when the command has
+ended, when it is told to (SIGTERM), and when the worker that started it dies.
+
+    supervise.py <worker's pid> <descriptor of the directory> <limits as JSON> <command...>
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+# Between the request to end and the order.
+GRACE_S = 3.0
+LOOK_S = 0.05
+CANNOT_RUN = 126
+SIGNALLED = 128
+
+HEARD = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+LIMITS = {
+    "cpu_s": resource.RLIMIT_CPU,
+    "memory_bytes": resource.RLIMIT_AS,
+    "processes": resource.RLIMIT_NPROC,
+    "file_bytes": resource.RLIMIT_FSIZE,
+}
+
+
+def main(argv: list[str]) -> int:
+    """Run the command to its end; the answer is its exit code, as a shell would give it."""
+    worker, directory, limits, *command = argv
+    control = ctypes.CDLL(None).prctl
+    control(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    control(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != int(worker):
+        # It died before it could be heard of.
+        return SIGNALLED + signal.SIGTERM
+    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+    os.fchdir(int(directory))
+    os.close(int(directory))
+    child = os.fork()
+    if child == 0:
+        become(command, json.loads(limits))
+    _let_go()
+    status: dict[int, int] = {}
+    while child not in status and signal.sigwait(HEARD) == signal.SIGCHLD:
+        status |= reaped()
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        status |= end(sign)
+    code = os.waitstatus_to_exitcode(status.get(child, signal.SIGKILL))
+    return SIGNALLED - code if code < 0 else code
+
+
+def become(command: list[str], limits: Mapping[str, int]) -> None:
+    """Turn into the command, in a session of its own and within the limits."""
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for name, most in limits.items():
+            _, hard = resource.getrlimit(LIMITS[name])
+            bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+            resource.setrlimit(LIMITS[name], (bound, bound))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+        os.execvp(command[0], command)  # noqa: S606 - to run a command is what this is for
+    except OSError as error:
+        os.write(2, f"{command[0]}: {error.strerror}\n".encode())
+    os._exit(CANNOT_RUN)
+
+
+def end(sign: signal.Signals) -> dict[int, int]:
+    """Signal every descendant until none is left or the time is over; whom that ended, and how."""
+    deadline = time.monotonic() + GRACE_S
+    told: set[int] = set()
+    ended = reaped()
+    # Whoever detaches becomes a child of this process: without children there is nobody.
+    while parent() and (left := list(descendants())) and time.monotonic() < deadline:
+        # Parents first: they shall not remark on the end of their children.
+        for pid in left:
+            if sign == signal.SIGKILL or pid not in told:
+                _signal(pid, sign)
+                # A stopped process hears nothing else until it goes on.
+                _signal(pid, signal.SIGCONT)
+        told.update(left)
+        signal.sigtimedwait({signal.SIGCHLD}, LOOK_S)
+        ended |= reaped()
+    return ended
+
+
+def reaped() -> dict[int, int]:
+    """Children that have ended since the last look, with their states."""
+    found: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return found
+        if pid == 0:
+            return found
+        found[pid] = status
+
+
+def parent() -> bool:
+    """Whether there is any child left, alive or not yet reaped."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def descendants() -> Iterator[int]:
+    """Everything below this process that still runs, however it got there."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - no imports to wait for
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", "rb") as file:  # noqa: PTH123
+                state, parent = file.read().rpartition(b")")[2].split()[:2]
+        except OSError:
+            continue
+        if state != b"Z":
+            children.setdefault(int(parent), []).append(int(entry))
+    waiting = [os.getpid()]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        yield from below
+        waiting += below
+
+
+def _signal(pid: int, sign: signal.Signals) -> None:
+    try:
+        os.kill(pid, sign)
+    except OSError:
+        return
+
+
+def _let_go() -> None:
+    """Hold no end of the command's pipe: it has to close when the command's processes are gone."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nothing, descriptor)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Skills: instructions for particular tasks, found in directories and on the web."""

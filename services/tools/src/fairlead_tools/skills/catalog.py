@@ -1,0 +1,89 @@
+"""Which skills there are at a location: of several with one name the later source's counts."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+from fairlead_schema.location import LocationRef
+from fairlead_service.config import Config
+from fairlead_tools.pages import Web, cache_directory
+from fairlead_tools.skills import directory
+from fairlead_tools.skills.site import Site
+from fairlead_tools.skills.skill import Skill, parse
+from fairlead_tools.sources import environment
+from fairlead_tools.sources.files import Texts, home, real
+from fairlead_tools.sources.instructions import is_url, upward
+
+FOLDERS: Final = ("skill", "skills")
+PROJECT: Final = ".fairlead"
+BUILT_IN: Final = "configure-fairlead"
+
+
+class Catalog:
+    """The skills of every location that this process serves."""
+
+    def __init__(self, config: Config, web: Web) -> None:
+        self._settings = config.skills
+        self._refresh_s = config.context.refresh_s
+        self._first_s = config.context.timeout_s
+        self._texts = Texts(config.context.file_bytes_max)
+        sources = dict.fromkeys(config.skills.sources)
+        cache = cache_directory(config.context) if any(map(is_url, sources)) else Path()
+        self._sites = {url: Site(url, cache, web) for url in sources if is_url(url)}
+        self._synced_at = float("-inf")
+        self._syncing: asyncio.Task[None] | None = None
+
+    async def refresh(self) -> None:
+        """See that the sites are asked from time to time; only the first answer is waited for."""
+        if not self._sites or time.monotonic() - self._synced_at < self._refresh_s:
+            return
+        if self._syncing is None or self._syncing.done():
+            self._syncing = asyncio.create_task(self._sync())
+        if self._synced_at == float("-inf"):
+            await asyncio.wait({self._syncing}, timeout=self._first_s)
+
+    async def close(self) -> None:
+        """Stop what is being fetched."""
+        if self._syncing is not None:
+            self._syncing.cancel()
+            await asyncio.gather(self._syncing, return_exceptions=True)
+
+    def load(self, location: LocationRef) -> tuple[Skill, ...]:
+        """All skills of a location, by name. Reads the disk."""
+        found = {BUILT_IN: built_in()}
+        for source in dict.fromkeys(self._sources(location)):
+            site = self._sites.get(str(source)) if isinstance(source, str) else None
+            loaded = (
+                site.load(self._texts)
+                if site is not None
+                else directory.load(Path(source), self._texts)
+            )
+            found |= {skill.name: skill for skill in loaded}
+        return tuple(found[name] for name in sorted(found))
+
+    async def _sync(self) -> None:
+        await asyncio.gather(*(site.sync() for site in self._sites.values()))
+        self._synced_at = time.monotonic()
+
+    def _sources(self, location: LocationRef) -> Iterator[Path | str]:
+        """In order: the operator's own directory, the project from its root down, the configured."""
+        place = real(location.directory)
+        root = environment.root(place) or place
+        bases = [home(self._settings.config_directory)] if self._settings.config_directory else []
+        if self._settings.project:
+            bases += [above / PROJECT for above in reversed(upward(place, root))]
+        for base in bases:
+            yield from (base / folder for folder in FOLDERS)
+        for source in self._settings.sources:
+            yield source if is_url(source) else place / home(source)
+
+
+@cache
+def built_in() -> Skill:
+    """The skill about this product."""
+    text = files("fairlead_tools.skills").joinpath(f"{BUILT_IN}.md").read_text(encoding="utf-8")
+    return parse(text, None, name=BUILT_IN)

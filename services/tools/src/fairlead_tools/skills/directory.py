@@ -1,0 +1,49 @@
+"""Skills in a directory: Markdown files at its top, and `SKILL.md` at any depth."""
+
+import logging
+import os
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from fairlead_tools.skills.skill import SKILL, InvalidSkill, Skill, parse
+from fairlead_tools.sources.files import Texts, Unreadable, contained, real, shown
+
+log = logging.getLogger(__name__)
+
+FILES_MAX: Final = 1000
+DEPTH_MAX: Final = 8
+
+
+def load(place: Path, texts: Texts) -> tuple[Skill, ...]:
+    """The skills of a directory, sorted by path. A file that is no skill is left out."""
+    if not place.is_dir():
+        return ()
+    root = real(place)
+    loaded = (_loaded(path, root, texts) for path in sorted(islice(_files(root), FILES_MAX)))
+    return tuple(skill for skill in loaded if skill is not None)
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for place, directories, names in os.walk(root):
+        here = Path(place)
+        directories.sort()
+        if len(here.relative_to(root).parts) >= DEPTH_MAX:
+            directories.clear()
+        if here == root:
+            yield from (here / name for name in names if name.endswith(".md"))
+        elif SKILL in names:
+            yield here / SKILL
+
+
+def _loaded(path: Path, root: Path, texts: Texts) -> Skill | None:
+    try:
+        text = texts.read(contained(path, root))
+        return parse(text, path, name=path.stem if path.parent == root else None)
+    except Unreadable as error:
+        reason = error.reason
+    except InvalidSkill as error:
+        reason = str(error)
+    log.info("file is no skill", extra={"path": shown(path), "reason": reason})
+    return None

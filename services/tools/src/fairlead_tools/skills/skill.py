@@ -1,0 +1,56 @@
+"""A skill: its name, when it helps, and the instructions themselves."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from fairlead_tools.skills import front_matter
+
+SKILL: Final = "SKILL.md"
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+DESCRIPTION_LENGTH_MAX: Final = 1024
+
+
+class InvalidSkill(Exception):
+    """A file that is no skill. Says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill. `path` is its file; one that is part of the product has none."""
+
+    name: str
+    content: str
+    description: str | None = None
+    slash: bool = False
+    path: Path | None = None
+
+    @property
+    def directory(self) -> Path | None:
+        """Where the files that belong to it are; a flat file has none."""
+        return self.path.parent if self.path is not None and self.path.name == SKILL else None
+
+
+def parse(text: str, path: Path | None, *, name: str | None = None) -> Skill:
+    """The skill that a text describes; `name` is what it is called if it does not say itself.
+
+    Raises InvalidSkill.
+    """
+    try:
+        fields, content = front_matter.split(text)
+    except front_matter.Unparsable as error:
+        raise InvalidSkill(str(error)) from error
+    called = fields.get("name") or name
+    if called is None:
+        raise InvalidSkill("it has no name")
+    if NAME.fullmatch(called) is None:
+        raise InvalidSkill(f"{called!r} is no name: it must match {NAME.pattern}")
+    description = " ".join(fields.get("description", "").split())[:DESCRIPTION_LENGTH_MAX]
+    return Skill(
+        name=called,
+        content=content,
+        description=description or None,
+        slash=fields.get("slash", "").lower() == "true",
+        path=path,
+    )

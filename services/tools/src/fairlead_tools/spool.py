@@ -1,0 +1,84 @@
+"""A spool: output that grows in a file and never in memory, up to a limit, and always with its end."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+PREFIX: Final = "fairlead-spool-"
+# The end says how a command fared: this much of it is kept whatever came before.
+END_BYTES: Final = 64 * 1024
+RECENT_BYTES: Final = 2 * 1024
+PIECE_BYTES: Final = 64 * 1024
+
+
+class Spool:
+    """One output. What exceeds the limit is counted and dropped, from its middle."""
+
+    def __init__(self, directory: str | None, bytes_max: int) -> None:
+        descriptor, path = tempfile.mkstemp(prefix=f"{PREFIX}{os.getpid()}-", dir=directory)
+        # Not buffered: what was written is in the file, and a full disk is noticed at once.
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
+        self._room = max(0, bytes_max - END_BYTES)
+        self._end = bytearray()
+        self._beyond = 0
+        self.path = Path(path)
+        self.bytes = 0
+        self.recent = b""
+
+    @property
+    def dropped(self) -> int:
+        """How many bytes are kept nowhere."""
+        return self._beyond - len(self._end[-END_BYTES:])
+
+    def write(self, piece: bytes) -> None:
+        """Add a piece. A disk that takes no more is a limit like any other."""
+        self.bytes += len(piece)
+        self.recent = (self.recent + piece)[-RECENT_BYTES:]
+        fitting, rest = piece[: self._room], piece[self._room :]
+        if fitting:
+            rest = fitting[self._written(fitting) :] + rest
+        if rest:
+            self._beyond += len(rest)
+            self._end += rest
+            if len(self._end) > 2 * END_BYTES:
+                del self._end[:-END_BYTES]
+
+    def close(self) -> None:
+        """Write the end behind what was kept from the start. Nothing is added after this."""
+        if not self._file.closed:
+            with suppress(OSError), self._file:
+                if self.dropped:
+                    self._file.write(f"\n[... {self.dropped:,} bytes dropped ...]\n".encode())
+                self._file.write(self._end[-END_BYTES:])
+
+    def remove(self) -> None:
+        """Give the output up."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
+    def _written(self, piece: bytes) -> int:
+        try:
+            count = self._file.write(piece) or 0
+        except OSError:
+            count = 0
+        self._room = self._room - count if count == len(piece) else 0
+        return count
+
+
+def pieces(path: Path) -> Iterator[bytes]:
+    """A file, piece by piece."""
+    with path.open("rb") as file:
+        while piece := file.read(PIECE_BYTES):
+            yield piece
+
+
+def sweep(directory: str | None) -> None:
+    """Remove the spools of workers that are gone: a killed one could not."""
+    for path in Path(directory or tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        pid = path.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+            with suppress(OSError):
+                path.unlink()

@@ -1,0 +1,1 @@
+"""The web as tools may see it: guarded addresses, bounded bodies, readable text."""

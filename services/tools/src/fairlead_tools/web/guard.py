@@ -1,0 +1,100 @@
+"""Which addresses may be reached: no private, loopback, link-local or metadata address.
+
+A name is resolved once and the connection goes to the address that was checked, so that a name
+that answers differently the second time changes nothing.
+"""
+
+import asyncio
+import ipaddress
+import socket
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+from fairlead_tools.tool import CallFailed
+
+SCHEMES: Final = {"http": 80, "https": 443}
+URL_LENGTH_MAX: Final = 8192
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# Addresses that carry another one inside: judged by what they lead to.
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL that was taken apart."""
+
+    url: str
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def authority(self) -> str:
+        """Host and port as a `Host` header says them."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == SCHEMES[self.scheme] else f"{host}:{self.port}"
+
+
+def target(url: str) -> Target:
+    """A URL that may be asked for at all. Raises CallFailed."""
+    if len(url) > URL_LENGTH_MAX:
+        raise CallFailed(f"The URL is longer than {URL_LENGTH_MAX} characters")
+    if any(character.isspace() or not character.isprintable() for character in url):
+        raise CallFailed("The URL holds a space or a control character")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise CallFailed(f"Not a URL: {error}") from error
+    if parts.scheme not in SCHEMES:
+        raise CallFailed("URL must use http:// or https://")
+    if not parts.hostname:
+        raise CallFailed("The URL names no host")
+    if parts.username is not None or parts.password is not None:
+        raise CallFailed("The URL carries credentials, which are not sent")
+    return Target(url, parts.scheme, parts.hostname, port or SCHEMES[parts.scheme])
+
+
+async def pinned(wanted: Target, *, private: bool) -> str:
+    """The one address to connect to. Raises CallFailed if any of the name's is forbidden."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            wanted.host, wanted.port, type=socket.SOCK_STREAM
+        )
+    except (OSError, UnicodeError) as error:
+        raise CallFailed(f"{wanted.host} cannot be resolved") from error
+    addresses = [str(info[4][0]).partition("%")[0] for info in found]
+    for address in addresses:
+        if not private and not public(ipaddress.ip_address(address)):
+            raise CallFailed(f"{wanted.host} leads to a private address, which is not allowed")
+    if not addresses:
+        raise CallFailed(f"{wanted.host} has no address")
+    # An address of the older kind works wherever there is a network.
+    return min(addresses, key=lambda address: ":" in address)
+
+
+def public(address: Address) -> bool:
+    """Whether an address, and any that it carries inside, belongs to the open network."""
+    inner = _inside(address)
+    if inner is not None:
+        return public(inner)
+    if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
+        return False
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def _inside(address: Address) -> ipaddress.IPv4Address | None:
+    if isinstance(address, ipaddress.IPv4Address):
+        return None
+    if address.ipv4_mapped is not None:
+        return address.ipv4_mapped
+    if address.sixtofour is not None:
+        return address.sixtofour
+    if address.teredo is not None:
+        return address.teredo[1]
+    if address in _NAT64 or int(address) >> 32 == 0:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return None

@@ -1,0 +1,64 @@
+"""File tools at work in a real directory: asked what they need, then run."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fairlead_schema.location import LocationRef
+from fairlead_session.calling import Failed, Succeeded
+from fairlead_session.permission import Need
+from fairlead_tools.performance import Performance
+from fairlead_tools.registry import Prepared
+from fairlead_tools.tool import CallFailed, Context, Tool
+from services.tools.tests.conftest import AT
+
+
+def context(directory: Path) -> Context:
+    """A call at a location."""
+    return Context(AT, LocationRef(directory=str(directory)), "build", "msg_a", "call_a", "wrk_a")
+
+
+async def asked(tool: Tool, directory: Path, **given: Any) -> tuple[Need, ...]:  # noqa: ANN401
+    """What a call needs."""
+    return await tool.needed(tool.input.model_validate(given), context(directory))
+
+
+async def attempt(
+    tool: Tool,
+    directory: Path,
+    *,
+    between: Callable[[], object] = lambda: None,
+    **given: Any,  # noqa: ANN401
+) -> Succeeded | Failed:
+    """Ask, let something happen while somebody decides, then run with what was permitted."""
+    decoded = tool.input.model_validate(given)
+    try:
+        needs = await tool.needed(decoded, context(directory))
+    except CallFailed as error:
+        return Failed(str(error))
+    await asyncio.to_thread(between)
+    at = replace(context(directory), permitted=needs)
+    ended = await Performance(Prepared(tool, decoded), at).run()
+    assert isinstance(ended, Succeeded | Failed)
+    return ended
+
+
+async def done(tool: Tool, directory: Path, **given: Any) -> Succeeded:  # noqa: ANN401
+    """A call that succeeds."""
+    ended = await attempt(tool, directory, **given)
+    assert isinstance(ended, Succeeded), ended
+    return ended
+
+
+async def refused(tool: Tool, directory: Path, **given: Any) -> str:  # noqa: ANN401
+    """Why a call fails."""
+    ended = await attempt(tool, directory, **given)
+    assert isinstance(ended, Failed), ended
+    return ended.message
+
+
+def text(ended: Succeeded) -> str:
+    """What the model reads."""
+    return "".join(part.text for part in ended.content if part.type == "text")

@@ -1,0 +1,464 @@
+"""Application tools on the twin: registered, called, left in a queue, settled from outside."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from fairlead_eventlog.memory import MemoryRegistrations, MemoryRequests
+from fairlead_eventlog.memory_work import MemoryWork
+from fairlead_schema.application import (
+    ListRegistered,
+    NameTool,
+    RegisterTool,
+    SettleTool,
+    ToolTask,
+)
+from fairlead_schema.events import ToolDeferred, ToolFailed
+from fairlead_schema.tooling import ToolInfo
+from fairlead_service.ids import now_ms
+from fairlead_tools.application import records as records_module
+from fairlead_tools.application.calling import make
+from fairlead_tools.application.records import Records
+from fairlead_tools.application.verbs import Desk, answered
+from fairlead_tools.execute import Execute
+from fairlead_tools.registry import Registry, Scope
+from services.tools.tests.conftest import World, standing, tool, until
+
+HERE = Scope("default", "/w")
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+DOUBLE: dict[str, Any] = {
+    "name": "double",
+    "description": "doubles",
+    "inputSchema": SCHEMA,
+    "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+    "subject": "fairlead.app.default.math",
+}
+QUEUED = {**DOUBLE, "mode": "queue", "subject": "fairlead.job.default.math", "timeoutMs": 60_000}
+
+
+@dataclass
+class Office:
+    """A worker and its desk."""
+
+    world: World
+    desk: Desk
+    worker: Execute
+
+    async def ask(self, verb: str, body: object, tenant: str = "default") -> dict[str, Any]:
+        kinds: dict[str, tuple[Any, Callable[..., Awaitable[Any]]]] = {
+            "register": (RegisterTool, self.desk.register),
+            "unregister": (NameTool, self.desk.unregister),
+            "list": (ListRegistered, self.desk.listed),
+            "settle": (SettleTool, self.desk.settle),
+        }
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        answer: dict[str, Any] = json.loads(await answered(tenant, raw, *kinds[verb]))
+        return answer
+
+    async def offered(self, scope: Scope = HERE) -> dict[str, ToolInfo]:
+        await self.world.registry.learn(scope, sure=True)
+        return {one.name: one for one in self.world.registry.catalog(scope).tools}
+
+    async def call(self, name: str, *, id_: str = "call_1", **asked: Any) -> None:  # noqa: ANN401
+        await self.offered()
+        found = self.world.registry.find(name, HERE)
+        assert found is not None
+        await self.world.call(found, id_=id_, **asked)
+
+    def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
+        assert isinstance(self.world.eventlog.requests, MemoryRequests)
+        self.world.eventlog.requests.answerers[subject] = answer
+
+    async def served(self) -> list[str]:
+        async with standing(self.world.worker("wkr_b")):
+            await until(lambda: not self.world.jobs)
+        return await self.world.settlements()
+
+
+@pytest.fixture
+def office(world: World) -> Office:
+    made = Records(world.eventlog.registrations, world.registry, partial(make, world.eventlog))
+    world.registry.learns_from(made.learn)
+    worker = world.worker()
+    return Office(world, Desk(made, world.registry, worker.life), worker)
+
+
+async def doubled(body: bytes) -> bytes:
+    task = ToolTask.model_validate_json(body)
+    return json.dumps({"output": {"n": task.input["n"] * 2}}).encode()
+
+
+async def test_a_registered_tool_is_offered_called_and_settled(office: Office) -> None:
+    """J-01, J-19: its schema is shown as it was written, its output is the log's."""
+    registered = await office.ask("register", DOUBLE)
+    office.serve(DOUBLE["subject"], doubled)
+    await office.call("double", n=4)
+
+    assert registered["data"]["name"] == "double"
+    assert (await office.offered())["double"].input_schema == SCHEMA
+    assert await office.served() == ["{'n': 8}"]
+
+
+async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
+    office: Office,
+) -> None:
+    """J-20: a declared failure, with what makes an idempotent service so."""
+    heard: list[ToolTask] = []
+
+    async def refuse(body: bytes) -> bytes:
+        heard.append(ToolTask.model_validate_json(body))
+        return b'{"error": {"message": "no more numbers"}}'
+
+    await office.ask("register", DOUBLE)
+    office.serve(DOUBLE["subject"], refuse)
+    await office.call("double", n=4)
+
+    assert await office.served() == ["no more numbers"]
+    assert [(one.key, one.tenant, one.agent) for one in heard] == [
+        ("ses_1:msg_a:call_1", "default", "build")
+    ]
+
+
+async def test_input_that_does_not_fit_is_never_sent(office: Office) -> None:
+    """J-17."""
+    heard: list[bytes] = []
+
+    async def hear(body: bytes) -> bytes:
+        heard.append(body)
+        return b"{}"
+
+    await office.ask("register", DOUBLE)
+    office.serve(DOUBLE["subject"], hear)
+    await office.call("double", n="four")
+
+    (message,) = await office.served()
+    assert message.startswith("Invalid tool input: n: 'four' is not of type 'integer'")
+    assert heard == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (b'{"output": {"n": "x"}}', "Tool execution failed: Invalid tool output: n: 'x'"),
+        (b'{"output": 3}', "Tool execution failed: Invalid tool output: 3 is not of type"),
+        (b"{}", "Tool execution failed: Invalid tool output: None is not"),
+        (b"rubbish", "double answered what is no answer"),
+        (b'{"output": 1, "error": {"message": "m"}}', "double answered what is no answer"),
+    ],
+)
+async def test_output_that_does_not_fit_is_never_a_success(
+    office: Office, answer: bytes, message: str
+) -> None:
+    """J-18."""
+
+    async def say(_body: bytes) -> bytes:
+        return answer
+
+    await office.ask("register", DOUBLE)
+    office.serve(DOUBLE["subject"], say)
+    await office.call("double", n=4)
+
+    (said,) = await office.served()
+    assert said.startswith(message)
+
+
+async def test_nobody_there_means_that_nothing_ran(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-20: typed, and tried again for a moment first, because that is safe."""
+    monkeypatch.setattr("fairlead_tools.application.calling.PAUSES_S", (0.0,))
+    await office.ask("register", DOUBLE)
+    await office.call("double", n=4)
+
+    (message,) = await office.served()
+
+    assert message == "double is unavailable: nobody answers for it. It was not run."
+
+
+@pytest.mark.parametrize(
+    ("retry", "ending"),
+    [("once", "It may have run."), ("idempotent", "It may be called again.")],
+)
+async def test_no_answer_in_time_leaves_the_outcome_unknown(
+    office: Office, retry: str, ending: str
+) -> None:
+    """J-20: it is settled as such and not sent again."""
+    heard: list[bytes] = []
+
+    async def hang(body: bytes) -> bytes:
+        heard.append(body)
+        await asyncio.sleep(60)
+        return b"{}"
+
+    await office.ask("register", {**DOUBLE, "timeoutMs": 20, "retry": retry})
+    office.serve(DOUBLE["subject"], hang)
+    await office.call("double", n=4)
+
+    (message,) = await office.served()
+    assert message == f"double did not answer: its outcome is unknown. {ending}"
+    assert len(heard) == 1
+
+
+async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: Office) -> None:
+    """J-05, J-06: in whichever process the registration changed."""
+    office.serve(DOUBLE["subject"], doubled)
+    await office.ask("register", DOUBLE)
+    await office.call("double", id_="call_1", n=1)
+    await office.ask("register", DOUBLE)
+    await office.call("double", id_="call_2", n=2)
+    other = {**SCHEMA, "properties": {"n": {"type": "number"}}}
+    assert await office.served() == ["{'n': 2}", "{'n': 4}"]
+
+    await office.call("double", id_="call_3", n=3)
+    await office.ask("register", {**DOUBLE, "inputSchema": other})
+
+    assert (await office.served())[-1] == "Stale tool call: double"
+    await office.call("double", id_="call_4", n=3)
+    await office.ask("unregister", {"name": "double"})
+    assert (await office.served())[-1] == "Stale tool call: double"
+
+
+async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Office) -> None:
+    """J-02: another worker advertised it a moment ago."""
+    await office.offered()
+    other = Registry()
+    elsewhere = Records(
+        office.world.eventlog.registrations, other, partial(make, office.world.eventlog)
+    )
+    await elsewhere.register("default", RegisterTool.model_validate(DOUBLE))
+    await elsewhere.learn(HERE, sure=True)
+    found = other.find("double", HERE)
+    assert found is not None
+    office.serve(DOUBLE["subject"], doubled)
+    await office.world.call(found, n=4)
+
+    assert await office.served() == ["{'n': 8}"]
+
+
+async def test_a_tenants_tools_are_its_own(office: Office) -> None:
+    """J-15."""
+    theirs = {**DOUBLE, "subject": "fairlead.app.acme.math"}
+
+    assert "data" in await office.ask("register", theirs, "acme")
+
+    assert "double" not in await office.offered()
+    assert "double" in await office.offered(Scope("acme", "/w"))
+    assert (await office.ask("list", {}))["data"]["tools"] == []
+
+
+async def test_a_place_and_a_later_service_come_first_and_go_again(office: Office) -> None:
+    """J-03, J-04, J-08: across services, as inside a process."""
+    described = partial(_described, office)
+    await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
+    await office.ask("register", {**DOUBLE, "service": "two", "description": "two"})
+    assert await described() == "two"
+    await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
+    assert await described() == "two"
+    await office.ask("register", {**DOUBLE, "location": "/w", "description": "here"})
+    assert await described() == "here"
+
+    await office.ask("unregister", {"name": "double", "location": "/w"})
+    assert await described() == "two"
+    await office.ask("unregister", {"name": "double", "service": "two"})
+    assert await described() == "one"
+
+
+async def _described(office: Office) -> str:
+    await asyncio.sleep(0.002)
+    return (await office.offered())["double"].description
+
+
+async def test_a_service_that_vanished_takes_its_tools_along(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-04: unless it says in time that it is still there."""
+    clock = now_ms()
+    monkeypatch.setattr(records_module, "now_ms", lambda: clock)
+    await office.ask("register", {**DOUBLE, "ttlMs": 5000})
+    clock += 4000
+    await office.ask("register", {**DOUBLE, "ttlMs": 5000})
+    clock += 4000
+    assert "double" in await office.offered()
+
+    clock += 2000
+    assert "double" not in await office.offered()
+    assert (await office.ask("list", b""))["data"]["tools"] == []
+
+    clock += 2 * records_module.SWEEP_MS
+    await office.offered()
+    assert isinstance(office.world.eventlog.registrations, MemoryRegistrations)
+    assert office.world.eventlog.registrations.kept == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": "not a name"}, "name"),
+        ({"subject": "fairlead.app.acme.math"}, "subject"),
+        ({"subject": "fairlead.log.default.0.ses_1"}, "subject"),
+        ({"subject": "fairlead.app.default.*"}, "subject"),
+        ({"mode": "queue"}, "subject"),
+        ({"inputSchema": {"type": "array"}}, None),
+        ({"inputSchema": {"type": "object", "$ref": "http://x"}}, None),
+        ({"outputSchema": {"type": "nothing"}}, None),
+        ({"timeoutMs": 0}, "timeoutMs"),
+        ({"timeoutMs": 7_200_000}, None),
+        ({"retry": "sometimes"}, "retry"),
+        ({"location": None}, None),
+    ],
+)
+async def test_what_cannot_be_registered_is_refused_and_leaves_nothing(
+    office: Office, change: dict[str, object], field: str | None
+) -> None:
+    """J-01, J-39: a typed error that names the field; and a tenant reaches its own subjects alone."""
+    answer = await office.ask("register", {**DOUBLE, **change})
+
+    assert answer["error"]["_tag"] == "InvalidRequestError"
+    assert answer["error"].get("field") == field
+    assert await office.offered() == {}
+
+
+async def test_a_tenant_registers_so_many_and_no_more(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-39."""
+    monkeypatch.setattr(records_module, "TOOLS_MAX", 1)
+    await office.ask("register", DOUBLE)
+
+    refused = await office.ask("register", {**DOUBLE, "name": "another"})
+
+    assert refused["error"]["_tag"] == "TooManyError"
+    assert "data" in await office.ask("register", {**DOUBLE, "description": "changed"})
+
+
+async def handed(office: Office, **change: object) -> ToolTask:
+    """A call in the service's queue."""
+    await office.ask("register", {**QUEUED, **change})
+    await office.call("double", n=4)
+    async with standing(office.worker):
+        await until(lambda: bool(_queue(office).jobs))
+        await _deferred(office)
+    return ToolTask.model_validate_json(_queue(office).jobs[0].payload)
+
+
+def _queue(office: Office) -> Any:  # noqa: ANN401
+    assert isinstance(office.world.eventlog.work, MemoryWork)
+    return office.world.eventlog.work.queue("JOBS")
+
+
+async def _deferred(office: Office) -> None:
+    async with asyncio.timeout(5):
+        while not any(isinstance(one, ToolDeferred) for one in await office.world.events()):
+            await asyncio.sleep(0)
+
+
+def _settlement(task: ToolTask, **said: object) -> dict[str, object]:
+    return {
+        "sessionID": task.session_id,
+        "assistantMessageID": task.assistant_message_id,
+        "callID": task.call_id,
+        **said,
+    }
+
+
+async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office: Office) -> None:
+    """J-09: its request waits for the time to be up; a second settlement is a conflict."""
+    task = await handed(office)
+    assert task.deadline is not None
+    assert await office.world.settlements() == []
+
+    settled = await office.ask("settle", _settlement(task, output={"n": 8}))
+    again = await office.ask("settle", _settlement(task, output={"n": 9}))
+
+    assert settled["data"]["callID"] == "call_1"
+    assert again["error"]["_tag"] == "ConflictError"
+    assert await office.world.settlements() == ["{'n': 8}"]
+    assert len(office.world.wakes) == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"error": {"message": "not today"}}, "not today"),
+        ({"output": {"n": "x"}}, "Tool execution failed: Invalid tool output: n: 'x'"),
+    ],
+)
+async def test_a_settlement_is_checked_like_any_other_result(
+    office: Office, said: dict[str, object], message: str
+) -> None:
+    """J-18, J-20."""
+    task = await handed(office)
+
+    await office.ask("settle", _settlement(task, **said))
+
+    (told,) = await office.world.settlements()
+    assert told.startswith(message)
+
+
+async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) -> None:
+    """J-09: the call was already running; its own schema is not known any more."""
+    task = await handed(office)
+    await office.ask("unregister", {"name": "double"})
+
+    await office.ask("settle", _settlement(task, output={"anything": 1}))
+
+    assert await office.world.settlements() == ["{'anything': 1}"]
+
+
+async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(office: Office) -> None:
+    """J-02: nobody settles what a worker runs, what was never called, or another tenant's."""
+    gate = tool("gate")
+    office.world.registry.register(gate)
+    await office.world.call(gate)
+    task = ToolTask.model_validate_json(
+        json.dumps(
+            {
+                **_settlement_ids(),
+                "tenant": "default",
+                "key": "k",
+                "tool": "gate",
+                "input": {},
+                "agent": "build",
+                "location": {"directory": "/w"},
+            }
+        )
+    )
+
+    for tenant in ("default", "acme"):
+        refused = await office.ask("settle", _settlement(task, output={}), tenant)
+        assert refused["error"]["_tag"] == "ConflictError"
+
+
+def _settlement_ids() -> dict[str, str]:
+    return {"sessionID": "ses_1", "assistantMessageID": "msg_a", "callID": "call_1"}
+
+
+async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
+    office: Office,
+) -> None:
+    """J-20: its outcome is unknown, and a later answer is a conflict."""
+    task = await handed(office, timeoutMs=1)
+    await asyncio.sleep(0.01)
+
+    await office.served()
+
+    (failed,) = [one for one in await office.world.events() if isinstance(one, ToolFailed)]
+    assert "its outcome is unknown" in failed.error.message
+    late = await office.ask("settle", _settlement(task, output={"n": 8}))
+    assert late["error"]["_tag"] == "ConflictError"
+
+
+@pytest.mark.parametrize("body", [b"rubbish", b"[]", b"{}", b'{"name": null}'])
+async def test_what_is_no_registration_is_refused_with_a_typed_error(
+    office: Office, body: bytes
+) -> None:
+    """J-01."""
+    assert (await office.ask("register", body))["error"]["_tag"] == "InvalidRequestError"
+    assert (await office.ask("register", DOUBLE, "no tenant"))["error"]["_tag"] == (
+        "InvalidRequestError"
+    )

@@ -1,0 +1,306 @@
+"""`apply_patch`: everything is checked, then one file after the other is changed."""
+
+import asyncio
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairlead_session.permission import Need
+from fairlead_tools.builtin import apply_patch
+from fairlead_tools.files import changes
+from fairlead_tools.files.changes import Change
+from fairlead_tools.tool import CallFailed
+from services.tools.tests.filing import asked, attempt, context, done, refused, text
+
+PATCH = apply_patch.tool()
+
+
+def patch(*hunks: str) -> str:
+    return "\n".join(("*** Begin Patch", *hunks, "*** End Patch"))
+
+
+def add(path: str, line: str = "new") -> str:
+    return f"*** Add File: {path}\n+{line}"
+
+
+def update(path: str, old: str, new: str) -> str:
+    return f"*** Update File: {path}\n@@\n-{old}\n+{new}"
+
+
+def move(path: str, to: str) -> str:
+    return f"*** Update File: {path}\n*** Move to: {to}"
+
+
+def delete(path: str) -> str:
+    return f"*** Delete File: {path}"
+
+
+async def test_a_patch_adds_changes_and_removes(tmp_path: Path) -> None:
+    """L-49: the result names each file and its diff; added files end with a line break."""
+    (tmp_path / "b.txt").write_text("one\ntwo\n")
+    (tmp_path / "c.txt").write_text("gone\n")
+
+    ended = await done(
+        PATCH,
+        tmp_path,
+        patchText=patch(add("sub/a.txt"), update("b.txt", "two", "2"), delete("c.txt")),
+    )
+
+    assert (tmp_path / "sub/a.txt").read_text() == "new\n"
+    assert (tmp_path / "b.txt").read_text() == "one\n2\n"
+    assert not (tmp_path / "c.txt").exists()
+    assert ended.structured["applied"] == [
+        {"type": "add", "resource": "sub/a.txt", "target": str(tmp_path / "sub/a.txt")},
+        {"type": "update", "resource": "b.txt", "target": str(tmp_path / "b.txt")},
+        {"type": "delete", "resource": "c.txt", "target": str(tmp_path / "c.txt")},
+    ]
+    assert [(one["file"], one["status"]) for one in ended.structured["files"]] == [
+        ("sub/a.txt", "added"),
+        ("b.txt", "modified"),
+        ("c.txt", "deleted"),
+    ]
+    assert text(ended) == "Applied the patch:\nA sub/a.txt\nM b.txt\nD c.txt"
+
+
+async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
+    """L-43: moves are supported; the file stays what it was otherwise."""
+    (tmp_path / "run.sh").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    (tmp_path / "run.sh").chmod(0o755)
+
+    ended = await done(
+        PATCH,
+        tmp_path,
+        patchText=patch(f"{move('run.sh', 'bin/start.sh')}\n@@\n-two\n+2"),
+    )
+
+    assert not (tmp_path / "run.sh").exists()
+    assert (tmp_path / "bin/start.sh").read_bytes() == b"\xef\xbb\xbfone\r\n2\r\n"
+    assert stat.S_IMODE((tmp_path / "bin/start.sh").stat().st_mode) == 0o755
+    assert ended.structured["applied"] == [
+        {
+            "type": "move",
+            "resource": "bin/start.sh",
+            "target": str(tmp_path / "bin/start.sh"),
+            "origin": "run.sh",
+        }
+    ]
+    assert text(ended).endswith("M bin/start.sh (moved from run.sh)")
+
+
+async def test_a_file_is_not_moved_onto_another(tmp_path: Path) -> None:
+    """L-43, L-45: and neither is lost."""
+    (tmp_path / "a.txt").write_text("a")
+    (tmp_path / "b.txt").write_text("b")
+
+    told = await refused(PATCH, tmp_path, patchText=patch(move("a.txt", "b.txt")))
+
+    assert told == "Patch verification failed: b.txt exists already"
+    assert (tmp_path / "a.txt").read_text() + (tmp_path / "b.txt").read_text() == "ab"
+
+
+async def test_a_patch_may_touch_a_file_more_than_once(tmp_path: Path) -> None:
+    """L-44: each change is worked out on what the ones before it leave."""
+    (tmp_path / "a.txt").write_text("1\n")
+
+    await done(
+        PATCH,
+        tmp_path,
+        patchText=patch(
+            update("a.txt", "1", "2"),
+            update("a.txt", "2", "3"),
+            move("a.txt", "b.txt"),
+            add("a.txt"),
+            move("b.txt", "b.txt") + "\n@@\n-3\n+4",
+        ),
+    )
+
+    assert (tmp_path / "a.txt").read_text() == "new\n"
+    assert (tmp_path / "b.txt").read_text() == "4\n"
+
+
+async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
+    tmp_path: Path,
+) -> None:
+    """L-44: first the directories, then one edit; nothing is read for it."""
+    here, one, two = (tmp_path / name for name in ("here", "one", "two"))
+    for directory in (here, one, two):
+        directory.mkdir()
+    os.mkfifo(here / "pipe")
+
+    needs = await asked(
+        PATCH,
+        here,
+        patchText=patch(
+            add(f"{one}/a"), add(f"{one}/b"), delete("pipe"), move("x", f"{two}/c"), delete("x")
+        ),
+    )
+
+    assert needs == (
+        Need("external_directory", (f"{one}/*",), (f"{one}/*",)),
+        Need("external_directory", (f"{two}/*",), (f"{two}/*",)),
+        Need("edit", (f"{one}/a", f"{one}/b", "pipe", "x", f"{two}/c"), ("*",)),
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["nothing", patch("*** Rename File: a"), patch("*** Update File: a\n@@")]
+)
+async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
+    tmp_path: Path, text: str
+) -> None:
+    """L-40: as a failed verification."""
+    (tmp_path / "a").write_text("x")
+    with pytest.raises(CallFailed, match="Patch verification failed: "):
+        await asked(PATCH, tmp_path, patchText=text)
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (update("b.txt", "three", "3"), "b.txt: cannot find these lines:\nthree"),
+        (update("none.txt", "a", "b"), "none.txt does not exist"),
+        (delete("none.txt"), "none.txt does not exist"),
+        (delete("dir"), "dir cannot be read"),
+        (add("b.txt"), "b.txt exists already"),
+        (move("none.txt", "x"), "none.txt does not exist"),
+        (update("bytes", "a", "b"), "bytes is not text"),
+    ],
+)
+async def test_what_does_not_fit_changes_nothing_at_all(tmp_path: Path, bad: str, why: str) -> None:
+    """L-45, L-46: not even the changes before it."""
+    (tmp_path / "b.txt").write_text("one\ntwo\n")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
+    (tmp_path / "dir").mkdir()
+
+    told = await refused(PATCH, tmp_path, patchText=patch(add("a.txt"), bad))
+
+    assert told == f"Patch verification failed: {why}"
+    assert sorted(os.listdir(tmp_path)) == ["b.txt", "bytes", "dir"]  # noqa: PTH208
+    assert (tmp_path / "b.txt").read_text() == "one\ntwo\n"
+
+
+async def test_a_file_that_appears_while_somebody_decides_is_not_overwritten(
+    tmp_path: Path,
+) -> None:
+    """L-46: the check is made when the call runs."""
+    ended = await attempt(
+        PATCH,
+        tmp_path,
+        between=lambda: (tmp_path / "a.txt").write_text("theirs"),
+        patchText=patch(add("a.txt")),
+    )
+
+    assert getattr(ended, "message", None) == "Patch verification failed: a.txt exists already"
+    assert (tmp_path / "a.txt").read_text() == "theirs"
+
+
+async def test_a_later_failure_tells_what_was_done_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-46, L-47: earlier changes stay, later ones are not made."""
+    (tmp_path / "b.txt").write_text("b\n")
+
+    def meddling(change: Change) -> None:
+        if change.place.resource == "c.txt":
+            (tmp_path / "c.txt").write_text("theirs")
+        changes.carry_out(change)
+
+    monkeypatch.setattr(apply_patch, "carry_out", meddling)
+    told = await refused(
+        PATCH,
+        tmp_path,
+        patchText=patch(add("a.txt"), update("b.txt", "b", "B"), add("c.txt"), add("d.txt")),
+    )
+
+    assert told == (
+        "Patch failed at c.txt: it exists already. Applied before that:\nA a.txt\nM b.txt"
+    )
+    assert (tmp_path / "b.txt").read_text() == "B\n"
+    assert (tmp_path / "c.txt").read_text() == "theirs"
+    assert not (tmp_path / "d.txt").exists()
+
+
+async def test_a_file_that_changes_after_the_check_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-09, L-47: every change expects the bytes that it was worked out on."""
+    (tmp_path / "b.txt").write_text("b\n")
+
+    def meddling(change: Change) -> None:
+        (tmp_path / "b.txt").write_text("theirs")
+        changes.carry_out(change)
+
+    monkeypatch.setattr(apply_patch, "carry_out", meddling)
+    told = await refused(PATCH, tmp_path, patchText=patch(update("b.txt", "b", "B")))
+
+    assert told == (
+        "Patch failed at b.txt: it has changed meanwhile; read it again."
+        " Applied before that:\nnothing"
+    )
+    assert (tmp_path / "b.txt").read_text() == "theirs"
+
+
+async def test_an_interrupt_lets_the_current_change_finish_and_makes_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-48: what is done is whole, what is not begun is not there."""
+    begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+
+    def slow(change: Change) -> None:
+        loop.call_soon_threadsafe(begun.set_result, None)
+        time.sleep(0.1)
+        changes.carry_out(change)
+
+    monkeypatch.setattr(apply_patch, "carry_out", slow)
+    decoded = PATCH.input.model_validate({"patchText": patch(add("a.txt"), add("b.txt"))})
+    run = asyncio.ensure_future(PATCH.execute(decoded, context(tmp_path)))
+    await begun
+    run.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await run
+    assert (tmp_path / "a.txt").read_text() == "new\n"
+    assert not (tmp_path / "b.txt").exists()
+
+
+APPLY = """
+import sys
+from fairlead_tools.files.changes import carry_out, plan
+from fairlead_tools.files.patch import Add
+from fairlead_tools.files.path import resolve
+hunks = tuple(Add(f"{number:04}.txt", "x" * 20_000) for number in range(2000))
+changes = plan(hunks, {hunk.path: resolve(sys.argv[1], hunk.path) for hunk in hunks})
+print("ready", flush=True)
+for change in changes:
+    carry_out(change)
+"""
+
+
+def test_a_death_in_the_middle_keeps_the_changes_made_so_far(tmp_path: Path) -> None:
+    """L-48: each is whole, and they are the first ones."""
+    worker = subprocess.Popen([sys.executable, "-c", APPLY, str(tmp_path)], stdout=subprocess.PIPE)
+    assert worker.stdout is not None
+    assert worker.stdout.readline() == b"ready\n"
+    while not (tmp_path / "0003.txt").exists():
+        time.sleep(0.001)
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    worker.stdout.close()
+
+    made = sorted(path.name for path in tmp_path.glob("*.txt"))
+    assert made == [f"{number:04}.txt" for number in range(len(made))]
+    assert 4 <= len(made) < 2000
+    assert all((tmp_path / name).read_text() == "x" * 20_000 for name in made)
+
+
+def test_a_patch_is_never_repeated_by_itself() -> None:
+    """L-48: a second run would meet the changes of the first."""
+    assert PATCH.retry == "once"
+    assert PATCH.permission == "edit"

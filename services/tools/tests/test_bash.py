@@ -1,0 +1,382 @@
+"""`bash`: real commands, what is told of them, and that nothing of them is left."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairlead_schema.location import LocationRef
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import TextContent, ToolContent
+from fairlead_service.config import Config, Tools
+from fairlead_session.permission import Need
+from fairlead_tools.builtin import builtins
+from fairlead_tools.builtin.bash import NO_OUTPUT, Bash, BashInput, BashOutput
+from fairlead_tools.shell import command, scan
+from fairlead_tools.shell.environment import passed
+from fairlead_tools.spool import PREFIX
+from fairlead_tools.tool import CallFailed, Context, Result
+
+pytestmark = pytest.mark.integration
+
+WAIT_S = 20.0
+
+
+@dataclass
+class Place:
+    """A location where commands run, and what was heard of them."""
+
+    path: Path
+    settings: Tools = field(default_factory=Tools)
+    said: list[str] = field(default_factory=list)
+    reported: list[tuple[Any, tuple[ToolContent, ...]]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bash = Bash(self.settings)
+
+    @property
+    def context(self) -> Context:
+        async def say(text: str) -> None:
+            self.said.append(text)
+
+        async def report(structured: Any, content: tuple[ToolContent, ...]) -> None:  # noqa: ANN401
+            self.reported.append((structured, content))
+
+        return Context(
+            at=Address("default", f"ses_{self.path.name}"),
+            location=LocationRef(directory=str(self.path)),
+            agent="build",
+            assistant_message_id="msg_a",
+            call_id="call_1",
+            worker="wkr_a",
+            report=report,
+            say=say,
+        )
+
+    async def needs(self, line: str, **more: Any) -> tuple[Need, ...]:  # noqa: ANN401
+        return await self.bash.needs(BashInput(command=line, **more), self.context)
+
+    async def run(self, line: str, **more: Any) -> tuple[BashOutput, str, str]:  # noqa: ANN401
+        """Output, text and status of a command."""
+        result = await self.bash.run(BashInput(command=line, **more), self.context)
+        assert isinstance(result.output, BashOutput)
+        return result.output, *told(result)
+
+
+def told(result: Result) -> tuple[str, str]:
+    assert result.content is not None
+    texts = [one.text for one in result.content if isinstance(one, TextContent)]
+    if result.spool is not None:
+        texts.insert(0, result.spool.read_bytes().decode(errors="replace"))
+        result.spool.unlink()
+    first, last = texts
+    return first, last
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    spools = tmp_path / "spools"
+    spools.mkdir()
+    made = Place(tmp_path, Tools(spool_dir=str(spools)))
+    yield made
+    assert list(spools.iterdir()) == [], "a spool was left"
+    assert command.sweep(made.context.key) == 0, "a process was left"
+
+
+async def test_output_and_exit_code_come_back_together(place: Place) -> None:
+    """L-54: a command that fails is a success that says so; both streams, in two texts."""
+    output, text, status = await place.run("echo out; echo err >&2; exit 3")
+
+    assert output.model_dump(mode="json") == {"exit": 3, "truncated": False}
+    assert (text, status) == ("out\nerr\n", "Exit code: 3")
+
+
+async def test_a_command_without_output_says_so(place: Place) -> None:
+    """L-57: a placeholder."""
+    assert await place.run("true") == (BashOutput(exit=0), NO_OUTPUT, "Exit code: 0")
+
+
+async def test_a_killed_command_has_the_code_that_a_shell_gives_it(place: Place) -> None:
+    """L-54: 128 and the signal; a shell that is not there cannot run."""
+    output, _, _ = await place.run("kill -9 $$")
+    assert output.exit == 128 + signal.SIGKILL
+
+    place.bash = Bash(place.settings.model_copy(update={"shell": "/no/such/shell"}))
+    output, text, _ = await place.run("true")
+    assert (output.exit, text) == (126, "/no/such/shell: No such file or directory\n")
+
+
+async def test_it_runs_in_a_session_of_its_own_without_input(place: Place) -> None:
+    """L-58: standard input is closed, and signals to the worker's group do not reach it."""
+    place.bash = Bash(place.settings.model_copy(update={"shell": "/bin/bash"}))
+    _, text, _ = await place.run("cat; ps -o sid= -p $$; echo $$; echo $BASH")
+
+    sid, pid, interpreter = text.split()
+    assert (sid, interpreter) == (pid, "/bin/bash")
+    assert int(sid) != os.getsid(0)
+
+
+async def test_no_secret_of_the_service_is_in_its_environment(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-58: named variables alone; a setting names more."""
+    for name in ("FAIRLEAD_POSTGRES_DSN", "ACME_API_KEY", "EXTRA"):
+        monkeypatch.setenv(name, "hush!")
+
+    _, text, _ = await place.run("env")
+    assert "hush!" not in text
+    assert "PATH=" in text
+
+    place.bash = Bash(place.settings.model_copy(update={"environment": ("EXTRA",)}))
+    _, text, _ = await place.run("env")
+    assert text.count("hush!") == 1
+    assert passed({}, ())["PATH"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"command": ""},
+        {"command": "true", "timeout": 0},
+        {"command": "true", "timeout": 600_001},
+        {"command": "true", "shell": "zsh"},
+        {},
+    ],
+)
+def test_input_beyond_its_bounds_is_refused(asked: dict[str, Any]) -> None:
+    """L-50: 120 seconds unless told, at most 600."""
+    assert (BashInput(command="x").timeout, BashInput(command="x", timeout=600_000).timeout) == (
+        120_000,
+        600_000,
+    )
+    with pytest.raises(ValidationError):
+        BashInput.model_validate(asked)
+
+
+async def test_a_directory_outside_needs_its_own_permission_first(
+    place: Place, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """L-51: then the command, as it is; an approval for always is for that command."""
+    outside = tmp_path_factory.mktemp("outside")
+    (place.path / "sub").mkdir()
+
+    (inside,) = await place.needs("make test", workdir="sub")
+    external, need = await place.needs("make test", workdir=str(outside))
+
+    assert (inside.action, inside.resources, inside.save) == (
+        "bash",
+        ("make test",),
+        ("make test",),
+    )
+    assert (external.action, external.resources) == ("external_directory", (f"{outside}/*",))
+    assert need.resources == inside.resources
+    _, text, _ = await place.run("pwd", workdir=str(outside))
+    assert text == f"{outside}\n"
+
+
+async def test_a_directory_that_changed_after_its_approval_is_not_entered(
+    place: Place, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """L-53: neither one that became a link, nor one outside that nobody was asked about."""
+    outside = tmp_path_factory.mktemp("outside")
+    sub = place.path / "sub"
+    sub.mkdir()
+    await place.needs("touch here", workdir="sub")
+    sub.rmdir()
+    sub.symlink_to(outside)
+
+    with pytest.raises(CallFailed, match="not the one that was approved"):
+        await place.run("touch here", workdir="sub")
+    with pytest.raises(CallFailed, match="not the one that was approved"):
+        await place.run("touch here", workdir="..")
+    assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("workdir", ["missing", "file", "a\0b", "x" * 5000])
+async def test_a_directory_that_is_none_is_refused(place: Place, workdir: str) -> None:
+    """L-53: in words for the model."""
+    (place.path / "file").write_text("x")
+
+    with pytest.raises(CallFailed, match="directory"):
+        await place.run("true", workdir=workdir)
+
+
+def test_paths_outside_are_named_and_nothing_more(place: Place) -> None:
+    """L-52: an advisory look; devices, programs and what is inside are nobody's business."""
+    inside = place.path
+    line = (
+        f"/usr/bin/cat {inside}/a /etc/passwd --file=/srv/x >/dev/null 2>/var/log/y {inside}/../z"
+    )
+
+    assert scan.outside(line, inside) == ("/etc/passwd", "/srv/x", "/var/log/y", f"{inside}/../z")
+    assert scan.outside("echo 'unclosed /etc/x", inside) == ("/etc/x",)
+
+
+async def test_paths_outside_only_warn(place: Place) -> None:
+    """L-52: the command runs; people and the model are told."""
+    (need,) = await place.needs("cat /etc/hostname")
+    output, _, status = await place.run("cat /etc/hostname")
+
+    assert need.metadata is not None
+    assert need.metadata["outside"] == ["/etc/hostname"]
+    assert output.exit == 0
+    assert "names paths outside its directory: /etc/hostname" in status
+
+
+async def test_a_command_whose_time_is_over_keeps_what_it_said(place: Place) -> None:
+    """L-56: a success with advice, and not without its output."""
+    output, text, status = await place.run("echo begun; sleep 60", timeout=1200)
+
+    assert output.model_dump(mode="json") == {"truncated": False, "timeout": True}
+    assert text == "begun\n"
+    assert "set a longer timeout" in status
+
+
+async def test_a_command_that_ignores_the_request_to_end_is_killed(place: Place) -> None:
+    """L-58: after three seconds, with everything it started."""
+    began = time.monotonic()
+    output, text, _ = await place.run(
+        "trap '' TERM; echo on; (trap '' TERM; sleep 60) & while :; do sleep 60; done", timeout=1200
+    )
+
+    assert (output.timeout, text.startswith("on\n")) == (True, True)
+    assert time.monotonic() - began >= 3.0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "SLEEP &",
+        "(setsid SLEEP &) ; sleep 0.1",
+        "setsid sh -c 'setsid SLEEP & setsid SLEEP &' ; sleep 0.1",
+        "nohup env -i setsid SLEEP >/dev/null 2>&1 & sleep 0.1",
+        "SLEEP & kill -STOP $!",
+    ],
+)
+async def test_what_detaches_is_ended_with_its_command(place: Place, line: str) -> None:
+    """L-59: however it hides: another session, no environment, stopped, the pipe still held."""
+    # One that nobody else sleeps, so that it can be told from the others.
+    asleep = f"sleep 60.{os.getpid()}{abs(hash(line)) % 10_000}"
+    async with asyncio.timeout(WAIT_S):
+        output, _, _ = await place.run(line.replace("SLEEP", asleep))
+
+    assert output.exit == 0
+    assert running(asleep) == 0
+
+
+async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: Place) -> None:
+    """L-59: what bears the call's mark is found all the same."""
+    async with asyncio.timeout(WAIT_S):
+        await place.run("setsid sleep 60 & kill -9 $PPID; sleep 60")
+
+    assert command.sweep(place.context.key) == 0
+
+
+async def test_a_cancelled_command_is_ended(place: Place) -> None:
+    """L-58, E-16: an interrupt reaches the processes, not only the coroutine."""
+    running = asyncio.create_task(place.run("echo begun; setsid sleep 60 & sleep 60"))
+    async with asyncio.timeout(WAIT_S):
+        while not place.said:
+            await asyncio.sleep(0.01)
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+def test_the_commands_of_a_killed_worker_end_with_it(tmp_path: Path) -> None:
+    """L-58: SIGKILL of the process that started it."""
+    script = (
+        "import asyncio, os\n"
+        "from fairlead_tools.shell.command import Command, run\n"
+        "async def heard(piece): print(piece.decode(), end='', flush=True)\n"
+        f"fd = os.open({str(tmp_path)!r}, os.O_RDONLY)\n"
+        "argv = ('/bin/sh', '-c', 'setsid sleep 60 & echo begun; sleep 60')\n"
+        "asyncio.run(run(Command(argv, fd, dict(os.environ), 'killed', 50.0), heard))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as worker:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"begun\n"
+        worker.kill()
+        worker.wait(10)
+    deadline = time.monotonic() + WAIT_S
+    while command.marked("killed"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+async def test_output_is_heard_while_it_appears(place: Place) -> None:
+    """E-28, E-29, L-59: live, and as progress with how much there is and the latest of it."""
+    await place.run("printf 'caf\\303'; sleep 0.2; printf '\\251\\n'")
+
+    assert "".join(place.said) == "café\n"
+    structured, (recent,) = place.reported[-1]
+    assert (structured, recent) == ({"bytes": 6}, TextContent(text="café\n"))
+
+
+async def test_a_flood_is_drained_and_keeps_its_end(place: Place) -> None:
+    """L-55: beyond the spool's limit the middle is dropped, counted and said; the command ends."""
+    settings = place.settings.model_copy(update={"spool_bytes_max": 1024 * 1024})
+    place.bash = Bash(settings)
+
+    output, text, status = await place.run("head -c 30000000 /dev/zero | tr '\\0' x; echo the end")
+
+    assert (output.exit, output.truncated) == (0, True)
+    assert len(text) < 1024 * 1024 + 100
+    assert text.endswith("x\nthe end\n" if "\n" in text[-9:-8] else "xthe end\n")
+    dropped = 30_000_008 - 1024 * 1024
+    assert f"[... {dropped:,} bytes dropped ...]" in text
+    assert f"{dropped:,} bytes in the middle" in status
+
+
+async def test_limits_hold_the_command(place: Place) -> None:
+    """L-58: file size, memory and processor time, as configured."""
+    limited = {"file_bytes_max": 1000, "memory_bytes_max": 64 * 1024 * 1024, "cpu_s_max": 1}
+    place.bash = Bash(place.settings.model_copy(update=limited))
+
+    output, _, _ = await place.run("head -c 5000 /dev/zero > large")
+    assert output.exit != 0
+    assert (place.path / "large").stat().st_size == 1000
+    output, _, _ = await place.run(f"{sys.executable} -c 'bytes(200_000_000)'")
+    assert output.exit != 0
+    output, _, _ = await place.run("while :; do :; done")
+    assert output.exit == 128 + signal.SIGKILL
+
+
+def test_it_never_runs_twice() -> None:
+    """L-50, E-20: nobody can know what a command did."""
+    (tool,) = (one for one in builtins(Config()) if one.name == "bash")
+
+    assert (tool.retry, tool.permission) == ("once", "bash")
+    assert tool.timeout_s > 600
+    assert set(tool.info.input_schema["properties"]) == {"command", "workdir", "timeout"}
+
+
+def test_spools_of_dead_workers_are_found_by_their_name(tmp_path: Path) -> None:
+    """J-35: what a killed worker left goes with the next one's start."""
+    from fairlead_tools.spool import sweep  # noqa: PLC0415
+
+    dead = tmp_path / f"{PREFIX}4194999-x"
+    own = tmp_path / f"{PREFIX}{os.getpid()}-x"
+    other = tmp_path / "something"
+    for one in (dead, own, other):
+        one.touch()
+
+    sweep(str(tmp_path))
+
+    assert (dead.exists(), own.exists(), other.exists()) == (False, True, True)
+
+
+def running(line: str) -> int:
+    """How many processes have this command line."""
+    found = subprocess.run(["pgrep", "-fxc", line], capture_output=True, check=False)
+    return int(found.stdout)

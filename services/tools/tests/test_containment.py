@@ -1,0 +1,242 @@
+"""Nothing gets out: hostile paths, and links that are exchanged while files are read and written."""
+
+import asyncio
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairlead_session.calling import Succeeded
+from fairlead_tools.builtin import edit, grep, read, write
+from fairlead_tools.files import mutation
+from fairlead_tools.files.globs import matches
+from fairlead_tools.files.path import PathRefused, opened, resolve
+from fairlead_tools.files.search import Engine, engine
+from fairlead_tools.performance import encoded
+from fairlead_tools.tool import CallFailed, Tool
+from services.tools.tests.filing import context, text
+
+SWAP_S = 0.8
+OUTSIDE = "nobody may see this"
+
+parts = st.sampled_from(
+    [
+        "..",
+        ".",
+        "",
+        "a",
+        "b",
+        "in",
+        "out",
+        "up",
+        "loop",
+        "file",
+        "~",
+        "\0",
+        "\ud800",
+        "é",
+        "a" * 300,
+    ]
+)
+hostile = st.builds(
+    lambda lead, names, tail: lead + "/".join(names) + tail,
+    st.sampled_from(["", "/", "//", "./", "../", "{here}/", "{there}/", "{here}/../"]),
+    st.lists(parts, max_size=8),
+    st.sampled_from(["", "/", "/.", "/.."]),
+)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("world")
+    here, there = root / "here", root / "there"
+    (here / "a/b").mkdir(parents=True)
+    there.mkdir()
+    (there / "file").write_text(OUTSIDE)
+    (here / "a/file").write_text("mine")
+    (here / "in").symlink_to("a/b")
+    (here / "out").symlink_to(there)
+    (here / "a/up").symlink_to("../..")
+    (here / "loop").symlink_to("loop")
+    return root
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
+@given(path=hostile)
+def test_a_path_leads_inside_or_says_that_it_does_not(world: Path, path: str) -> None:
+    """L-01, L-04, L-05: whatever it is made of, and links end where they really lead."""
+    here, there = world / "here", world / "there"
+    given = path.format(here=here, there=there)
+    try:
+        place = resolve(str(here), given)
+    except PathRefused:
+        return
+    inside = place.path.is_relative_to(here)
+    assert (place.root is not None) is inside
+    assert inside or given.startswith("/")
+    assert place.path.is_relative_to(place.boundary)
+    assert Path(os.path.realpath(place.boundary)) == place.boundary
+    with suppress(OSError, PathRefused), opened(place) as (descriptor, _):
+        real = Path(f"/proc/self/fd/{descriptor}").readlink()
+        assert real == place.path
+
+
+def _swap(place: Path, kept: Path, outside: Path) -> None:
+    for step in (
+        lambda: place.rename(kept),
+        lambda: place.symlink_to(outside),
+        place.unlink,
+        # What somebody made in between, in the place of what was away.
+        lambda: None if place.is_symlink() else shutil.rmtree(place, ignore_errors=True),
+        lambda: kept.rename(place),
+    ):
+        with suppress(OSError):
+            step()
+
+
+@contextmanager
+def swapping(here: Path, there: Path) -> Iterator[None]:
+    """A directory and a file that become links to the outside and back again, all the time."""
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            for name in ("dir", "file.txt"):
+                _swap(here / name, here / f".{name}", there / name)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for root, held in ((here, "needle mine"), (there, f"needle {OUTSIDE}")):
+        (root / "dir/deep").mkdir(parents=True)
+        (root / "dir/deep/file.txt").write_text(held)
+        (root / "file.txt").write_text(held)
+    return here, there
+
+
+async def run(tool: Tool, here: Path, **given: Any) -> str:  # noqa: ANN401
+    """What the model sees of a call that may fail because something was just being exchanged."""
+    try:
+        returned = await tool.execute(tool.input.model_validate(given), context(here))
+    except CallFailed as error:
+        return str(error)
+    ended = encoded(tool, returned)
+    assert isinstance(ended, Succeeded)
+    return text(ended)
+
+
+READS: list[tuple[Tool, dict[str, Any]]] = [
+    (read.tool(), {"path": "dir/deep/file.txt"}),
+    (read.tool(), {"path": "file.txt"}),
+    (grep.tool(engine()), {"pattern": "needle"}),
+    (grep.tool(Engine(None)), {"pattern": "needle", "path": "file.txt"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "asked"), READS)
+async def test_links_that_are_exchanged_show_nothing_from_outside(
+    places: tuple[Path, Path], tool: Tool, asked: dict[str, Any]
+) -> None:
+    """L-05, L-65: at any moment of a read or a search."""
+    here, there = places
+    told: set[str] = set()
+    with swapping(here, there):
+        until = time.monotonic() + SWAP_S
+        while time.monotonic() < until:
+            told |= {await run(tool, here, **asked)}
+
+    assert not [one for one in told if OUTSIDE in one]
+    assert "mine" in await run(tool, here, **asked)
+
+
+async def test_links_that_are_exchanged_let_nothing_be_written_outside(
+    places: tuple[Path, Path],
+) -> None:
+    """L-05, L-08: neither written, made, edited nor removed."""
+    here, there = places
+    before = {path: path.read_bytes() for path in there.rglob("*") if path.is_file()}
+    calls: list[tuple[Tool, dict[str, Any]]] = [
+        (write.tool(), {"path": "dir/deep/file.txt", "content": "needle mine"}),
+        (write.tool(), {"path": "dir/new/other.txt", "content": "x"}),
+        (edit.tool(), {"path": "dir/deep/file.txt", "oldString": "needle", "newString": "pin"}),
+    ]
+
+    def remove() -> None:
+        with suppress(PathRefused, OSError):
+            mutation.remove(resolve(str(here), "dir/deep/other.txt"))
+
+    with swapping(here, there):
+        until = time.monotonic() + SWAP_S
+        while time.monotonic() < until:
+            for tool, asked in calls:
+                await run(tool, here, **asked)
+            await asyncio.to_thread(remove)
+
+    after = {path: path.read_bytes() for path in there.rglob("*") if path.is_file()}
+    assert after == before
+    assert not (there / "dir/new").exists()
+
+
+@pytest.mark.parametrize(
+    ("glob", "path"),
+    [
+        ("*a" * 60 + "b", "a" * 250),
+        ("**/a/" * 30 + "b", "a/" * 120 + "c"),
+        ("**/*a*a*a*a*a*a*a*a*a*a*a*b/" * 5 + "x", "a" * 200 + "/" + "a" * 200),
+        ("?*" * 100, "a" * 50),
+        ("**/" * 200 + "b", "a/" * 300 + "c"),
+    ],
+)
+def test_a_hostile_glob_is_no_work(glob: str, path: str) -> None:
+    """L-60: it fails at once instead of trying every way."""
+    begun = time.monotonic()
+
+    assert not matches(glob, path)
+    assert time.monotonic() - begun < 10
+
+
+names = st.text("ab*?", min_size=1, max_size=5)
+
+
+@given(
+    glob=st.lists(names | st.just("**"), min_size=1, max_size=4),
+    path=st.lists(st.text("ab", min_size=1, max_size=5), min_size=1, max_size=5),
+)
+def test_globs_match_as_trying_every_way_would(glob: list[str], path: list[str]) -> None:
+    """L-60: finding each piece at its first place loses nothing."""
+
+    def name(pattern: str, text: str) -> bool:
+        if not pattern:
+            return not text
+        if pattern[0] == "*":
+            return any(name(pattern[1:], text[at:]) for at in range(len(text) + 1))
+        return bool(text) and pattern[0] in {"?", text[0]} and name(pattern[1:], text[1:])
+
+    def all_(globs: list[str], texts: list[str]) -> bool:
+        if not globs:
+            return not texts
+        if globs[0] == "**":
+            least = 1 if len(globs) == 1 else 0
+            return any(all_(globs[1:], texts[at:]) for at in range(least, len(texts) + 1))
+        return bool(texts) and name(globs[0], texts[0]) and all_(globs[1:], texts[1:])
+
+    globs = [one if one == "**" or set(one) != {"*"} else "*" for one in glob]
+    anchored = globs if len(globs) > 1 else ["**", *globs] if globs != ["**"] else globs
+    assert matches("/".join(globs), "/".join(path)) == all_(anchored, path)

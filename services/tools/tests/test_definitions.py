@@ -1,0 +1,48 @@
+"""Definitions are made once, and what a tool sees and gives is decoded and encoded."""
+
+from datetime import date
+
+from pydantic import BaseModel, Field
+
+from fairlead_schema.events import ToolSucceeded
+from fairlead_schema.tool import Json, TextContent, ToolContent
+from fairlead_tools.tool import Context
+from services.tools.tests.conftest import World, tool
+
+
+class Day(BaseModel):
+    """A day, which is text on the wire."""
+
+    on: date = Field(alias="onDay")
+
+
+def test_a_definition_is_made_once(world: World) -> None:
+    """J-16: the same for every turn that offers it."""
+    world.registry.register(tool())
+
+    (first,), (second,) = world.registry.catalog().tools, world.registry.catalog().tools
+
+    assert first is second
+
+
+async def test_a_tool_sees_decoded_input_and_its_readers_encoded_output(world: World) -> None:
+    """J-19: the projection and the structured value are what goes over the wire."""
+    seen: list[date] = []
+
+    async def run(asked: Day, _context: Context) -> Day:
+        seen.append(asked.on)
+        return asked
+
+    def project(encoded: Json) -> tuple[ToolContent, ...]:
+        return (TextContent(text=repr(encoded)),)
+
+    dated = tool(execute=run, input=Day, output=Day, project=project)
+    world.registry.register(dated)
+    await world.call(dated, onDay="2026-11-16")
+    await world.served()
+
+    event = (await world.events())[-1]
+    assert seen == [date(2026, 11, 16)]
+    assert isinstance(event, ToolSucceeded)
+    assert event.structured == {"onDay": "2026-11-16"}
+    assert event.content == (TextContent(text="{'onDay': '2026-11-16'}"),)

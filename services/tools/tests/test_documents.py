@@ -1,0 +1,98 @@
+"""Schemas from outside: checked, bounded, and never allowed to reach anywhere."""
+
+import pytest
+from pydantic import ValidationError
+
+from fairlead_tools.documents import SCHEMA_BYTES_MAX, Document, input_model, model
+from fairlead_tools.registry import InvalidTool, told
+
+PERSON = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "age": {"$ref": "#/$defs/age"}},
+    "required": ["name"],
+    "additionalProperties": False,
+    "$defs": {"age": {"type": "integer", "minimum": 0}},
+}
+
+
+def complaint(kind: type[Document], value: object) -> str:
+    with pytest.raises(ValidationError) as caught:
+        kind.model_validate(value)
+    return told(caught.value)
+
+
+def test_what_fits_is_kept_as_it_is() -> None:
+    """J-19: the executor sees the decoded input, the log the encoded output."""
+    kind = input_model(PERSON)
+
+    made = kind.model_validate({"name": "Ada", "age": 36})
+
+    assert made.root == made.model_dump(mode="json") == {"name": "Ada", "age": 36}
+    assert kind.model_json_schema() == PERSON
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({}, "'name' is a required property"),
+        ({"name": 3}, "name: 3 is not of type 'string'"),
+        ({"name": "a", "age": -1}, "age: -1 is less than the minimum of 0"),
+        ({"name": "a", "b": 1}, "Additional properties are not allowed"),
+        ([], "[] is not of type 'object'"),
+    ],
+)
+def test_what_does_not_fit_says_where_and_why(value: object, said: str) -> None:
+    """J-17: in words for the model."""
+    assert said in complaint(input_model(PERSON), value)
+
+
+def test_a_long_complaint_is_cut() -> None:
+    """J-17: a model is not told its own input again."""
+    assert len(complaint(model({"type": "integer"}), "x " * 100_000)) < 1000
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": "array"},
+        {"type": "object", "properties": 3},
+        {"type": "object", "$ref": "http://127.0.0.1/schema.json"},
+        {"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}},
+        {"type": "object", "patternProperties": {"(a+)+$": {}}},
+        {"type": "object", "description": "x" * SCHEMA_BYTES_MAX},
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused(schema: dict[str, object]) -> None:
+    """J-01: before anybody could call the tool."""
+    with pytest.raises(InvalidTool):
+        input_model(schema)
+
+
+def test_a_pattern_cannot_hold_the_worker_up() -> None:
+    """J-17: it is left to the service that wrote it."""
+    kind = model({"type": "string", "pattern": "^(a+)+$"})
+
+    assert kind.model_validate("a" * 64 + "!").root.endswith("!")
+
+
+def test_a_reference_to_nothing_and_endless_nesting_are_complaints() -> None:
+    """J-18: not crashes."""
+    assert "refers to nothing" in complaint(model({"$ref": "#/nowhere"}), {})
+    endless = model({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"})
+    assert "nested too deeply" in complaint(endless, {})
+
+
+def test_what_becomes_of_the_callers_schema_later_changes_nothing() -> None:
+    """J-39: nor does what becomes of the one that was shown."""
+    given: dict[str, object] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    kind = input_model(given)
+
+    given["required"] = ["b"]
+    kind.model_json_schema()["properties"].clear()
+
+    assert kind.model_validate({}).root == {}
+    assert kind.model_json_schema() == {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}},
+    }

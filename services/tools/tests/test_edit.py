@@ -1,0 +1,213 @@
+"""`edit`: exact replacement, on the file as it is."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlead_tools.builtin import edit
+from fairlead_tools.files.replacement import NotReplaced, replaced
+from services.tools.tests.filing import asked, done, refused, text
+
+EDIT = edit.tool()
+
+
+def change(old: str, new: str, **more: object) -> dict[str, Any]:
+    return {"path": "a.txt", "oldString": old, "newString": new, **more}
+
+
+async def test_one_occurrence_is_replaced(tmp_path: Path) -> None:
+    """L-32, L-37: the result holds a diff and a count, the text both sides."""
+    (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
+
+    ended = await done(EDIT, tmp_path, **change("two", "2"))
+
+    assert (tmp_path / "a.txt").read_text() == "one\n2\nthree\n"
+    assert ended.structured == {
+        "files": [
+            {
+                "file": "a.txt",
+                "status": "modified",
+                "patch": "--- a.txt\n+++ a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n",
+                "additions": 1,
+                "deletions": 1,
+            }
+        ],
+        "replacements": 1,
+    }
+    assert text(ended) == "Edited a.txt: 1 replacement\n- two\n+ 2"
+
+
+async def test_occurrences_are_counted_without_overlap(tmp_path: Path) -> None:
+    """L-32: four letters hold two pairs."""
+    (tmp_path / "a.txt").write_text("aaaa")
+
+    ended = await done(EDIT, tmp_path, **change("aa", "aab", replaceAll=True))
+
+    assert (tmp_path / "a.txt").read_text() == "aabaab"
+    assert ended.structured["replacements"] == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("x", "x", "oldString and newString are the same; there is nothing to change"),
+        ("", "x", "oldString must not be empty; use write to create or overwrite a file"),
+        ("no", "x", "oldString was not found in the file; it must match exactly"),
+        (
+            "one",
+            "x",
+            "oldString was found 2 times; add lines around it to make it unique, or set replaceAll",
+        ),
+    ],
+)
+async def test_each_refusal_has_its_own_words(tmp_path: Path, old: str, new: str, why: str) -> None:
+    """L-33: and changes nothing."""
+    (tmp_path / "a.txt").write_text("one one")
+
+    assert await refused(EDIT, tmp_path, **change(old, new)) == f"Unable to edit a.txt: {why}"
+    assert (tmp_path / "a.txt").read_text() == "one one"
+
+
+async def test_text_is_not_matched_loosely(tmp_path: Path) -> None:
+    """L-38: other white space is other text; nothing is formatted after the change."""
+    (tmp_path / "a.txt").write_text("if x:\n\treturn\n")
+
+    assert "not found" in await refused(EDIT, tmp_path, **change("if x:\n    return", "pass"))
+    await done(EDIT, tmp_path, **change("\treturn", "  return   "))
+    assert (tmp_path / "a.txt").read_text() == "if x:\n  return   \n"
+
+
+@pytest.mark.parametrize(
+    ("before", "old", "new", "after"),
+    [
+        (b"a\r\nb\r\n", "a\nb", "c\nd", b"c\r\nd\r\n"),
+        (b"a\nb\n", "a\r\nb", "c\r\nd", b"c\nd\n"),
+        (b"\xef\xbb\xbfa\r\nb", "a", "x\ny", b"\xef\xbb\xbfx\r\ny\r\nb"),
+        (b"\xef\xbb\xbfa", "a", "\ufeffb", b"\xef\xbb\xbfb"),
+        (b"a\nb\nc\r\nd\r\n", "c\nd", "x\ny", b"a\nb\nx\r\ny\r\n"),
+    ],
+)
+async def test_line_breaks_and_marks_stay_those_of_the_file(
+    tmp_path: Path, before: bytes, old: str, new: str, after: bytes
+) -> None:
+    """L-34: whatever the model wrote."""
+    (tmp_path / "a.txt").write_bytes(before)
+
+    await done(EDIT, tmp_path, **change(old, new))
+
+    assert (tmp_path / "a.txt").read_bytes() == after
+
+
+plain = st.text("ab \n", max_size=12)
+
+
+@given(text=plain, old=plain, new=plain)
+def test_a_file_of_one_kind_of_line_break_stays_one(text: str, old: str, new: str) -> None:
+    """L-34: an edit of a file and of its twin with other line breaks is the same edit."""
+
+    def outcome(text: str, old: str, new: str) -> tuple[str, int] | str:
+        try:
+            return replaced(text, old, new, everywhere=True)
+        except NotReplaced as error:
+            return str(error)
+
+    twin = outcome(text.replace("\n", "\r\n"), old, new)
+    same = outcome(text, old.replace("\n", "\r\n"), new)
+
+    assert same == outcome(text, old, new) or old == new or old.replace("\n", "\r\n") == new
+    if isinstance(twin, tuple) and "\n" in text:
+        assert (twin[0].replace("\r\n", "\n"), twin[1]) == outcome(text, old, new)
+        assert twin[0].count("\n") == twin[0].count("\r\n")
+    if old and old != new and "\r" not in text and old in text:
+        assert outcome(text, old, new) == (text.replace(old, new), text.count(old))
+
+
+async def test_asking_reveals_nothing_of_the_file(tmp_path: Path) -> None:
+    """L-35: the needs are the same whether the text is there, is not, or nothing is."""
+    (tmp_path / "a.txt").write_text("here")
+    found = await asked(EDIT, tmp_path, **change("here", "x"))
+    (tmp_path / "a.txt").write_text("gone")
+    missing = await asked(EDIT, tmp_path, **change("here", "x"))
+    (tmp_path / "a.txt").unlink()
+    os.mkfifo(tmp_path / "a.txt")
+
+    assert await asked(EDIT, tmp_path, **change("here", "x")) == missing == found
+    assert found[0].action == "edit"
+    assert found[0].resources == ("a.txt",)
+    assert found[0].save == ("*",)
+    assert found[0].metadata is not None
+    assert "-here" in found[0].metadata["diff"]
+
+
+async def test_a_file_that_changes_under_the_edit_is_to_be_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-36: nothing is written over what somebody else wrote."""
+    file = tmp_path / "a.txt"
+    file.write_text("one")
+
+    def meddled(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
+        file.write_text("one and more")
+        return replaced(text, old, new, everywhere=everywhere)
+
+    monkeypatch.setattr(edit, "replaced", meddled)
+    told = await refused(EDIT, tmp_path, **change("one", "two"))
+
+    assert told == "a.txt has changed since it was read. Read it again, then edit."
+    assert file.read_text() == "one and more"
+
+
+async def test_what_the_model_sees_of_an_edit_is_short(tmp_path: Path) -> None:
+    """L-37: six lines a side at most, 240 characters each."""
+    (tmp_path / "a.txt").write_text("x\n" * 10 + "y" * 1000)
+
+    ended = await done(EDIT, tmp_path, **change("x\n" * 10 + "y" * 1000, "z" * 1000 + "\nz" * 9))
+
+    lines = text(ended).split("\n")[1:]
+    assert [line[0] for line in lines] == ["-"] * 6 + ["+"] * 6
+    assert lines[5] == "- ... (6 more lines)"
+    assert all(len(line) <= 242 for line in lines)
+    assert lines[6] == f"+ {'z' * 237}..."
+
+
+@pytest.mark.parametrize("raw", [b"caf\xe9", None])
+async def test_what_is_no_text_or_not_there_is_not_edited(
+    tmp_path: Path, raw: bytes | None
+) -> None:
+    """L-33: the generic error."""
+    if raw is not None:
+        (tmp_path / "a.txt").write_bytes(raw)
+
+    assert await refused(EDIT, tmp_path, **change("caf", "x")) == "Unable to edit a.txt"
+
+
+async def test_a_huge_file_is_not_edited(tmp_path: Path) -> None:
+    """L-33: it would be held in memory."""
+    with (tmp_path / "a.txt").open("wb") as file:
+        file.truncate(1 << 40)
+
+    assert await refused(EDIT, tmp_path, **change("a", "b")) == "Unable to edit a.txt"
+
+
+async def test_an_edit_is_never_repeated_by_itself(tmp_path: Path) -> None:
+    """L-36: what it wrote may hold what it looks for."""
+    (tmp_path / "a.txt").write_text("a")
+    await done(EDIT, tmp_path, **change("a", "aa", replaceAll=True))
+
+    assert EDIT.retry == "once"
+    assert (tmp_path / "a.txt").read_text() == "aa"
+
+
+async def test_of_many_edits_of_one_file_none_is_lost(tmp_path: Path) -> None:
+    """L-08: they follow each other."""
+    names = [f"<{number}>" for number in range(12)]
+    (tmp_path / "a.txt").write_text("\n".join(names))
+
+    await asyncio.gather(*(done(EDIT, tmp_path, **change(name, f"{name}!")) for name in names))
+
+    assert (tmp_path / "a.txt").read_text().split("\n") == [f"{name}!" for name in names]

@@ -1,0 +1,162 @@
+"""Images: known by their bytes, small enough to send, never in the structured output."""
+
+import base64
+import hashlib
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from fairlead_schema.tool import FileContent
+from fairlead_service.config import Config, Tools
+from fairlead_session.calling import Succeeded
+from fairlead_tools.builtin import builtins, read
+from fairlead_tools.files.image import ImageLimits, ImageRefused, normal
+from services.tools.tests.filing import done, refused, text
+
+READ = read.tool()
+
+
+def drawn(kind: str, width: int = 4, height: int = 3, *, noise: bool = False) -> bytes:
+    image = Image.new("RGB", (width, height), "red")
+    if noise:
+        rough = hashlib.shake_128(b"rough").digest(width * height * 3)
+        image = Image.frombytes("RGB", (width, height), rough)
+    file = io.BytesIO()
+    image.save(file, kind)
+    return file.getvalue()
+
+
+def shown(ended: Succeeded) -> tuple[FileContent, Image.Image]:
+    """The file part of a result, and the image that it holds."""
+    _, file = ended.content
+    assert isinstance(file, FileContent)
+    head, _, encoded = file.uri.partition(",")
+    assert head == f"data:{file.mime};base64"
+    return file, Image.open(io.BytesIO(base64.b64decode(encoded)))
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
+async def test_an_image_is_known_by_its_first_bytes(tmp_path: Path, kind: str) -> None:
+    """L-20, L-21: whatever the file is called, it is shown as it is."""
+    raw = drawn(kind)
+    (tmp_path / "picture.txt").write_bytes(raw)
+
+    ended = await done(READ, tmp_path, path="picture.txt")
+
+    file, image = shown(ended)
+    assert image.size == (4, 3)
+    assert file.mime == f"image/{kind.lower()}"
+    assert base64.b64decode(file.uri.partition(",")[2]) == raw
+    assert text(ended) == "The image picture.txt is shown below."
+
+
+async def test_image_bytes_are_with_the_model_alone(tmp_path: Path) -> None:
+    """L-13, L-24: the structured output says what was read, and is not stored twice."""
+    (tmp_path / "a.png").write_bytes(drawn("PNG"))
+
+    ended = await done(READ, tmp_path, path="a.png")
+
+    assert ended.structured == {
+        "type": "image",
+        "path": "a.png",
+        "uri": (tmp_path / "a.png").as_uri(),
+        "name": "a.png",
+        "mime": "image/png",
+    }
+
+
+async def test_an_image_above_the_intake_limit_is_refused(tmp_path: Path) -> None:
+    """L-21: 20 MiB, before anything is decoded."""
+    with (tmp_path / "a.png").open("wb") as file:
+        file.write(drawn("PNG"))
+        file.truncate((20 << 20) + 1)
+
+    assert await refused(READ, tmp_path, path="a.png") == "Image exceeds 20 MiB: a.png"
+
+
+async def test_a_wide_image_is_made_narrower(tmp_path: Path) -> None:
+    """L-22: to 2000 pixels on a side, in its proportions."""
+    (tmp_path / "a.png").write_bytes(drawn("PNG", 4000, 100))
+
+    _, image = shown(await done(READ, tmp_path, path="a.png"))
+
+    assert image.size == (2000, 50)
+
+
+def test_a_heavy_image_is_made_lighter() -> None:
+    """L-22: as PNG, then as JPEG, then smaller by a quarter, until it fits."""
+    raw = drawn("PNG", 300, 300, noise=True)
+
+    light = normal(raw, "image/png", ImageLimits(base64_bytes_max=100_000))
+    lighter = normal(raw, "image/png", ImageLimits(base64_bytes_max=10_000))
+
+    assert light.mime == lighter.mime == "image/jpeg"
+    assert len(light.encoded) <= 100_000
+    assert Image.open(io.BytesIO(base64.b64decode(light.encoded))).size == (300, 300)
+    assert len(lighter.encoded) <= 10_000
+    assert Image.open(io.BytesIO(base64.b64decode(lighter.encoded))).size < (300, 300)
+
+
+def test_an_image_that_never_fits_is_a_size_error() -> None:
+    """L-22: when even one pixel is too much."""
+    with pytest.raises(ImageRefused, match="cannot be made small enough"):
+        normal(drawn("PNG"), "image/png", ImageLimits(base64_bytes_max=10))
+
+
+async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) -> None:
+    """L-23: a setting."""
+    (tmp_path / "a.png").write_bytes(drawn("PNG", 40, 40))
+    strict = read.tool(ImageLimits(width_max=20, auto_resize=False))
+
+    told = await refused(strict, tmp_path, path="a.png")
+
+    assert told.startswith("Image is too large to show: 40x40 pixels")
+
+
+async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
+    """L-22, L-23: all of them."""
+    (tmp_path / "a.png").write_bytes(drawn("PNG", 40, 40))
+    settings = Tools(image_width_max=20, image_height_max=30, image_resize=False)
+    tools = builtins(Config(tools=settings))
+
+    assert [one.name for one in tools][:2] == ["read", "write"]
+    told = await refused(tools[0], tmp_path, path="a.png")
+    assert told.startswith("Image is too large to show")
+    resizing = read.tool(ImageLimits.of(settings.model_copy(update={"image_resize": True})))
+    _, image = shown(await done(resizing, tmp_path, path="a.png"))
+    assert image.size == (20, 20)
+
+
+@pytest.mark.parametrize("raw", [drawn("PNG")[:40], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP"])
+async def test_an_image_that_cannot_be_decoded_is_an_error(tmp_path: Path, raw: bytes) -> None:
+    """L-23: and no guess at its size."""
+    (tmp_path / "a.png").write_bytes(raw)
+
+    assert await refused(READ, tmp_path, path="a.png") == "Unable to decode image: a.png"
+
+
+async def test_without_a_resizer_the_image_comes_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-23: however large."""
+    (tmp_path / "a.png").write_bytes(drawn("PNG", 4000, 2))
+    monkeypatch.setitem(sys.modules, "PIL", None)
+
+    _, image = shown(await done(READ, tmp_path, path="a.png"))
+
+    assert image.size == (4000, 2)
+
+
+async def test_a_transparent_palette_image_is_resized(tmp_path: Path) -> None:
+    """L-22: whatever the colours are kept as."""
+    image = Image.new("P", (2500, 10))
+    image.info["transparency"] = 0
+    image.save(tmp_path / "a.gif", transparency=0)
+
+    file, small = shown(await done(READ, tmp_path, path="a.gif"))
+
+    assert file.mime == "image/png"
+    assert small.size == (2000, 8)

@@ -1,0 +1,375 @@
+"""Instruction files: which apply, how they read, and what happens to those that cannot be read."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_schema.context import ContextSample, ObserveContext, Observed, Unavailable
+from fairlead_schema.location import LocationRef
+from fairlead_service.config import Config
+from fairlead_session import epoch
+from fairlead_session.epoch import Baseline, Unchanged, Updated
+from fairlead_tools.observe import Observer
+from fairlead_tools.sources import files, instructions
+from fairlead_tools.sources.instructions import CHANGED, REVOKED, upward
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A repository with a directory inside it, and something above it that nobody may read."""
+    root = tmp_path / "outer" / "repo"
+    (root / "src" / "api").mkdir(parents=True)
+    (root / ".git").mkdir()
+    (tmp_path / "outer" / "AGENTS.md").write_text("never")
+    return root
+
+
+def observer(**context: Any) -> Observer:  # noqa: ANN401
+    whole = {"context": {"global_file": None, **context}, "skills": {"config_directory": None}}
+    return Observer(Config.model_validate(whole))
+
+
+async def seen(by: Observer, at: Path, *touched: Path) -> Observed | Unavailable | None:
+    asked = ObserveContext(
+        location=LocationRef(directory=str(at)), touched=tuple(map(str, touched))
+    )
+    sample = await by.observe(asked)
+    return next((one for one in sample.observations if one.key == instructions.KEY), None)
+
+
+async def told(by: Observer, at: Path, *touched: Path) -> str:
+    found = await seen(by, at, *touched)
+    assert isinstance(found, Observed), found
+    return found.baseline
+
+
+async def reason(by: Observer, at: Path) -> tuple[str, str]:
+    found = await seen(by, at)
+    assert isinstance(found, Unavailable), found
+    return found.why, found.reason
+
+
+async def test_global_first_then_from_the_directory_up_to_the_root(
+    project: Path, tmp_path: Path
+) -> None:
+    """M-01, M-02, M-03: a path line, the content, a blank line; nothing from above the root."""
+    everywhere = tmp_path / "everywhere.md"
+    everywhere.write_text("global")
+    (project / "AGENTS.md").write_text("root")
+    (project / "src" / "api" / "AGENTS.md").write_text("api\n")
+
+    assert await told(observer(global_file=str(everywhere)), project / "src" / "api") == (
+        f"Instructions from {everywhere}:\nglobal\n\n"
+        f"Instructions from {project}/src/api/AGENTS.md:\napi\n\n\n"
+        f"Instructions from {project}/AGENTS.md:\nroot"
+    )
+
+
+async def test_any_change_is_told_by_everything_that_applies_now(project: Path) -> None:
+    """M-04: the remaining set, with words that end what came before."""
+    by = observer()
+    (project / "AGENTS.md").write_text("root")
+    (project / "src" / "AGENTS.md").write_text("src")
+    first = await seen(by, project / "src")
+    (project / "src" / "AGENTS.md").unlink()
+
+    second = await seen(by, project / "src")
+
+    assert isinstance(first, Observed)
+    assert isinstance(second, Observed)
+    outcome = epoch.reconcile(snapshot(first), ContextSample(observations=(second,)))
+    assert isinstance(outcome, Updated)
+    assert outcome.text == f"{CHANGED}\n\nInstructions from {project}/AGENTS.md:\nroot"
+
+
+async def test_losing_the_last_file_revokes_them_all(project: Path) -> None:
+    """M-05: the source is gone, its removal is told, and the snapshot is empty."""
+    by = observer()
+    (project / "AGENTS.md").write_text("root")
+    first = await seen(by, project)
+    (project / "AGENTS.md").unlink()
+
+    assert await seen(by, project) is None
+    assert isinstance(first, Observed)
+    outcome = epoch.reconcile(snapshot(first), ContextSample(observations=()))
+    assert outcome == Updated(REVOKED, {})
+
+
+async def test_an_empty_file_counts(project: Path) -> None:
+    """M-06: somebody put it there."""
+    (project / "AGENTS.md").touch()
+
+    assert await told(observer(), project) == f"Instructions from {project}/AGENTS.md:\n"
+
+
+async def test_a_value_tells_paths_and_contents_apart_and_is_small(project: Path) -> None:
+    """F-05: the snapshot holds a digest and not the text."""
+    by = observer()
+    (project / "AGENTS.md").write_text("x" * 10_000)
+    first = await seen(by, project)
+    (project / "AGENTS.md").write_text("y" * 10_000)
+
+    second = await seen(by, project)
+
+    assert isinstance(first, Observed)
+    assert isinstance(second, Observed)
+    assert first.value != second.value
+    assert len(str(first.value)) < 500
+
+
+def unreadable(path: Path) -> None:
+    """Root reads everything: a loop of links is what nobody can read."""
+    path.symlink_to(path.name)
+
+
+def binary(path: Path) -> None:
+    path.write_bytes(b"\x7fELF\0\0\0")
+
+
+def invalid(path: Path) -> None:
+    path.write_bytes(b"caf\xe9")
+
+
+def huge(path: Path) -> None:
+    with path.open("wb") as file:
+        file.truncate(100 * 1024 * 1024)
+
+
+def fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def directory(path: Path) -> None:
+    path.mkdir()
+
+
+def outside(path: Path) -> None:
+    path.symlink_to("/etc/hostname")
+
+
+def above(path: Path) -> None:
+    path.symlink_to("../AGENTS.md")
+
+
+def broken(path: Path) -> None:
+    path.symlink_to("nowhere.md")
+
+
+BAD: list[tuple[Callable[[Path], None], str]] = [
+    (unreadable, "unreadable"),
+    (binary, "not-text"),
+    (invalid, "not-text"),
+    (huge, "too-large"),
+    (fifo, "unreadable"),
+    (directory, "unreadable"),
+    (outside, "outside"),
+    (above, "outside"),
+    (broken, "unreadable"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "why"), BAD, ids=[make.__name__ for make, _why in BAD])
+async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
+    project: Path, spoil: Callable[[Path], None], why: str
+) -> None:
+    """M-07, M-08, M-09, F-37: with a typed reason; the last good value stands, and is then renewed."""
+    by = observer()
+    (project / "AGENTS.md").write_text("good")
+    good = await seen(by, project)
+    (project / "AGENTS.md").unlink()
+    spoil(project / "AGENTS.md")
+
+    found, said = await reason(by, project)
+
+    assert found == why
+    assert "AGENTS.md" in said
+    assert isinstance(good, Observed)
+    away = await seen(by, project)
+    assert away is not None
+    kept = epoch.reconcile(snapshot(good), ContextSample(observations=(away,)))
+    assert kept == Unchanged()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_a_forbidden_file_is_unavailable(project: Path) -> None:
+    """M-08: it is there, and that is all anybody knows."""
+    (project / "AGENTS.md").write_text("secret")
+    (project / "AGENTS.md").chmod(0)
+
+    assert (await reason(observer(), project))[0] == "unreadable"
+
+
+async def test_a_missing_global_file_is_plain_absence(project: Path) -> None:
+    """M-08: nobody promised it; in a home that does not exist neither."""
+    assert await seen(observer(global_file="/nowhere/AGENTS.md"), project) is None
+    assert await seen(observer(global_file="~nobody-here/AGENTS.md"), project) is None
+
+
+async def test_bounds_are_canonical_and_one_file_is_told_once(project: Path) -> None:
+    """M-09: a location behind a link has its real root, and links to one file are one file."""
+    (project / "AGENTS.md").write_text("root")
+    (project / "src" / "AGENTS.md").symlink_to("../AGENTS.md")
+    behind = project.parent / "link"
+    behind.symlink_to(project / "src")
+
+    assert await told(observer(), behind) == f"Instructions from {project}/src/AGENTS.md:\nroot"
+
+
+async def test_project_files_can_be_left_out(project: Path, tmp_path: Path) -> None:
+    """M-10: what holds everywhere stays."""
+    everywhere = tmp_path / "everywhere.md"
+    everywhere.write_text("global")
+    (project / "AGENTS.md").write_text("root")
+
+    by = observer(project=False, global_file=str(everywhere))
+
+    assert await told(by, project) == f"Instructions from {everywhere}:\nglobal"
+
+
+def test_a_location_outside_its_project_scans_nothing() -> None:
+    """M-11: there is no way up to a root that is not above."""
+    assert upward(Path("/elsewhere/a"), Path("/srv/repo")) == ()
+    assert upward(Path("/srv/repo-2"), Path("/srv/repo")) == ()
+
+
+async def test_without_a_repository_only_the_directory_itself_counts(tmp_path: Path) -> None:
+    """M-02: nobody knows how far a project without a root would reach."""
+    (tmp_path / "AGENTS.md").write_text("above")
+    (tmp_path / "here").mkdir()
+
+    assert await seen(observer(), tmp_path / "here") is None
+
+
+async def test_other_names_stand_in_where_the_first_is_missing(project: Path) -> None:
+    """M-12: in each directory one file, by the order of the names."""
+    (project / "AGENTS.md").write_text("root")
+    (project / "OTHER.md").write_text("shadowed")
+    (project / "src" / "OTHER.md").write_text("src")
+
+    assert await told(observer(names=("AGENTS.md", "OTHER.md")), project / "src") == (
+        f"Instructions from {project}/src/OTHER.md:\nsrc\n\n"
+        f"Instructions from {project}/AGENTS.md:\nroot"
+    )
+
+
+async def test_configured_files_and_patterns_follow_in_their_order(
+    project: Path, tmp_path: Path
+) -> None:
+    """M-12: relative to the location, absolute, or a pattern; what matches nothing is nothing."""
+    (project / "docs").mkdir()
+    for name in ("b.md", "a.md", "c.txt"):
+        (project / "docs" / name).write_text(name)
+    (project / "docs" / "d.md").mkdir()
+    extra = tmp_path / "extra.md"
+    extra.write_text("extra")
+
+    by = observer(instructions=(str(extra), "docs/*.md", "docs/a.md", "missing.md", "no/*.md"))
+
+    assert await told(by, project) == (
+        f"Instructions from {extra}:\nextra\n\n"
+        f"Instructions from {project}/docs/a.md:\na.md\n\n"
+        f"Instructions from {project}/docs/b.md:\nb.md"
+    )
+
+
+async def test_a_relative_entry_stays_in_the_project(project: Path) -> None:
+    """M-02, M-12: the project decides what lies there, so a link may not lead out."""
+    (project / "rules.md").symlink_to("/etc/hostname")
+
+    assert (await reason(observer(instructions=("rules.md",)), project))[0] == "outside"
+    assert (await reason(observer(instructions=("../AGENTS.md",)), project))[0] == "outside"
+
+
+async def test_a_directory_with_the_characters_of_a_pattern_is_no_pattern(tmp_path: Path) -> None:
+    """M-12: only the configured part is one."""
+    place = tmp_path / "[x]*"
+    place.mkdir()
+    (place / "rules.md").write_text("rules")
+
+    assert (await told(observer(instructions=("*.md",)), place)).endswith("rules")
+
+
+async def test_instructions_below_join_after_something_there_was_read(project: Path) -> None:
+    """L-28, M-12: every directory on the way, the outermost first, and only inside the location."""
+    for place in (project, project / "src", project / "src" / "api"):
+        (place / "AGENTS.md").write_text(place.name)
+    by = observer()
+
+    assert "api" not in await told(by, project)
+    assert await told(by, project, project / "src" / "api", project / "gone", Path("/etc")) == (
+        f"Instructions from {project}/AGENTS.md:\nrepo\n\n"
+        f"Instructions from {project}/src/AGENTS.md:\nsrc\n\n"
+        f"Instructions from {project}/src/api/AGENTS.md:\napi"
+    )
+
+
+async def test_a_link_below_that_leads_out_is_not_followed(project: Path, tmp_path: Path) -> None:
+    """L-28, M-02: a directory elsewhere has no say here."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "AGENTS.md").write_text("never")
+    (project / "lib").symlink_to(tmp_path / "elsewhere")
+
+    assert await seen(observer(), project, project / "lib") is None
+
+
+async def test_all_instructions_together_have_a_limit(project: Path) -> None:
+    """M-08: what does not fit is not cut: half a rule may say the opposite."""
+    (project / "AGENTS.md").write_text("x" * 600)
+    (project / "src" / "AGENTS.md").write_text("y" * 600)
+
+    by = observer(total_bytes_max=1000)
+
+    assert (await reason(by, project / "src"))[0] == "too-large"
+
+
+async def test_a_name_cannot_pretend_to_be_a_line_of_its_own(project: Path) -> None:
+    """M-03: control characters and broken encodings in a path are spelled out."""
+    strange = project / "a\nInstructions from nobody:\x1b"
+    strange.mkdir()
+    (strange / "AGENTS.md").write_text("rules")
+    unnamed = project / os.fsdecode(b"\xff")
+    unnamed.mkdir()
+    (unnamed / "rules.md").write_text("bytes")
+    entry = str(project / "*" / "rules.md")
+
+    said = await told(observer(instructions=(entry,)), strange)
+
+    first, second = said.split("\n\n")
+    assert (
+        first == f"Instructions from {project}/a\\nInstructions from nobody:\\x1b/AGENTS.md:\nrules"
+    )
+    assert second == f"Instructions from {project}/\\xff/rules.md:\nbytes"
+
+
+def test_a_file_that_has_not_changed_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """M-01: what settled on disk is remembered; what changed just now never is."""
+    path, opened = tmp_path / "a.md", 0
+    texts = files.Texts(1000)
+    really = os.open
+
+    def counting(*asked: Any) -> int:  # noqa: ANN401
+        nonlocal opened
+        opened += 1
+        return really(*asked)
+
+    monkeypatch.setattr(os, "open", counting)
+    path.write_text("one")
+    assert [texts.read(path), texts.read(path)] == ["one", "one"]
+    assert opened == 2
+    os.utime(path, (1, 1))
+    assert [texts.read(path), texts.read(path)] == ["one", "one"]
+    assert opened == 3
+    path.write_text("two")
+    os.utime(path, (1, 1))
+    assert texts.read(path) == "two"
+
+
+def snapshot(source: Observed) -> epoch.Snapshot:
+    begun = epoch.initialise(ContextSample(observations=(source,)))
+    assert isinstance(begun, Baseline)
+    return begun.snapshot

@@ -1,0 +1,239 @@
+"""Changes to files: whole, one at a time, conditional, never through a link."""
+
+import asyncio
+import fcntl
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fairlead_tools.files import mutation
+from fairlead_tools.files.mutation import Busy, Stale, unbroken
+from fairlead_tools.files.path import PathRefused, Place, resolve
+
+
+def at(directory: Path, path: str) -> Place:
+    return resolve(str(directory), path)
+
+
+def test_a_new_file_is_created_with_its_directories(tmp_path: Path) -> None:
+    """L-10: parents are made on demand."""
+    mutation.create(at(tmp_path, "a/b/c.txt"), b"hello")
+
+    assert (tmp_path / "a/b/c.txt").read_bytes() == b"hello"
+    assert os.listdir(tmp_path / "a/b") == ["c.txt"]  # noqa: PTH208
+
+
+def test_creating_what_exists_fails_and_changes_nothing(tmp_path: Path) -> None:
+    """L-10: even if it appeared a moment ago."""
+    place = at(tmp_path, "a.txt")
+    (tmp_path / "a.txt").write_text("theirs")
+
+    with pytest.raises(FileExistsError):
+        mutation.create(place, b"mine")
+
+    assert (tmp_path / "a.txt").read_text() == "theirs"
+    assert os.listdir(tmp_path) == ["a.txt"]  # noqa: PTH208
+
+
+def test_of_many_who_create_one_file_one_does(tmp_path: Path) -> None:
+    """L-10: the others are told that it exists."""
+    place = at(tmp_path, "a.txt")
+
+    def create(number: int) -> bool:
+        try:
+            mutation.create(place, str(number).encode() * 10_000)
+        except FileExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(create, range(8)))
+
+    assert sum(made) == 1
+    assert (tmp_path / "a.txt").read_text() == str(made.index(True)) * 10_000
+
+
+def test_a_change_is_made_only_to_the_expected_bytes(tmp_path: Path) -> None:
+    """L-09: else nothing is written."""
+    file = tmp_path / "a.txt"
+    file.write_text("one")
+
+    mutation.replace(at(tmp_path, "a.txt"), b"two", expected=b"one")
+    with pytest.raises(Stale):
+        mutation.replace(at(tmp_path, "a.txt"), b"three", expected=b"one")
+    with pytest.raises(Stale):
+        mutation.replace(at(tmp_path, "missing"), b"three", expected=b"one")
+
+    assert file.read_text() == "two"
+    assert not (tmp_path / "missing").exists()
+
+
+def test_changes_to_one_file_follow_each_other(tmp_path: Path) -> None:
+    """L-08, L-09: of eight who count up from what they read, every success counts."""
+    file = tmp_path / "count"
+    file.write_text("0")
+    place = at(tmp_path, "count")
+
+    def count() -> int:
+        done = 0
+        for _ in range(20):
+            before = file.read_bytes()
+            try:
+                mutation.replace(place, str(int(before) + 1).encode(), expected=before)
+            except Stale:
+                continue
+            done += 1
+        return done
+
+    with ThreadPoolExecutor(8) as pool:
+        counted = sum(future.result() for future in [pool.submit(count) for _ in range(8)])
+
+    assert int(file.read_text()) == counted
+    assert counted >= 20
+
+
+def test_another_file_does_not_wait(tmp_path: Path) -> None:
+    """L-08: the lock is on the file itself."""
+    (tmp_path / "held").write_text("x")
+    with (tmp_path / "held").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        assert mutation.write(at(tmp_path, "free"), b"y") is False
+
+    assert (tmp_path / "free").read_text() == "y"
+
+
+def test_a_file_that_somebody_never_lets_go_of_is_busy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-08: waiting has an end."""
+    monkeypatch.setattr(mutation, "LOCK_S", 0.05)
+    (tmp_path / "held").write_text("x")
+    with (tmp_path / "held").open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        with pytest.raises(Busy):
+            mutation.write(at(tmp_path, "held"), b"y")
+
+    assert (tmp_path / "held").read_text() == "x"
+
+
+async def test_a_cancelled_change_is_finished_first(tmp_path: Path) -> None:
+    """L-08: whoever cancels it waits until the file is whole."""
+    begun, may = threading.Event(), threading.Event()
+
+    def change() -> None:
+        begun.set()
+        may.wait(10)
+        mutation.write(at(tmp_path, "a.txt"), b"whole")
+
+    task = asyncio.create_task(unbroken(change))
+    await asyncio.to_thread(begun.wait, 10)
+    task.cancel()
+    await asyncio.sleep(0.01)
+    assert not task.done()
+    may.set()
+
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (tmp_path / "a.txt").read_text() == "whole"
+
+
+def test_removing_tells_whether_there_was_anything(tmp_path: Path) -> None:
+    """L-11: a missing file is no failure."""
+    (tmp_path / "a.txt").write_text("x")
+
+    assert mutation.remove(at(tmp_path, "a.txt")) is True
+    assert mutation.remove(at(tmp_path, "a.txt")) is False
+    assert mutation.remove(at(tmp_path, "no/such/file")) is False
+
+
+def test_a_file_that_changed_is_not_removed(tmp_path: Path) -> None:
+    """L-09: removal is conditional too."""
+    (tmp_path / "a.txt").write_text("new")
+
+    with pytest.raises(Stale):
+        mutation.remove(at(tmp_path, "a.txt"), expected=b"old")
+
+    assert (tmp_path / "a.txt").exists()
+
+
+def test_a_changed_file_keeps_its_permissions(tmp_path: Path) -> None:
+    """L-29: a script stays one."""
+    file = tmp_path / "run.sh"
+    file.write_text("x")
+    file.chmod(0o751)
+
+    mutation.write(at(tmp_path, "run.sh"), b"y")
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o751
+
+
+def test_a_link_put_in_the_place_of_a_file_is_not_followed(tmp_path: Path) -> None:
+    """L-05: neither to write nor to remove what it leads to."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.write_text("theirs")
+    place = at(here, "a.txt")
+    (here / "a.txt").symlink_to(there)
+
+    for change in (
+        lambda: mutation.write(place, b"mine"),
+        lambda: mutation.replace(place, b"mine", expected=b"theirs"),
+        lambda: mutation.remove(place),
+    ):
+        with pytest.raises(OSError, match="symbolic links"):
+            change()
+    with pytest.raises(FileExistsError):
+        mutation.create(place, b"mine")
+
+    assert there.read_text() == "theirs"
+
+
+def test_a_pipe_is_neither_written_nor_waited_for(tmp_path: Path) -> None:
+    """L-31: only files are written."""
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(PathRefused):
+        mutation.write(at(tmp_path, "pipe"), b"x")
+
+
+LOOP = """
+import sys
+from fairlead_tools.files import mutation
+from fairlead_tools.files.path import resolve
+place = resolve(sys.argv[1], "a.txt")
+print("ready", flush=True)
+number = 0
+while True:
+    mutation.write(place, (str(number % 10) * 300_000).encode())
+    number += 1
+"""
+
+
+def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
+    """L-08, L-48: at any moment the file is the old one or the new one."""
+    for delay_s in (0.01, 0.04):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", LOOP, str(tmp_path)], stdout=subprocess.PIPE
+        )
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == b"ready\n"
+        while not (tmp_path / "a.txt").exists():
+            time.sleep(0.001)
+        time.sleep(delay_s)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+
+        found = (tmp_path / "a.txt").read_text()
+        assert len(found) == 300_000
+        assert len(set(found)) == 1

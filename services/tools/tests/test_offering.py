@@ -1,0 +1,228 @@
+"""What tool servers list and answer, in our words; and how much of it is heard."""
+
+import logging
+from typing import Any
+
+import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    JSONRPCNotification,
+    JSONRPCResponse,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    ToolAnnotations,
+)
+from mcp_types import Tool as Listed
+from pydantic import ValidationError
+
+from fairlead_schema import tool as ours
+from fairlead_service.config import Config
+from fairlead_service.outside import Credentials, ToolServer
+from fairlead_tools.registry import Registry, Scope
+from fairlead_tools.servers.connection import Secrets
+from fairlead_tools.servers.limits import NOTIFICATIONS_MAX
+from fairlead_tools.servers.offering import name, offered, result, retry
+from fairlead_tools.servers.pool import Servers, seats
+from fairlead_tools.servers.stdio import Command, Taken
+from fairlead_tools.tool import CallFailed
+from services.tools.tests.conftest import tool
+
+OBJECT: dict[str, Any] = {"type": "object"}
+
+
+async def nowhere(_tool: str, _arguments: dict[str, Any]) -> CallToolResult:
+    raise AssertionError("not called here")
+
+
+def listed(tool_name: str, **more: Any) -> Listed:  # noqa: ANN401
+    return Listed(name=tool_name, **{"input_schema": OBJECT, **more})
+
+
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [("search", "s_search"), ("a.b/c d", "s_a_b_c_d"), ("é", "s__"), ("x" * 80, "s_" + "x" * 62)],
+)
+def test_a_name_is_made_one_that_providers_take(said: str, made: str) -> None:
+    """J-01, J-40."""
+    assert name("s", said) == made
+
+
+def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """J-38, J-40: in whatever order they were listed; a second of one name is refused."""
+    odd = listed("odd", input_schema={"type": "array"})
+    found = [listed("b"), listed("a.x"), listed("a_x"), odd, listed("a")]
+
+    with caplog.at_level(logging.WARNING):
+        made = [one.name for one in offered("s", found, nowhere, 5.0)]
+
+    assert made == [one.name for one in offered("s", found[::-1], nowhere, 5.0)]
+    assert made == ["s_a", "s_a_x", "s_b"]
+    assert {"its name is taken"} <= {getattr(one, "reason", "") for one in caplog.records}
+
+
+@pytest.mark.parametrize(
+    ("hints", "kind"),
+    [
+        (None, "once"),
+        ({"destructiveHint": True}, "once"),
+        ({"idempotentHint": True}, "idempotent"),
+        ({"readOnlyHint": True}, "pure"),
+        ({"readOnlyHint": False, "idempotentHint": False}, "once"),
+    ],
+)
+def test_only_a_server_that_says_so_is_run_again(hints: dict[str, bool] | None, kind: str) -> None:
+    """J-40."""
+    said = None if hints is None else ToolAnnotations.model_validate(hints)
+
+    assert retry(listed("a", annotations=said)) == kind
+
+
+def test_a_change_of_any_kind_is_another_revision() -> None:
+    """J-06, J-40: an unchanged tool keeps its own."""
+    changes: tuple[dict[str, Any], ...] = (
+        {},
+        {"description": "other"},
+        {"input_schema": {**OBJECT, "properties": {"a": {}}}},
+        {"output_schema": OBJECT},
+        {"annotations": ToolAnnotations(read_only_hint=True)},
+    )
+
+    revisions = [
+        offered("s", [listed("a", **one)], nowhere, 5.0)[0].info.revision for one in changes
+    ]
+
+    assert len(set(revisions)) == len(changes)
+    assert offered("s", [listed("a")], nowhere, 5.0)[0].info.revision == revisions[0]
+
+
+def test_text_and_media_are_told_as_content() -> None:
+    """J-22, J-23: media as files."""
+    answer = CallToolResult(
+        content=[
+            TextContent(type="text", text="t"),
+            ImageContent(type="image", data="AA==", mime_type="image/png"),
+            AudioContent(type="audio", data="BB==", mime_type="audio/wav"),
+            EmbeddedResource(
+                type="resource", resource=TextResourceContents(uri="file:///a", text="inside")
+            ),
+            EmbeddedResource(
+                type="resource", resource=BlobResourceContents(uri="file:///b", blob="CC==")
+            ),
+            ResourceLink(type="resource_link", name="more", uri="http://a.example/"),
+        ],
+        structured_content={"a": 1},
+    )
+
+    told = result(answer)
+
+    assert told.output == {"a": 1}
+    assert told.content == (
+        ours.TextContent(text="t"),
+        ours.FileContent(uri="data:image/png;base64,AA==", mime="image/png"),
+        ours.FileContent(uri="data:audio/wav;base64,BB==", mime="audio/wav"),
+        ours.TextContent(text="inside"),
+        ours.FileContent(
+            uri="data:application/octet-stream;base64,CC==",
+            mime="application/octet-stream",
+            name="file:///b",
+        ),
+        ours.TextContent(text="more: http://a.example/"),
+    )
+
+
+@pytest.mark.parametrize("words", ["no such row", ""])
+def test_an_error_is_told_in_the_servers_words(words: str) -> None:
+    """J-20."""
+    answer = CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
+
+    with pytest.raises(CallFailed, match=words or "did not say why"):
+        result(answer)
+
+
+def test_answers_are_heard_always_and_notifications_up_to_a_rate() -> None:
+    """J-40: a server that never stops talking is not listened to."""
+    now = 10.0
+    taken = Taken(now=lambda: now)
+    news = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/x"))
+    noise = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/message"))
+    answer = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
+
+    assert sum(taken.takes(news) for _ in range(10 * NOTIFICATIONS_MAX)) == NOTIFICATIONS_MAX
+    assert (taken.takes(answer), taken.takes(noise), taken.takes(news)) == (True, False, False)
+    now = 11.0
+    assert (taken.takes(news), taken.takes(noise)) == (True, False)
+
+
+def test_a_process_sees_what_is_listed_and_what_it_was_given() -> None:
+    """J-40."""
+    own = {"PATH": "/bin", "HOME": "/h", "SECRET": "s", "FAIRLEAD_NATS_URL": "x"}
+
+    assert Command(("x",), {"A": "1"}).environment(own) == {"PATH": "/bin", "HOME": "/h", "A": "1"}
+
+
+def test_secrets_come_from_variables_and_files_and_are_hidden(tmp_path: Any) -> None:  # noqa: ANN401
+    """J-40: a tenant's are laid over everybody's."""
+    (tmp_path / "key").write_text("fromfile\n")
+    under = Credentials(env={"A": "1", "B": "2"}, headers_from={"authorization": "TOKEN"})
+    over = Credentials(env={"B": "3"}, env_file={"C": str(tmp_path / "key")}).over(under)
+
+    assert over.variables({}) == {"A": "1", "B": "3", "C": "fromfile"}
+    assert over.header_values({"TOKEN": "t0ken"}) == {"authorization": "t0ken"}
+    with pytest.raises(KeyError):
+        over.header_values({})
+    hidden = Secrets({"C": "fromfile", "E": ""}, {"h": "t0ken"}).hide("fromfile and t0ken")
+    assert hidden == "[hidden] and [hidden]"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"mcp": {"a": {}}},
+        {"mcp": {"a": {"command": "x", "url": "http://y"}}},
+        {"mcp": {"a": {"url": "ftp://y"}}},
+        {"mcp": {"not a name": {"command": "x"}}},
+        {"mcp": {}, "tenant": {"acme": {"mcp": {"a": {}}}}},
+    ],
+)
+def test_a_server_that_makes_no_sense_is_a_mistake(wrong: dict[str, Any]) -> None:
+    """J-40."""
+    with pytest.raises(ValidationError):
+        Config.model_validate(wrong)
+
+
+def test_everybodys_seat_is_not_for_who_has_an_own_one() -> None:
+    """J-15, J-40: and a server that is off has none."""
+    config = Config.model_validate(
+        {
+            "mcp": {"a": {"command": "x"}, "off": {"command": "x", "enabled": False}},
+            "tenant": {"acme": {"mcp": {"a": {"env": {"K": "v"}}}}},
+        }
+    )
+
+    assert [(one.name, one.tenant, one.but) for one in seats(config)] == [
+        ("a", None, frozenset({"acme"})),
+        ("a", "acme", frozenset()),
+    ]
+    assert isinstance(seats(config)[0].server, ToolServer)
+
+
+def test_names_that_collide_are_refused_in_configured_order() -> None:
+    """J-38, J-40: whichever server was listed first; and none stands before the service's own."""
+    registry = Registry()
+    registry.register(tool("own"))
+    config = Config.model_validate({"mcp": {n: {"command": "x"} for n in ("a", "b")}})
+    servers = Servers(config, registry)
+
+    for seat, said in ((1, "b"), (0, "a")):
+        servers._on_tools(seat, (tool("same", description=said), tool("own", description=said)))  # noqa: SLF001
+
+    told = {one.name: one.description for one in registry.catalog(Scope("default", "/w")).tools}
+    assert told == {"own": "own", "same": "a"}

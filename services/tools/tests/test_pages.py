@@ -1,0 +1,148 @@
+"""Instructions from the web: bounded, kept, renewed behind the reader's back."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_schema.context import ObserveContext, Observed, Unavailable
+from fairlead_schema.location import LocationRef
+from fairlead_service.config import Config
+from fairlead_testing.pages import Pages, serving
+from fairlead_tools.observe import Observer
+from fairlead_tools.pages import cache_directory
+from fairlead_tools.sources import instructions
+
+
+@pytest.fixture
+async def pages() -> AsyncIterator[Pages]:
+    with serving() as running:
+        yield running
+
+
+def observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # noqa: ANN401
+    told = {
+        "global_file": None,
+        "cache": str(tmp_path / "cache"),
+        "instructions": [f"{pages.url}/rules.md"],
+        **context,
+    }
+    return Observer(Config.model_validate({"context": told, "skills": {"config_directory": None}}))
+
+
+async def seen(by: Observer, at: Path) -> Observed | Unavailable:
+    sample = await by.observe(ObserveContext(location=LocationRef(directory=str(at))))
+    return next(one for one in sample.observations if one.key == instructions.KEY)
+
+
+async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path) -> None:
+    """M-12: by its address, after the project's own, and asked for once in a while."""
+    (tmp_path / "AGENTS.md").write_text("local")
+    pages.said["/rules.md"] = "Sé breve.".encode()
+    by = observer(pages, tmp_path)
+
+    found = [await seen(by, tmp_path) for _ in range(3)]
+    await by.close()
+
+    assert isinstance(found[0], Observed)
+    assert found[0].baseline.endswith(f"\n\nInstructions from {pages.url}/rules.md:\nSé breve.")
+    assert found == [found[0]] * 3
+    assert pages.asked == ["/rules.md"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (500, "unreachable"),
+        (404, "unreadable"),
+        (b"x" * 2000, "too-large"),
+        (b"\xff\xfe", "not-text"),
+        (b"a\0b", "not-text"),
+    ],
+)
+async def test_a_page_that_was_never_had_is_unavailable(
+    pages: Pages, tmp_path: Path, said: bytes | int, why: str
+) -> None:
+    """M-12: with a typed reason; and nobody asks again at once."""
+    pages.said["/rules.md"] = said
+    by = observer(pages, tmp_path, file_bytes_max=1000)
+
+    found = [await seen(by, tmp_path) for _ in range(2)]
+    await by.close()
+
+    assert isinstance(found[0], Unavailable)
+    assert found[0].why == why
+    assert pages.asked == ["/rules.md"]
+
+
+async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) -> None:
+    """M-12: bounded in time."""
+    pages.held = threading.Event()
+    by = observer(pages, tmp_path, fetch_timeout_s=0.1)
+
+    found = await seen(by, tmp_path)
+    await by.close()
+
+    assert isinstance(found, Unavailable)
+    assert found.why == "timeout"
+
+
+async def test_nobody_there_is_unavailable(pages: Pages, tmp_path: Path) -> None:
+    """M-12: a site that is down, or an address that is none."""
+    for address in ("http://127.0.0.1:9/rules.md", "http://[broken/rules.md"):
+        by = observer(pages, tmp_path, instructions=(address,))
+        found = await seen(by, tmp_path)
+        await by.close()
+
+        assert isinstance(found, Unavailable)
+        assert found.why == "unreachable"
+
+
+async def test_the_last_good_page_serves_while_the_site_is_away(
+    pages: Pages, tmp_path: Path
+) -> None:
+    """M-12: given at once, renewed behind it, in this process and in the next one."""
+    pages.said["/rules.md"] = b"one"
+    by = observer(pages, tmp_path, refresh_s=0.01)
+    assert "one" in str(await seen(by, tmp_path))
+    pages.said["/rules.md"] = 500
+    await asyncio.sleep(0.02)
+    for _ in range(3):
+        assert "one" in str(await seen(by, tmp_path))
+        await asyncio.sleep(0.02)
+    await by.close()
+    later = observer(pages, tmp_path, refresh_s=0.01)
+
+    assert "one" in str(await seen(later, tmp_path))
+    pages.said["/rules.md"] = b"two"
+    async with asyncio.timeout(20):
+        while "two" not in str(await seen(later, tmp_path)):
+            await asyncio.sleep(0.02)
+    await later.close()
+
+
+async def test_local_changes_are_told_while_a_site_is_away(pages: Pages, tmp_path: Path) -> None:
+    """M-12, F-37: one part that is old does not hide what is new in another."""
+    pages.said["/rules.md"] = b"remote"
+    by = observer(pages, tmp_path, refresh_s=0.01)
+    await seen(by, tmp_path)
+    pages.said["/rules.md"] = 500
+    (tmp_path / "AGENTS.md").write_text("local")
+
+    found = await seen(by, tmp_path)
+    await by.close()
+
+    assert isinstance(found, Observed)
+    assert "local" in found.baseline
+    assert "remote" in found.baseline
+
+
+def test_a_cache_that_cannot_be_made_is_made_elsewhere(tmp_path: Path) -> None:
+    """M-18: a service without a home still works."""
+    (tmp_path / "file").touch()
+    config = Config.model_validate({"context": {"cache": str(tmp_path / "file" / "cache")}})
+
+    assert cache_directory(config.context).name == "fairlead-cache"

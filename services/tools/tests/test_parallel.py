@@ -1,0 +1,82 @@
+"""Many calls at once on a real server."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.port import START, Stored
+from fairlead_eventlog.provision import provision
+from fairlead_schema import subjects
+from fairlead_schema.events import ToolCalled, ToolFailed, ToolSucceeded
+from fairlead_schema.record import Draft
+from fairlead_schema.tool import Executor
+from fairlead_schema.tooling import ToolRequest
+from fairlead_service import ids
+from fairlead_service.config import Tools
+from fairlead_testing.nats import Server, free_port
+from fairlead_tools.execute import Execute
+from fairlead_tools.registry import Registry
+from services.tools.tests.conftest import AT, BEFORE, Gate, standing, tool
+
+pytestmark = pytest.mark.integration
+
+CALLS = 200
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    running = Server(tmp_path, free_port())
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server) -> None:
+    """E-01, E-02: one session, and a location with a limit."""
+    await provision(server.url)
+    gate, registry = Gate(), Registry()
+    gate.opened.set()
+    quick = tool(execute=gate, retry="once")
+    registry.register(quick)
+    called = tuple(
+        ToolCalled(
+            assistant_message_id="msg_a",
+            call_id=f"call_{number}",
+            tool=quick.name,
+            input={},
+            provider=Executor(),
+            retry="once",
+            revision=quick.info.revision,
+        )
+        for number in range(CALLS)
+    )
+    async with connect(server.url, name="test", timeout_s=30) as eventlog:
+        drafts = tuple(Draft(ids.event_id(), 1, event) for event in (*BEFORE, *called))
+        await eventlog.log.append(AT, ids.commit_id(), drafts, after=START)
+        for one in called:
+            request = ToolRequest(
+                session_id=AT.session_id, assistant_message_id="msg_a", call_id=one.call_id
+            )
+            body = request.model_dump_json(by_alias=True).encode()
+            await eventlog.work.put(subjects.tool(AT, "default"), body, once=one.call_id)
+        settings = Tools(location_concurrency=16)
+        await eventlog.liveness.answer("wkr_a")
+        worker = Execute("wkr_a", eventlog, registry, settings)
+        settled: list[str] = []
+        tail = cast("AsyncGenerator[Stored, None]", eventlog.log.tail(AT, after=0))
+        async with standing(worker), asyncio.timeout(90), aclosing(tail):
+            async for stored in tail:
+                events = (one.event for one in stored.commit.events)
+                settled += (e.call_id for e in events if isinstance(e, ToolSucceeded | ToolFailed))
+                if len(settled) >= CALLS:
+                    break
+
+    assert sorted(settled) == sorted(one.call_id for one in called)
+    assert len(gate.runs) == CALLS

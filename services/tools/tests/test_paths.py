@@ -1,0 +1,262 @@
+"""Where paths lead: inside, outside by approval, and nowhere else."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_session.permission import Need
+from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, write
+from fairlead_tools.files.path import PathRefused, authority, entitled, resolve
+from fairlead_tools.tool import Tool
+from services.tools.tests.filing import asked, attempt, done, refused, text
+
+READ, WRITE = read.tool(), write.tool()
+PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-a\n+b\n*** End Patch"
+NAMED: list[tuple[Tool, str, dict[str, Any]]] = [
+    (READ, "Unable to read", {}),
+    (WRITE, "Unable to write", {"content": "x"}),
+    (edit.tool(), "Unable to edit", {"oldString": "a", "newString": "b"}),
+    (glob.tool(), "Unable to search", {"pattern": "*"}),
+    (grep.tool(), "Unable to search", {"pattern": "a"}),
+]
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> Path:
+    (tmp_path / "here").mkdir()
+    return tmp_path / "here"
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/secret.txt").write_text("a secret")
+    return tmp_path / "there"
+
+
+@pytest.mark.parametrize("path", ["../there/secret.txt", "a/../../there/secret.txt", ".."])
+@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+async def test_a_relative_path_that_climbs_out_is_refused_and_not_asked_for(
+    location: Path, outside: Path, path: str, tool: Tool, message: str, given: dict[str, Any]
+) -> None:
+    """L-01, L-65: for every tool, before anything is asked."""
+    assert await refused(tool, location, path=path, **given) == f"{message} {path}"
+    assert (outside / "secret.txt").read_text() == "a secret"
+
+
+async def test_a_patch_that_climbs_out_is_refused(location: Path, outside: Path) -> None:
+    """L-01: the same for each path of a patch."""
+    told = await refused(
+        apply_patch.tool(), location, patchText=PATCH.format("../there/secret.txt")
+    )
+
+    assert told == "Patch verification failed: unable to edit ../there/secret.txt"
+    assert (outside / "secret.txt").read_text() == "a secret"
+
+
+async def test_dots_that_stay_inside_are_followed(location: Path) -> None:
+    """L-01: relative to the location."""
+    (location / "a.txt").write_text("hello")
+
+    assert text(await done(READ, location, path="x/../a.txt")) == "hello"
+
+
+async def test_an_absolute_path_inside_needs_no_more_than_a_relative_one(location: Path) -> None:
+    """L-02, L-06: one need, named from the location."""
+    (location / "sub").mkdir()
+    (location / "sub/a.txt").write_text("hello")
+
+    needs = await asked(READ, location, path=str(location / "sub/a.txt"))
+
+    assert needs == (Need("read", ("sub/a.txt",), ("*",)),)
+
+
+async def test_an_absolute_path_inside_a_linked_location_is_inside(location: Path) -> None:
+    """L-02: written through the link or by its real path."""
+    (location / "a.txt").write_text("hello")
+    link = location.parent / "link"
+    link.symlink_to(location)
+
+    for path in (link / "a.txt", location / "a.txt"):
+        needs = await asked(READ, link, path=str(path))
+        assert needs == (Need("read", ("a.txt",), ("*",)),)
+
+
+async def test_a_path_outside_asks_for_its_directory_first(location: Path, outside: Path) -> None:
+    """L-03, L-06: then for what the tool does, by the canonical path."""
+    target = outside / "new.txt"
+
+    needs = await asked(WRITE, location, path=str(target), content="x")
+
+    assert needs == (
+        Need("external_directory", (f"{outside}/*",), (f"{outside}/*",)),
+        Need("edit", (str(target),), ("*",)),
+    )
+    await done(WRITE, location, path=str(target), content="x")
+    assert target.read_text() == "x"
+
+
+@pytest.mark.parametrize(("tool", "given"), [(t, g) for t, m, g in NAMED if "search" in m])
+async def test_a_search_outside_asks_too(
+    location: Path, outside: Path, tool: Tool, given: dict[str, Any]
+) -> None:
+    """L-65: containment and approval hold for searches; nothing is opened to them."""
+    needs = await asked(tool, location, path=str(outside), **given)
+
+    assert [need.action for need in needs] == ["external_directory", tool.name]
+    assert needs[0].resources == (f"{outside}/*",)
+    told = text(await done(tool, location, path=str(outside), **given))
+    assert "secret.txt" in told
+
+
+def test_the_boundary_is_the_nearest_directory_that_exists(location: Path, outside: Path) -> None:
+    """L-04: canonical, whatever links the path goes through."""
+    (location.parent / "link").symlink_to(outside)
+
+    place = resolve(str(location), str(location.parent / "link/new/deeper/file.txt"))
+
+    assert place.boundary == outside
+    assert place.path == outside / "new/deeper/file.txt"
+
+
+def test_a_directory_whose_name_is_a_wildcard_is_not_approved_for_always(location: Path) -> None:
+    """L-03: the pattern would open more than was shown."""
+    odd = location.parent / "a*b"
+    odd.mkdir()
+
+    (need,) = authority(resolve(str(location), str(odd / "x")))
+
+    assert need.resources == (f"{odd}/*",)
+    assert need.save == ()
+
+
+@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+async def test_a_link_that_leads_out_is_refused(
+    location: Path, outside: Path, tool: Tool, message: str, given: dict[str, Any]
+) -> None:
+    """L-05: relative or absolute, it is never promoted to outside."""
+    (location / "link").symlink_to(outside)
+    for path in ("link/secret.txt", str(location / "link/secret.txt"), "link/new/x"):
+        assert await refused(tool, location, path=path, **given) == f"{message} {path}"
+
+    assert os.listdir(outside) == ["secret.txt"]  # noqa: PTH208
+    assert (outside / "secret.txt").read_text() == "a secret"
+
+
+async def test_a_dangling_link_that_leads_out_creates_nothing(
+    location: Path, outside: Path
+) -> None:
+    """L-05: where a link leads counts, not whether anything is there."""
+    (location / "link").symlink_to(outside / "new.txt")
+
+    await refused(WRITE, location, path="link", content="x")
+
+    assert not (outside / "new.txt").exists()
+
+
+async def test_a_link_that_stays_inside_is_followed_and_named_by_its_end(location: Path) -> None:
+    """L-05, L-06: rules speak of the real file."""
+    (location / "real").mkdir()
+    (location / "real/a.txt").write_text("hello")
+    (location / "link").symlink_to("real")
+
+    assert (await asked(READ, location, path="link/a.txt"))[0].resources == ("real/a.txt",)
+    ended = await done(READ, location, path="link/a.txt")
+    assert ended.structured["path"] == "real/a.txt"
+    await done(WRITE, location, path="link/a.txt", content="new")
+    assert (location / "real/a.txt").read_text() == "new"
+
+
+@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+async def test_a_file_in_the_place_of_a_directory_is_an_error(
+    location: Path, tool: Tool, message: str, given: dict[str, Any]
+) -> None:
+    """L-07: nothing is made below it."""
+    (location / "file").write_text("x")
+
+    told = await refused(tool, location, path="file/below.txt", **given)
+
+    assert told == f"{message} file/below.txt"
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", "\ud800", "x" * 5000, "a/" * 3000, "~/../../x"])
+@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+async def test_what_is_no_path_is_an_error_of_the_call(
+    location: Path, path: str, tool: Tool, message: str, given: dict[str, Any]
+) -> None:
+    """L-31: a typed failure, never a crash."""
+    ended = await attempt(tool, location, path=path, **given)
+
+    if tool.name in {"glob", "grep"} and path == "":
+        return  # The location itself.
+    told = getattr(ended, "message", "")
+    assert told.startswith(message), ended
+
+
+@pytest.mark.parametrize("tool", [READ, WRITE])
+async def test_a_link_exchanged_while_somebody_decides_opens_nothing(
+    location: Path, outside: Path, tool: Tool
+) -> None:
+    """L-05: what runs is checked again, inside as well as to the outside."""
+    (location / "dir").mkdir()
+    (location / "dir/secret.txt").write_text("plain")
+
+    def exchange() -> None:
+        (location / "dir").rename(location / "was")
+        (location / "dir").symlink_to(outside)
+
+    given: dict[str, Any] = {} if tool is READ else {"content": "mine"}
+    ended = await attempt(tool, location, between=exchange, path="dir/secret.txt", **given)
+
+    verb = "read" if tool is READ else "write"
+    assert getattr(ended, "message", None) == f"Unable to {verb} dir/secret.txt"
+    assert (outside / "secret.txt").read_text() == "a secret"
+
+
+async def test_a_link_turned_to_another_file_inside_is_not_what_was_permitted(
+    location: Path,
+) -> None:
+    """L-05: rules spoke of the first file."""
+    (location / "plain").write_text("plain")
+    (location / "key").write_text("key")
+    (location / "link").symlink_to("plain")
+
+    def turn() -> None:
+        (location / "link").unlink()
+        (location / "link").symlink_to("key")
+
+    ended = await attempt(READ, location, between=turn, path="link")
+
+    assert getattr(ended, "message", None) == "Unable to read link"
+
+
+async def test_a_link_outside_turned_elsewhere_is_not_what_was_permitted(
+    location: Path, outside: Path
+) -> None:
+    """L-03, L-04: the approval was for the directory that the link led to then."""
+    other = location.parent / "other"
+    other.mkdir()
+    (other / "secret.txt").write_text("another")
+    link = location.parent / "link"
+    link.symlink_to(outside)
+
+    def turn() -> None:
+        link.unlink()
+        link.symlink_to(other)
+
+    path = str(link / "secret.txt")
+    assert text(await done(READ, location, path=path)) == "a secret"
+    ended = await attempt(READ, location, between=turn, path=path)
+
+    assert getattr(ended, "message", None) == f"Unable to read {path}"
+
+
+def test_without_a_record_a_path_outside_must_be_canonical(location: Path, outside: Path) -> None:
+    """L-03: then whoever approved it saw where it leads."""
+    (location.parent / "link").symlink_to(outside)
+
+    entitled(resolve(str(location), str(outside / "secret.txt")), "read", None)
+    with pytest.raises(PathRefused):
+        entitled(resolve(str(location), str(location.parent / "link/secret.txt")), "read", None)

@@ -1,0 +1,317 @@
+"""`read`: whole files, pages, directories; what is no text; what reads nothing."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fairlead_session.permission import Need
+from fairlead_tools.builtin import grep, read
+from fairlead_tools.files.paging import CUT, page
+from fairlead_tools.tool import CallFailed, Context
+from services.tools.tests.filing import asked, context, done, refused, text
+
+READ = read.tool()
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"offset": 0}, {"limit": 0}, {"limit": 2001}, {"offset": "x"}, {"more": 1}]
+)
+def test_input_out_of_bounds_is_refused(wrong: dict[str, object]) -> None:
+    """L-12: an offset counts from 1, a page has 2000 lines at most."""
+    READ.input.model_validate({"path": "a", "offset": 1, "limit": 2000})
+    with pytest.raises(ValidationError):
+        READ.input.model_validate({"path": "a", **wrong})
+
+
+async def test_reading_needs_read_on_the_file_and_is_approved_for_all(tmp_path: Path) -> None:
+    """L-12: the resource is the file, an approval for always is for everything."""
+    (tmp_path / "a.txt").write_text("x")
+
+    assert await asked(READ, tmp_path, path="a.txt") == (Need("read", ("a.txt",), ("*",)),)
+    assert READ.permission == "read"
+    assert READ.retry == "pure"
+
+
+async def test_a_small_file_comes_whole(tmp_path: Path) -> None:
+    """L-13, L-28: with the canonical path from the location, which is where discovery looks."""
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/a.py").write_text("one\r\ntwo\n")
+
+    ended = await done(READ, tmp_path, path="./sub//a.py")
+
+    assert ended.structured == {
+        "path": "sub/a.py",
+        "uri": (tmp_path / "sub/a.py").as_uri(),
+        "name": "a.py",
+        "content": "one\r\ntwo\n",
+        "encoding": "utf8",
+        "mime": "text/x-python",
+    }
+    assert text(ended) == "one\r\ntwo\n"
+
+
+async def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
+    """L-13, L-16: offset 1 is there even if nothing is."""
+    (tmp_path / "a").write_text("")
+
+    assert text(await done(READ, tmp_path, path="a")) == "(The file is empty)"
+    paged = await done(READ, tmp_path, path="a", offset=1)
+    assert paged.structured["content"] == ""
+    assert paged.structured["truncated"] is False
+
+
+async def test_a_page_says_where_it_goes_on(tmp_path: Path) -> None:
+    """L-13, L-14: with an offset or a limit the file comes in pages, carriage returns removed."""
+    (tmp_path / "a.txt").write_text("one\r\ntwo\r\nthree\r\n")
+
+    first = await done(READ, tmp_path, path="a.txt", limit=2)
+    rest = await done(READ, tmp_path, path="a.txt", offset=3)
+
+    assert first.structured == {
+        "type": "text-page",
+        "path": "a.txt",
+        "content": "one\ntwo",
+        "mime": "text/plain",
+        "offset": 1,
+        "truncated": True,
+        "next": 3,
+    }
+    assert text(first).endswith("(There is more: continue with offset 3)")
+    assert rest.structured["content"] == "three"
+    assert rest.structured["truncated"] is False
+    assert "next" not in rest.structured
+
+
+@pytest.mark.parametrize(("size", "paged"), [(51_200, False), (51_201, True)])
+async def test_a_large_file_comes_in_pages(tmp_path: Path, size: int, paged: bool) -> None:  # noqa: FBT001
+    """L-14: above 51 200 bytes."""
+    (tmp_path / "a.txt").write_text("x\n" * (size // 2) + "y" * (size % 2))
+
+    ended = await done(READ, tmp_path, path="a.txt")
+
+    assert ("type" in ended.structured) is paged
+    if paged:
+        assert ended.structured["next"] == 2001
+        assert len(ended.structured["content"].split("\n")) == 2000
+
+
+async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
+    """L-14: whole lines only; the next page begins with the one that did not fit."""
+    (tmp_path / "a.txt").write_text(f"{'x' * 999}\n" * 100)
+
+    first = await done(READ, tmp_path, path="a.txt")
+
+    assert first.structured["content"] == "\n".join(["x" * 999] * 51)
+    assert first.structured["next"] == 52
+
+
+@given(
+    lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n\r\0"), max_size=9)),
+    limit=st.integers(1, 7),
+)
+def test_pages_together_are_the_file(lines: list[str], limit: int) -> None:
+    """L-13, L-14: nothing is lost or told twice."""
+    readable = [line.translate(dict.fromkeys(range(32), ".")) for line in lines]
+    held = "".join(f"{line}\n" for line in readable).encode()
+    told: list[str] = []
+    offset: int | None = 1
+    while offset is not None and readable:
+        one = page(BytesIO(held), offset, limit)
+        told += one.content.split("\n")
+        offset = one.next
+
+    assert told == [
+        line.removeprefix("\ufeff") if not at else line for at, line in enumerate(readable)
+    ]
+
+
+async def test_a_long_line_is_cut(tmp_path: Path) -> None:
+    """L-15: at 2000 characters, with a note, and the line after it is the next one."""
+    (tmp_path / "a.txt").write_text(f"{'é' * 2000}\n{'€' * 2001}\n{'x' * 100_000}\nlast\r\n")
+
+    ended = await done(READ, tmp_path, path="a.txt")
+
+    assert ended.structured["content"].split("\n") == [
+        "é" * 2000,
+        "€" * 2000 + CUT,
+        "x" * 2000 + CUT,
+        "last",
+    ]
+
+
+async def test_an_offset_beyond_the_end_is_the_generic_error(tmp_path: Path) -> None:
+    """L-16: for files and for directories."""
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+
+    assert await refused(READ, tmp_path, path="a.txt", offset=3) == "Unable to read a.txt"
+    assert await refused(READ, tmp_path, path=".", offset=3) == "Unable to read ."
+
+
+async def test_what_comes_after_a_page_is_not_examined(tmp_path: Path) -> None:
+    """L-17: neither malformed text nor zero bytes there matter."""
+    (tmp_path / "a.txt").write_bytes(b"one\ntwo\n\xff\xfe\0\0\0")
+
+    ended = await done(READ, tmp_path, path="a.txt", limit=2)
+
+    assert ended.structured["content"] == "one\ntwo"
+    assert ended.structured["next"] == 3
+
+
+async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
+    """L-17: a file that does not fit in memory is read as far as its page."""
+    with (tmp_path / "a.txt").open("wb") as file:
+        file.write(b"first\n")
+        file.truncate(1 << 40)
+
+    ended = await done(READ, tmp_path, path="a.txt", limit=1)
+
+    assert ended.structured["content"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("name", "held"),
+    [
+        ("a.txt", b"text\0text"),
+        ("a.txt", b"text\n" + b"\x01\x02\x03" * 10),
+        ("a.zip", b"plain"),
+        ("a.WASM", b"plain"),
+        ("a.txt", b"%PDF-1.7 plain"),
+    ],
+)
+@pytest.mark.parametrize("more", [{}, {"limit": 5}])
+async def test_what_is_no_text_is_refused(
+    tmp_path: Path, name: str, held: bytes, more: dict[str, int]
+) -> None:
+    """L-18: by zero bytes, control characters, extension or signature."""
+    (tmp_path / name).write_bytes(held)
+
+    assert await refused(READ, tmp_path, path=name, **more) == f"Cannot read binary file: {name}"
+
+
+@pytest.mark.parametrize("more", [{}, {"limit": 5}])
+async def test_malformed_text_is_the_generic_error(tmp_path: Path, more: dict[str, int]) -> None:
+    """L-19: what cannot be decoded is not guessed at."""
+    (tmp_path / "a.txt").write_bytes(b"caf\xe9 au lait")
+
+    assert await refused(READ, tmp_path, path="a.txt", **more) == "Unable to read a.txt"
+
+
+async def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
+    """L-13: it says how the file is encoded."""
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfhello\n")
+
+    assert (await done(READ, tmp_path, path="a.txt")).structured["content"] == "hello\n"
+    assert (await done(READ, tmp_path, path="a.txt", limit=1)).structured["content"] == "hello"
+
+
+async def test_a_directory_lists_directories_first(tmp_path: Path) -> None:
+    """L-13, L-25: then by name; what leads out of it is not shown."""
+    here = tmp_path / "here"
+    (here / "zeta").mkdir(parents=True)
+    (here / "b.txt").write_text("")
+    (here / "a.txt").write_text("")
+    (here / "alias").symlink_to("zeta")
+    (here / "out").symlink_to(tmp_path)
+    (here / "dangling").symlink_to("nowhere")
+    os.mkdir(os.fsencode(here) + b"/\xff")  # noqa: PTH102
+
+    ended = await done(READ, here, path=".")
+    paged = await done(READ, here, path=".", offset=2, limit=2)
+
+    assert ended.structured["entries"] == [
+        {"name": "alias/", "type": "directory"},
+        {"name": "zeta/", "type": "directory"},
+        {"name": "\ufffd/", "type": "directory"},
+        {"name": "a.txt", "type": "file"},
+        {"name": "b.txt", "type": "file"},
+    ]
+    assert text(ended) == "alias/\nzeta/\n\ufffd/\na.txt\nb.txt"
+    assert [entry["name"] for entry in paged.structured["entries"]] == ["zeta/", "\ufffd/"]
+    assert paged.structured["next"] == 4
+
+
+async def test_what_is_missing_inside_is_said_before_anybody_is_asked(tmp_path: Path) -> None:
+    """L-26: inside, a look comes before the question."""
+    with pytest.raises(CallFailed, match="Unable to read missing"):
+        await asked(READ, tmp_path, path="missing")
+
+
+async def test_outside_nothing_is_looked_at_before_approval(tmp_path: Path) -> None:
+    """L-26: a missing file is asked for like any other; the answer comes after."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    path = str(tmp_path / "there/missing")
+
+    needs = await asked(READ, tmp_path / "here", path=path)
+
+    assert [need.action for need in needs] == ["external_directory", "read"]
+    assert await refused(READ, tmp_path / "here", path=path) == f"Unable to read {path}"
+
+
+async def test_asking_opens_no_file(tmp_path: Path) -> None:
+    """L-26, L-35: a pipe that nobody writes to would wait for ever, and its reading would show."""
+    os.mkfifo(tmp_path / "pipe")
+
+    assert len(await asked(READ, tmp_path, path="pipe")) == 1
+    assert await refused(READ, tmp_path, path="pipe") == "Unable to read pipe"
+
+
+async def test_a_defect_of_the_machine_is_not_taken_for_a_bad_path(tmp_path: Path) -> None:
+    """L-27: reading the start of a process's memory is an input/output error."""
+    path = f"/proc/{os.getpid()}/mem"
+
+    told = await refused(READ, tmp_path, path=path)
+
+    assert told.startswith("Tool execution failed: [Errno 5]")
+
+
+class Kept:
+    """A store that keeps one output."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def owns(self, path: str) -> bool:
+        return path.startswith("/outputs/")
+
+    @asynccontextmanager
+    async def local(self, path: str, _context: Context) -> AsyncIterator[Path | None]:
+        yield self._file if path == "/outputs/tool_1" else None
+
+
+async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path) -> None:
+    """L-13, L-62: without approval for anything outside."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (tmp_path / "spool").write_text("one\ntwo\nthree\n")
+    kept = Kept(tmp_path / "spool")
+    reader, searcher = read.tool(outputs=kept), grep.tool(outputs=kept)
+
+    assert await asked(reader, here, path="/outputs/tool_1") == (
+        Need("read", ("/outputs/tool_1",), ("*",)),
+    )
+    page = await done(reader, here, path="/outputs/tool_1", offset=2, limit=1)
+    assert page.structured["content"] == "two"
+    assert page.structured["path"] == "/outputs/tool_1"
+    found = await done(searcher, here, pattern="thr", path="/outputs/tool_1")
+    assert [(one["path"], one["line"]) for one in found.structured["value"]] == [
+        ("/outputs/tool_1", 3)
+    ]
+    told = await refused(reader, here, path="/outputs/tool_2")
+    assert told == "Unable to read /outputs/tool_2"
+
+
+async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Path) -> None:
+    """L-12: as in a worker that does not tell."""
+    (tmp_path / "a.txt").write_text("x")
+
+    ended = await READ.execute(READ.input.model_validate({"path": "a.txt"}), context(tmp_path))
+
+    assert ended is not None

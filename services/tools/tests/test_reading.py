@@ -1,0 +1,110 @@
+"""Sources that hang or crash: bounded, unavailable, and nobody is sent after a thread that is stuck."""
+
+import asyncio
+from threading import Event
+
+import pytest
+
+from fairlead_schema.context import Observation, Observed, Unavailable
+from fairlead_tools import reading as reading_module
+from fairlead_tools.metrics import AWAY
+from fairlead_tools.reading import Read, Reading
+from fairlead_tools.sources.files import Unreadable
+
+FINE = Observed(key="core/a", value=1, baseline="b", update="u")
+
+
+def count(why: str) -> float:
+    counted: float = AWAY.labels("core/a", why)._value.get()  # noqa: SLF001 - no other way
+    return counted
+
+
+async def one(reading: Reading, read: Read, place: str = "/w") -> Observation | None:
+    return (await reading.sources(place, {"core/a": read}))["core/a"]
+
+
+async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
+    """F-10: the loop goes on, one thread waits, and a second one is not spent."""
+    reading, released, begun = Reading(0.05), Event(), 0
+
+    def hang() -> Observation:
+        nonlocal begun
+        begun += 1
+        released.wait(20)
+        return FINE
+
+    before = count("timeout")
+    first, second = [await one(reading, hang) for _ in range(2)]
+    elsewhere = await one(reading, lambda: FINE, "/other")
+    released.set()
+    last: Observation | None = first
+    async with asyncio.timeout(20):
+        while last != FINE:
+            await asyncio.sleep(0.01)
+            last = await one(reading, lambda: FINE)
+
+    assert isinstance(first, Unavailable)
+    assert isinstance(second, Unavailable)
+    assert (first.why, second.why, begun) == ("timeout", "timeout", 1)
+    assert count("timeout") >= before + 2
+    assert elsewhere == FINE
+
+
+async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
+    """F-10: what was read before it counts at once, what comes after it from the next look on."""
+    reading, released = Reading(0.05), Event()
+    later = FINE.model_copy(update={"key": "core/c"})
+
+    def hang() -> Observation:
+        released.wait(20)
+        return FINE
+
+    reads: dict[str, Read] = {"core/a": lambda: FINE, "core/b": hang, "core/c": lambda: later}
+    first = await reading.sources("/w", reads)
+    second = await reading.sources("/w", reads)
+    released.set()
+
+    assert first["core/a"] == FINE
+    assert isinstance(first["core/b"], Unavailable)
+    assert isinstance(first["core/c"], Unavailable)
+    assert (second["core/a"], second["core/c"]) == (FINE, later)
+    assert isinstance(second["core/b"], Unavailable)
+
+
+async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """F-10: a place that is not looked at is unavailable, and is looked at the next time."""
+    monkeypatch.setattr(reading_module, "THREADS_MAX", 1)
+    reading, released = Reading(0.05), Event()
+
+    def hang() -> Observation:
+        released.wait(20)
+        return FINE
+
+    assert isinstance(await one(reading, hang, "/hung"), Unavailable)
+    assert isinstance(await one(reading, lambda: FINE), Unavailable)
+    released.set()
+    async with asyncio.timeout(20):
+        while await one(reading, lambda: FINE) != FINE:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (Unreadable("outside", "out"), "outside"),
+        (OSError(5, "Input/output error"), "unreadable"),
+        (RuntimeError("a defect"), "defect"),
+        (RuntimeError(), "defect"),
+    ],
+)
+async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str) -> None:
+    """F-17, F-22: a defect of one source is told, and breaks neither the sample nor the session."""
+
+    def fail() -> Observation:
+        raise error
+
+    found = await one(Reading(1), fail)
+
+    assert isinstance(found, Unavailable)
+    assert found.why == why
+    assert found.reason

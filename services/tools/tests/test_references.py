@@ -1,0 +1,26 @@
+"""References: what is worth knowing outside the location."""
+
+from fairlead_service.observing import Reference
+from fairlead_tools.sources.references import CHANGED, LEAD, observe
+
+
+def test_references_with_a_description_are_listed_by_name() -> None:
+    """F-49: those that do not say when they help are left out."""
+    seen = observe(
+        {
+            "b": Reference(path="/b", description="for b"),
+            "a": Reference(path="/a", description="for a"),
+            "quiet": Reference(path="/q"),
+        }
+    )
+
+    assert seen is not None
+    assert seen.baseline == f"{LEAD}\n- a (/a): for a\n- b (/b): for b"
+    assert seen.update.startswith(CHANGED)
+    assert seen.removed
+
+
+def test_without_any_there_is_no_source() -> None:
+    """F-49: nothing to say."""
+    assert observe({}) is None
+    assert observe({"quiet": Reference(path="/q")}) is None

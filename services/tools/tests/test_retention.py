@@ -1,0 +1,405 @@
+"""What a settlement holds of a long result, and where the whole is; on the twin."""
+
+import asyncio
+import base64
+import tracemalloc
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+from pydantic import BaseModel
+from typing_extensions import override
+
+from fairlead_eventlog.errors import LogUnavailable, StreamMissing
+from fairlead_eventlog.memory import MemoryOutputs
+from fairlead_eventlog.port import Kept
+from fairlead_schema.events import InterruptRequested, ToolFailed, ToolSucceeded
+from fairlead_schema.tool import FileContent, TextContent, managed_id
+from fairlead_session.bounding import Limits
+from fairlead_session.calling import Failed, Succeeded
+from fairlead_tools import retention
+from fairlead_tools.outputs import ManagedOutputs, materialised, streamed
+from fairlead_tools.retention import Retention
+from fairlead_tools.spool import END_BYTES, Spool
+from fairlead_tools.tool import CallFailed, Context, Result
+from services.tools.tests.conftest import Asked, Told, World, standing, tool, until
+
+SMALL = Limits(lines=10, bytes=300)
+LONG = "\n".join(f"line {number}" for number in range(100))
+
+
+class Forgetful(MemoryOutputs):
+    """A store that is away a few times, or for ever."""
+
+    def __init__(self, times: int | None, error: type[Exception] = LogUnavailable) -> None:
+        super().__init__()
+        self._times = times
+        self._error = error
+
+    @override
+    async def put(
+        self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+    ) -> Kept:
+        if self._times != 0:
+            self._times = None if self._times is None else self._times - 1
+            raise self._error("away")
+        return await super().put(tenant, output_id, pieces, mime=mime)
+
+
+def keeping(outputs: MemoryOutputs, media: int = 1000) -> Retention:
+    return Retention(outputs, SMALL, media)
+
+
+def texts(outcome: Any) -> list[str]:  # noqa: ANN401
+    assert isinstance(outcome, Succeeded)
+    return [one.text for one in outcome.content if isinstance(one, TextContent)]
+
+
+def left(directory: Path) -> list[Path]:
+    return list(directory.iterdir())
+
+
+def lossy() -> float:
+    return REGISTRY.get_sample_value("fairlead_tool_output_lossy_total") or 0
+
+
+async def whole(outputs: MemoryOutputs, path: str) -> bytes:
+    flow = await streamed(outputs, "default", path)
+    assert flow is not None
+    return b"".join([one async for one in flow])
+
+
+async def bounded(
+    outputs: MemoryOutputs,
+    outcome: Succeeded,
+    spool: Path | None = None,
+    patience_s: float = 5.0,
+) -> Succeeded:
+    keeping_ = replace(keeping(outputs), patience_s=patience_s)
+    made = await keeping_.bounded("default", outcome, limits=None, spool=spool)
+    assert isinstance(made, Succeeded)
+    return made
+
+
+async def test_what_fits_stays_as_it_is() -> None:
+    """J-24, J-25: no marker, no path, nothing kept."""
+    outputs = MemoryOutputs()
+    content = (TextContent(text="x" * 300),)
+    outcome = Succeeded(structured={"n": 1}, content=content)
+
+    assert await bounded(outputs, outcome) == outcome
+    assert outputs.kept == {}
+
+
+async def test_all_texts_have_one_budget_and_become_one_preview() -> None:
+    """J-26, J-27, J-29, J-30: joined without a separator; structured and media are not measured."""
+    outputs = MemoryOutputs()
+    media = FileContent(uri="data:image/png;base64,AAAA", mime="image/png")
+    parts = (TextContent(text="a" * 200), media, TextContent(text="b" * 200))
+    structured = {"large": "y" * 10_000}
+
+    made = await bounded(outputs, Succeeded(structured=structured, content=parts))
+
+    (path,) = made.output_paths or ()
+    (preview,) = texts(made)
+    assert made.structured == structured
+    assert made.content == (TextContent(text=preview), media)
+    assert preview.startswith("aaa")
+    assert preview.endswith("bbb")
+    assert f"read or grep {path} for the whole" in preview
+    assert len(preview.encode()) <= SMALL.bytes
+    assert await whole(outputs, path) == b"a" * 200 + b"b" * 200
+    assert await keeping(outputs).bounded("default", made, limits=None, spool=None) == made
+
+
+async def test_without_content_the_value_itself_is_measured() -> None:
+    """J-22, J-28: two spaces of indentation; too long, it gets a preview and stays as it is."""
+    outputs = MemoryOutputs()
+    structured = {"é": ["line"] * 50}
+
+    made = await bounded(outputs, Succeeded(structured=structured))
+
+    assert made.structured == structured
+    (preview,) = texts(made)
+    assert preview.startswith('{\n  "é": [\n    "line"')
+    assert (await bounded(outputs, Succeeded(structured={"n": 1}))).content == ()
+
+
+async def test_a_tool_may_have_limits_of_its_own(world: World) -> None:
+    """J-24: else those that are configured."""
+
+    async def run(_asked: Asked, _context: Context) -> Result:
+        return Result(Told(said="x"), content=(TextContent(text=LONG),))
+
+    plain, wide = tool("plain", execute=run), tool("wide", execute=run, limits=Limits())
+    world.settings = world.settings.model_copy(
+        update={"output_lines_max": 10, "output_bytes_max": 300}
+    )
+    for one in (plain, wide):
+        world.registry.register(one)
+        await world.call(one, id_=one.name)
+    await world.served()
+
+    settled = {e.call_id: e for e in await world.events() if isinstance(e, ToolSucceeded)}
+    assert settled["wide"].content == (TextContent(text=LONG),)
+    assert settled["wide"].output_paths is None
+    (path,) = settled["plain"].output_paths or ()
+    assert isinstance(world.eventlog.outputs, MemoryOutputs)
+    assert await whole(world.eventlog.outputs, path) == LONG.encode()
+
+
+async def test_errors_are_bounded_too(world: World) -> None:
+    """J-36: decided so: an endless error would fill the log and the model's window as well."""
+
+    async def run(_asked: Asked, _context: Context) -> Told:
+        raise CallFailed("e" * 200_000)
+
+    failing = tool(execute=run)
+    world.registry.register(failing)
+    await world.call(failing)
+
+    (message,) = await world.served()
+
+    assert len(message.encode()) <= 51_200
+    assert "read or grep fairlead-output:/out_" in message
+
+
+async def test_what_cannot_be_kept_is_a_success_without_a_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """J-33: decided against failing: the middle is lost, the metric counts, nothing else happens."""
+    monkeypatch.setattr(retention, "RETRY_S", 0)
+    media = FileContent(uri="data:image/png;base64," + "A" * 2000, mime="image/png")
+    for outputs in (Forgetful(None), Forgetful(None, StreamMissing)):
+        before = lossy()
+
+        made = await bounded(
+            outputs, Succeeded(content=(TextContent(text=LONG), media)), patience_s=0.05
+        )
+
+        assert made.output_paths is None
+        preview, left_out = texts(made)
+        assert "the rest could not be kept" in preview
+        assert "media left out: image/png" in left_out
+        assert lossy() == before + 2
+
+
+async def test_a_store_that_comes_back_in_time_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """J-33: a short outage costs nothing."""
+    monkeypatch.setattr(retention, "RETRY_S", 0)
+    outputs = Forgetful(3)
+
+    made = await bounded(outputs, Succeeded(content=(TextContent(text=LONG),)))
+
+    (path,) = made.output_paths or ()
+    assert await whole(outputs, path) == LONG.encode()
+
+
+async def test_media_beyond_a_size_go_by_reference() -> None:
+    """J-23, J-29: inline as long as there is room; then kept as what they are."""
+    outputs = MemoryOutputs()
+    raw = b"\x89PNG" + bytes(1000)
+    uri = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
+    small = FileContent(uri="data:image/png;base64,AAAA", mime="image/png")
+    large = FileContent(uri=uri, mime="image/png", name="shot.png")
+
+    made = await bounded(outputs, Succeeded(content=(small, large)))
+
+    (path,) = made.output_paths or ()
+    assert made.content == (small, large.model_copy(update={"uri": path}))
+    id_ = managed_id(path)
+    assert id_ is not None
+    assert outputs.kept["default", id_] == (raw, "image/png")
+
+
+async def test_a_spool_comes_before_the_other_texts_and_is_removed(
+    world: World, tmp_path: Path
+) -> None:
+    """J-26: whole if it fits; read from its file otherwise; gone after the settlement."""
+
+    class Nothing(BaseModel):
+        pass
+
+    async def run(asked: Asked, _context: Context) -> Result:
+        spool = Spool(str(tmp_path), 10_000_000)
+        spool.write(asked.key.encode() * 40_000)
+        spool.write(b"\xff")
+        spool.close()
+        return Result(Nothing(), content=(TextContent(text="\nstatus"),), spool=spool.path)
+
+    spooling = tool(execute=run, output=Nothing)
+    world.registry.register(spooling)
+    await world.call(spooling, id_="short", key="x")
+    await world.call(spooling, id_="long", key="xyz")
+    await world.served()
+
+    settled = {e.call_id: e for e in await world.events() if isinstance(e, ToolSucceeded)}
+    assert settled["short"].content == (
+        TextContent(text="x" * 40_000 + "\ufffd"),
+        TextContent(text="\nstatus"),
+    )
+    (preview,) = settled["long"].content
+    assert isinstance(preview, TextContent)
+    assert preview.text.endswith("\ufffd\nstatus")
+    (path,) = settled["long"].output_paths or ()
+    assert isinstance(world.eventlog.outputs, MemoryOutputs)
+    assert (await whole(world.eventlog.outputs, path)).endswith(b"xyz\xff\nstatus")
+    assert left(tmp_path) == []
+
+
+async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
+    world: World,
+) -> None:
+    """E-18, J-34: decided so: keeping and settling are one region, and the raw text is never first."""
+
+    class Interrupting(MemoryOutputs):
+        @override
+        async def put(
+            self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+        ) -> Kept:
+            assert await world.settlements() == []
+            await world.write(InterruptRequested())
+            return await super().put(tenant, output_id, pieces, mime=mime)
+
+    async def run(_asked: Asked, _context: Context) -> Result:
+        return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
+
+    world.eventlog = replace(world.eventlog, outputs=Interrupting())
+    running = tool(execute=run)
+    world.registry.register(running)
+    await world.call(running)
+    await world.served()
+
+    (settled,) = [e for e in await world.events() if isinstance(e, ToolSucceeded | ToolFailed)]
+    assert isinstance(settled, ToolSucceeded)
+    assert settled.output_paths
+
+
+async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> None:
+    """J-26, J-30: spooled, measured and kept, piece by piece."""
+
+    class Counting(MemoryOutputs):
+        size = 0
+
+        @override
+        async def put(
+            self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+        ) -> Kept:
+            async for piece in pieces:
+                self.size += len(piece)
+            return Kept(self.size, mime)
+
+    outputs, size = Counting(), 100 * 1024 * 1024
+    tracemalloc.start()
+    try:
+        spool = Spool(str(tmp_path), size * 2)
+        for _ in range(size // 65_536):
+            spool.write(b"x" * 65_535 + b"\n")
+        spool.close()
+        made = await bounded(outputs, Succeeded(), spool=spool.path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert outputs.size == size
+    assert made.output_paths
+    assert peak < 4 * 1024 * 1024
+
+
+def test_a_spool_keeps_its_start_and_its_end_and_counts_the_rest(tmp_path: Path) -> None:
+    """L-55: a gigabyte costs no more than the limit, on disk and in memory."""
+    tracemalloc.start()
+    try:
+        spool = Spool(str(tmp_path), 2 * END_BYTES)
+        spool.write(b"the start")
+        for _ in range(1024):
+            spool.write(b"x" * (1024 * 1024))
+        spool.write(b"the end")
+        spool.close()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    kept = spool.path.read_bytes()
+    assert spool.bytes == 1024 * 1024 * 1024 + 16
+    assert spool.dropped == spool.bytes - 2 * END_BYTES
+    assert kept.startswith(b"the start")
+    assert kept.endswith(b"the end")
+    assert f"[... {spool.dropped:,} bytes dropped ...]".encode() in kept
+    assert peak < 4 * 1024 * 1024
+    spool.remove()
+
+
+def test_a_full_disk_is_a_limit_like_any_other() -> None:
+    """L-55: what no longer fits is counted, and the end is kept in memory."""
+    spool = Spool("/tmp", 10_000_000)  # noqa: S108
+    spool._file.close()  # noqa: SLF001
+    spool._file = open("/dev/full", "wb", buffering=0)  # noqa: SLF001, SIM115, PTH123
+    spool.write(b"x" * (END_BYTES + 100))
+    spool.close()
+
+    assert spool.dropped == 100
+    spool.remove()
+
+
+async def test_tools_read_a_managed_output_as_a_file(tmp_path: Path) -> None:
+    """J-30: while they look at it; foreign, unknown and other paths are none."""
+    outputs = MemoryOutputs()
+    made = await bounded(outputs, Succeeded(content=(TextContent(text=LONG),)))
+    (path,) = made.output_paths or ()
+
+    async with materialised(outputs, "default", path, directory=str(tmp_path)) as file:
+        assert file is not None
+        assert file.read_text() == LONG
+    assert left(tmp_path) == []
+    managed = ManagedOutputs()
+    assert (managed.owns(path), managed.owns("/tmp/out_1")) == (True, False)  # noqa: S108
+    for tenant, other in (
+        ("other", path),
+        ("default", f"{path}x"),
+        ("default", "notes.txt"),
+        ("default", "fairlead-output:/../etc/passwd"),
+    ):
+        async with materialised(outputs, tenant, other) as nothing:
+            assert nothing is None
+
+
+async def test_a_failure_is_not_longer_than_a_success() -> None:
+    """J-36: one that fits stays."""
+    short = Failed("no such file")
+
+    assert await keeping(MemoryOutputs()).bounded("x", short, limits=None, spool=None) is short
+
+
+async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-33, E-18: the store hangs, the worker has to go: the result is settled without a path."""
+    monkeypatch.setattr(retention, "HURRY_S", 0.05)
+    hanging = asyncio.Event()
+
+    class Hanging(MemoryOutputs):
+        @override
+        async def put(
+            self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+        ) -> Kept:
+            hanging.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+    async def run(_asked: Asked, _context: Context) -> Result:
+        return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
+
+    world.eventlog = replace(world.eventlog, outputs=Hanging())
+    running = tool(execute=run)
+    world.registry.register(running)
+    await world.call(running)
+    async with standing(world.worker()):
+        await until(hanging.is_set)
+
+    event = (await world.events())[-1]
+    assert isinstance(event, ToolSucceeded)
+    assert event.output_paths is None

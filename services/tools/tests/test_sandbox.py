@@ -1,0 +1,126 @@
+"""Commands in a sandbox: what they reach, and what they do not. Skipped where none can be made."""
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairlead_service.config import Tools
+from fairlead_tools.builtin.bash import Bash
+from fairlead_tools.shell import sandbox
+from fairlead_tools.shell.sandbox import Sandbox, SandboxUnavailable, prepared
+from services.tools.tests.test_bash import Place
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def working() -> Sandbox:
+    try:
+        return prepared(network=False, read=())
+    except SandboxUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def place(tmp_path: Path, working: Sandbox) -> Place:
+    (tmp_path / "spools").mkdir()
+    made = Place(tmp_path, Tools(spool_dir=str(tmp_path / "spools")))
+    made.bash = Bash(made.settings, working)
+    return made
+
+
+async def test_the_location_is_writable_and_the_system_is_not(place: Place) -> None:
+    """L-58: what is written in the location is there afterwards."""
+    output, text, _ = await place.run("echo here > made && touch /usr/x; touch /x; touch /etc/x")
+
+    assert output.exit != 0
+    assert text.count("Read-only file system") == 3
+    assert (place.path / "made").read_text() == "here\n"
+
+
+async def test_homes_secrets_and_the_hosts_files_are_not_there(
+    place: Place, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """L-58: no other home, no other location, a private /tmp that leaves nothing."""
+    other = tmp_path_factory.mktemp("other")
+    (other / "secret").write_text("x")
+
+    output, text, _ = await place.run(
+        f"ls -A /root /home; ls {other}; ls /etc/shadow; touch /tmp/left-by-sandbox; echo $HOME"
+    )
+
+    assert output.exit == 0
+    assert text.count("No such file or directory") == 4
+    assert text.endswith(f"{sandbox.HOME}\n")
+    assert not await asyncio.to_thread(Path("/tmp/left-by-sandbox").exists)  # noqa: S108
+
+
+async def test_there_is_no_network_unless_it_is_allowed(place: Place, working: Sandbox) -> None:
+    """L-58: only a loopback of its own."""
+    look = "cat /proc/net/dev | grep -c :"
+    _, text, _ = await place.run(look)
+    assert text == "1\n"
+
+    open_ = Sandbox(working.program, network=True)
+    place.bash = Bash(place.settings, open_)
+    _, text, _ = await place.run(look)
+    lines = await asyncio.to_thread(Path("/proc/net/dev").read_text)
+    assert int(text) == lines.count(":")
+
+
+async def test_its_processes_are_alone_and_end_with_it(place: Place) -> None:
+    """L-58, L-59: a namespace of its own: it sees no others, and nothing survives it."""
+    output, text, _ = await place.run("setsid sleep 60 & ls /proc | grep -c '^[0-9]'; echo $$")
+
+    seen, own = map(int, text.split())
+    assert output.exit == 0
+    assert seen < 10
+    assert own != os.getpid()
+
+
+async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Place) -> None:
+    """L-58: with its namespace."""
+    output, text, _ = await place.run(
+        "trap '' TERM; echo on; sleep 60 & wait; sleep 60", timeout=2000
+    )
+
+    assert (output.timeout, text.startswith("on\n")) == (True, True)
+
+
+async def test_limits_hold_inside_too(place: Place, working: Sandbox) -> None:
+    """L-58: in both modes."""
+    limited = place.settings.model_copy(update={"file_bytes_max": 1000})
+    place.bash = Bash(limited, working)
+    output, _, _ = await place.run("head -c 5000 /dev/zero > large")
+
+    assert output.exit != 0
+    assert (place.path / "large").stat().st_size == 1000
+
+
+def test_a_sandbox_that_cannot_be_made_is_said_at_the_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """L-58: missing, or refused by the machine; never silently without."""
+    monkeypatch.setattr(sandbox, "PROGRAM", "no-such-program")
+    with pytest.raises(SandboxUnavailable, match="is not installed"):
+        prepared(network=False, read=())
+    monkeypatch.setattr(sandbox, "PROGRAM", "false")
+    with pytest.raises(SandboxUnavailable, match="cannot make a sandbox here: exit 1"):
+        prepared(network=False, read=())
+
+
+def test_a_worker_that_cannot_confine_commands_does_not_start(tmp_path: Path) -> None:
+    """L-58: it says which setting and why, and ends."""
+    env = {"PATH": str(tmp_path), "FAIRLEAD_TOOLS_SANDBOX": "bwrap"}
+
+    ended = subprocess.run(
+        [sys.executable, "-m", "fairlead_tools"], env=env, capture_output=True, check=False
+    )
+
+    assert ended.returncode == 1
+    assert b"fairlead-tools: configuration: tools.sandbox: bwrap is not installed" in ended.stderr
+    assert b"Traceback" not in ended.stderr

@@ -1,0 +1,206 @@
+"""Scopes of the registry: places over everywhere, tenants apart, changes as a whole."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairlead_schema.tooling import ToolInfo
+from fairlead_session.calling import Failed
+from fairlead_session.state import Call
+from fairlead_tools.registry import (
+    InvalidTool,
+    Prepared,
+    Registration,
+    Registry,
+    Scope,
+)
+from fairlead_tools.tool import Tool
+from services.tools.tests.conftest import Gate, World, standing, tool, until
+
+HERE, THERE = Scope("default", "/here"), Scope("default", "/there")
+
+
+def called(info: ToolInfo) -> Call:
+    return Call(
+        assistant_message_id="msg_a",
+        call_id="call_1",
+        tool=info.name,
+        input={},
+        agent="build",
+        retry=info.retry,
+        revision=info.revision,
+        called_seq=1,
+    )
+
+
+def said(made: Registry, scope: Scope = HERE) -> list[str]:
+    return [one.description for one in made.catalog(scope).tools]
+
+
+def judged(made: Registry, advertised: Tool, scope: Scope = HERE) -> str:
+    prepared = made.prepare(called(advertised.info), scope)
+    return prepared.message if isinstance(prepared, Failed) else prepared.tool.description
+
+
+def test_a_place_comes_before_everywhere_whenever_it_was_registered() -> None:
+    """J-03: within each of the two, the latest answers."""
+    made = Registry()
+    made.register(tool("a", description="here"), directory="/here")
+    made.register(tool("a", description="everywhere"))
+    made.register(tool("a", description="everywhere later"))
+    assert (said(made), said(made, THERE)) == (["here"], ["everywhere later"])
+
+    made.register(tool("a", description="here later"), directory="/here")
+
+    assert said(made) == ["here later"]
+
+
+def test_a_removed_registration_reveals_what_it_shadowed() -> None:
+    """J-04: it removes itself and nothing else."""
+    made = Registry()
+    made.register(tool("a", description="everywhere"))
+    first = made.register(tool("a", description="one"), directory="/here")
+    second = made.register(tool("a", description="two"), directory="/here")
+
+    made.remove(first)
+    assert said(made) == ["two"]
+    made.remove(second)
+
+    assert said(made) == ["everywhere"]
+
+
+def test_everywhere_is_advertised_first_and_a_shadow_keeps_its_place() -> None:
+    """J-38: in the order of registration."""
+    made = Registry()
+    made.register(tool("z"), directory="/here")
+    made.register(tool("a"))
+    made.register(tool("b"))
+    made.register(tool("a", description="a here"), directory="/here")
+
+    assert said(made) == ["a here", "b", "z"]
+    assert said(made, THERE) == ["a", "b"]
+
+
+def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
+    """J-05, J-06: only by that name; J-10: what was never advertised is unknown."""
+    made, first, other = Registry(), tool("a", description="one"), tool("b")
+    registration = made.register(first)
+    made.register(other)
+    made.register(tool("a", description="two"))
+
+    assert judged(made, first) == "Stale tool call: a"
+    assert judged(made, other) == "b"
+    made.remove(registration)
+    assert judged(made, registration.tool) == "Stale tool call: a"
+    never = made.prepare(
+        Call("msg_a", "call_1", "c", {}, "build", "once", revision=None, called_seq=1)
+    )
+    assert never == Failed("Unknown tool: c")
+
+
+def test_a_revealed_tool_is_stale_for_who_was_offered_the_shadow() -> None:
+    """J-07, J-08: and so is one that a place shadows or reveals meanwhile."""
+    made, below, above = Registry(), tool("a", description="below"), tool("a", description="above")
+    made.register(below)
+    over = made.register(above, directory="/here")
+
+    assert judged(made, below) == "Stale tool call: a"
+    assert judged(made, above) == "above"
+    assert judged(made, below, THERE) == "below"
+    made.remove(over)
+
+    assert judged(made, above) == "Stale tool call: a"
+    assert judged(made, below) == "below"
+
+
+def test_two_processes_agree_on_what_is_stale() -> None:
+    """J-02, J-06: the revision is made of content, so either may run what the other advertised."""
+    one, other = Registry(), Registry()
+    one.register(tool("a"))
+    other.register(tool("a"))
+
+    (advertised,) = one.catalog().tools
+
+    assert isinstance(other.prepare(called(advertised)), Prepared)
+
+
+async def test_a_call_that_runs_goes_on_whatever_is_registered(world: World) -> None:
+    """J-09: and its result is its own tool's."""
+    gate = Gate()
+    running = tool(execute=gate)
+    registration = world.registry.register(running)
+    await world.call(running)
+
+    async with standing(world.worker()):
+        await until(lambda: bool(gate.runs))
+        world.registry.register(tool("echo", description="another"))
+        world.registry.remove(registration)
+        gate.opened.set()
+        await until(lambda: not world.jobs)
+
+    assert await world.settlements() == ["{'said': 'k'}"]
+
+
+def test_tenants_do_not_see_each_other() -> None:
+    """J-15: what one tenant registered is decorated, offered and called for that tenant alone."""
+    made, theirs = Registry(), tool("a", description="theirs", action="edit")
+    made.register(tool("a", description="everybody's"))
+    made.register(theirs, tenant="acme")
+    acme = Scope("acme", "/here")
+
+    assert (said(made), said(made, acme)) == (["everybody's"], ["theirs"])
+    assert judged(made, theirs) == "Stale tool call: a"
+    found = (made.find("a", HERE), made.find("a", acme))
+    assert [one and one.permission for one in found] == ["a", "edit"]
+
+
+def test_who_has_a_seat_of_its_own_does_not_see_everybodys() -> None:
+    """J-15: another one's credentials never serve it."""
+    made = Registry()
+    made.supply("x", [Registration(tool("a"), owner="x", but=frozenset({"acme"}))])
+
+    assert (said(made), said(made, Scope("acme", "/here"))) == (["a"], [])
+
+
+def test_definitions_are_made_once() -> None:
+    """J-16: for every turn and every place, the same value."""
+    made = Registry()
+    made.register(tool("a"))
+
+    (first,), (second,) = made.catalog(HERE).tools, made.catalog(THERE).tools
+
+    assert first is second
+
+
+def test_what_cannot_be_registered_changes_nothing() -> None:
+    """J-39: all of an owner's tools, or none of the new ones."""
+    made = Registry()
+    made.supply("x", [Registration(tool("a"), owner="x")])
+
+    with pytest.raises(InvalidTool):
+        made.supply("x", [Registration(tool(name), owner="x") for name in ("b", "not a name")])
+
+    assert said(made) == ["a"]
+    made.supply("x", ())
+    assert said(made) == []
+
+
+@settings(max_examples=50)
+@given(st.permutations(["x", "y", "z"]))
+def test_the_order_is_that_of_ranks_and_not_of_arrival(arrival: list[str]) -> None:
+    """J-38: two workers advertise alike, so that a provider's cache holds."""
+    made = Registry()
+    ranks = {"x": 1, "y": 2, "z": 3}
+    for owner in arrival:
+        names = (owner, "shared")
+        made.supply(
+            owner,
+            [
+                Registration(
+                    tool(name, description=f"{name} {owner}"), owner=owner, rank=ranks[owner]
+                )
+                for name in names
+            ],
+        )
+
+    assert said(made) == ["x x", "shared z", "y y", "z z"]

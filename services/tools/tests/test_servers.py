@@ -1,0 +1,244 @@
+"""Tool servers as real processes: listed, called, killed, flooding, and started again."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_schema.location import LocationRef
+from fairlead_schema.tool import FileContent, TextContent
+from fairlead_service.config import Config
+from fairlead_session.calling import Succeeded
+from fairlead_testing.nats import free_port
+from fairlead_tools.performance import encoded
+from fairlead_tools.registry import Registry, Scope
+from fairlead_tools.servers.pool import Servers
+from fairlead_tools.tool import CallFailed, Context, Tool
+from services.tools.tests.conftest import AT
+
+pytestmark = pytest.mark.integration
+
+HERE = Scope("default", "/w")
+SUPPORT = Path(__file__).parents[3] / "tests" / "support"
+CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+WAIT_S = 60.0
+
+
+@contextmanager
+def at_a_port(file: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A server at a URL, whose process is the test's."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "fairlead_testing.tool_server", str(file), str(port)],
+        env={**os.environ, "PYTHONPATH": str(SUPPORT)},
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+class World:
+    """A registry with servers, and a file that counts their calls."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.registry = Registry()
+
+    def command(self, **more: object) -> dict[str, Any]:
+        return {
+            "command": sys.executable,
+            "args": ["-m", "fairlead_testing.tool_server", str(self.file)],
+            "env": {"PYTHONPATH": str(SUPPORT)},
+            **more,
+        }
+
+    @asynccontextmanager
+    async def serving(self, mcp: dict[str, Any], **config: object) -> AsyncIterator[None]:
+        settings = Config.model_validate({"mcp": mcp, **config})
+        async with Servers(settings, self.registry).connected():
+            await self.until(lambda: bool(self.names()))
+            yield
+
+    def names(self, scope: Scope = HERE) -> list[str]:
+        return [one.name for one in self.registry.catalog(scope).tools]
+
+    def tool(self, name: str, scope: Scope = HERE) -> Tool:
+        found = self.registry.find(name, scope)
+        assert found is not None, self.names(scope)
+        return found
+
+    async def call(self, name: str, scope: Scope = HERE, **asked: Any) -> Succeeded:  # noqa: ANN401
+        tool = self.tool(name, scope)
+        outcome = encoded(tool, await tool.execute(tool.input.model_validate(asked), CONTEXT))
+        assert isinstance(outcome, Succeeded), outcome
+        return outcome
+
+    async def fails(self, name: str, **asked: Any) -> str:  # noqa: ANN401
+        with pytest.raises(CallFailed) as caught:
+            await self.call(name, **asked)
+        return str(caught.value)
+
+    def noted(self, word: str) -> list[list[str]]:
+        lines = self.file.read_text().splitlines() if self.file.exists() else []
+        return [line.split() for line in lines if line.startswith(word)]
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not true():
+                await asyncio.sleep(0.02)
+
+    async def again(self, name: str, **asked: Any) -> Succeeded:  # noqa: ANN401
+        """A call that succeeds once the server is back."""
+        async with asyncio.timeout(WAIT_S):
+            while True:
+                with suppress(CallFailed):
+                    return await self.call(name, **asked)
+                await asyncio.sleep(0.05)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    # A server that starts slowly must not find us waiting for a minute.
+    monkeypatch.setattr("fairlead_tools.servers.connection.PAUSE_MAX_S", 1.0)
+    return World(tmp_path / "calls")
+
+
+async def test_a_server_that_is_a_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """J-40: listed in order, called, its failures and media told; its environment is listed too."""
+    monkeypatch.setenv("UNLISTED", "never")
+    monkeypatch.setenv("TEST_SECRET", "s3cret")
+    server = world.command(env_from={"SECRET": "TEST_SECRET"})
+    async with world.serving({"t": server}):
+        assert world.names() == sorted(world.names())
+        assert {world.tool(f"t_{n}").retry for n in ("add", "environment", "slow")} == {
+            "pure",
+            "idempotent",
+            "once",
+        }
+        assert (await world.call("t_add", a=2, b=3)).structured == {"result": 5}
+        assert await world.fails("t_fails") == "Error executing tool fails: not today"
+        (picture,) = (await world.call("t_picture")).content
+        assert picture == FileContent(uri="data:image/png;base64,iVBORw0KGgo=", mime="image/png")
+        seen = (await world.call("t_environment")).structured["result"]
+        assert "secret=s3cret" in seen
+        assert not {"UNLISTED", "TEST_SECRET"} & set(seen)
+
+        # Notifications, greetings and complaints by the thousand: nobody notices.
+        assert (await world.call("t_chatter", count=2000)).content == (TextContent(text="said"),)
+
+        # A list that changes is a new revision, and leaves the other tools as they are.
+        before = world.tool("t_add").info.revision
+        await world.call("t_grow")
+        await world.until(lambda: "t_grown" in world.names())
+        assert world.tool("t_add").info.revision == before
+    assert world.names() == []
+
+
+async def test_a_server_that_dies_in_mid_call(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """J-40: the outcome is unknown, nothing is sent again, and the server is started anew."""
+    async with world.serving({"t": world.command(env={"PYTHONPATH": str(SUPPORT), "K": "s3cret"})}):
+        call = asyncio.create_task(world.fails("t_slow", key="k"))
+        await world.until(lambda: bool(world.noted("slow k")))
+        os.kill(int(world.noted("slow k")[0][2]), signal.SIGKILL)
+
+        assert "its outcome is unknown" in await call
+        assert "is unavailable: add was not run" in await world.fails("t_add", a=1, b=1)
+        assert "t_add" in world.names()
+        assert (await world.again("t_add", a=1, b=1)).structured == {"result": 2}
+        # A message that is too long ends the connection, and one that is not does not.
+        (large,) = (await world.call("t_huge", megabytes=1)).content
+        assert isinstance(large, TextContent)
+        assert len(large.text) == 1024 * 1024
+        assert "its outcome is unknown" in await world.fails("t_huge", megabytes=9)
+    assert len(world.noted("slow k")) == 1
+    assert "s3cret" not in caplog.text
+
+
+async def test_its_process_ends_with_ours(world: World, tmp_path: Path) -> None:
+    """J-40: even when ours is killed."""
+    script = tmp_path / "host.py"
+    script.write_text(
+        "import asyncio, sys\n"
+        "from fairlead_tools.servers.stdio import Command, Ending, spoken\n"
+        "async def main():\n"
+        "    argv = ('sh', '-c', f'trap \"\" TERM HUP; echo $$ > {sys.argv[1]}; exec sleep 1000')\n"
+        "    async with spoken(Command(argv, {}), Ending()):\n"
+        "        await asyncio.sleep(1000)\n"
+        "asyncio.run(main())\n"
+    )
+    host = subprocess.Popen([sys.executable, str(script), str(world.file)])  # noqa: ASYNC220
+    await world.until(lambda: world.file.exists() and bool(world.file.read_text().strip()))
+    child = int(world.file.read_text())
+
+    host.kill()
+    host.wait(10)
+
+    await world.until(lambda: not _running(child))
+
+
+def _running(pid: int) -> bool:
+    with suppress(OSError):
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    return False
+
+
+async def test_a_server_at_a_url(world: World) -> None:
+    """J-40: killed in mid-call, away, and back again."""
+    port = free_port()
+    mcp = {"u": {"url": f"http://127.0.0.1:{port}/mcp", "timeout_s": 20}}
+    with at_a_port(world.file, port) as process:
+        async with world.serving(mcp):
+            assert (await world.call("u_add", a=2, b=3)).structured == {"result": 5}
+            assert "outcome is unknown" in await world.fails("u_huge", megabytes=9)
+            await world.again("u_add", a=1, b=1)
+            call = asyncio.create_task(world.fails("u_slow", key="k"))
+            await world.until(lambda: bool(world.noted("slow k")))
+            process.kill()
+            process.wait(10)
+            assert "its outcome is unknown" in await call
+            assert "u_add" in world.names()
+            with at_a_port(world.file, port):
+                assert (await world.again("u_add", a=4, b=3)).structured == {"result": 7}
+    assert len(world.noted("slow k")) == 1
+
+
+async def test_tenants_have_their_own_credentials(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """J-15, J-40: one's never serve another. A server that cannot start holds nobody up."""
+    monkeypatch.setenv("ALL", "everybodys")
+    monkeypatch.setattr("fairlead_tools.servers.pool.FIRST_S", 0.5)
+    (tmp_path / "key").write_text("acmes\n")
+    mcp = {
+        "t": world.command(env_from={"SECRET": "ALL"}),
+        "off": world.command(enabled=False),
+        "gone": {"command": "/no/such/program"},
+        "mute": {"command": "sleep", "args": ["1000"], "start_timeout_s": 0.2},
+        "keyless": world.command(env_from={"SECRET": "NOT_SET_ANYWHERE"}),
+    }
+    own = {"acme": {"mcp": {"t": {"env_file": {"SECRET": str(tmp_path / "key")}}}}}
+    acme = Scope("acme", "/w")
+    async with world.serving(mcp, tenant=own):
+        await world.until(lambda: bool(world.names(acme)))
+        assert world.names() == world.names(acme)
+        seen = [
+            (await world.call("t_environment", scope)).structured["result"][-1]
+            for scope in (HERE, acme)
+        ]
+    assert seen == ["secret=everybodys", "secret=acmes"]
+    reasons = {str(getattr(record, "reason", "")) for record in caplog.records}
+    assert "the variable NOT_SET_ANYWHERE is not set" in reasons

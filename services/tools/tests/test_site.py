@@ -1,0 +1,272 @@
+"""Skills on the web: an index that is not trusted, and a cache that never shows half a skill."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typing_extensions import override
+
+from fairlead_schema.context import ObserveContext, Observed
+from fairlead_schema.location import LocationRef
+from fairlead_service.config import Config
+from fairlead_testing.pages import Pages, serving
+from fairlead_tools.observe import Observer
+from fairlead_tools.pages import Web
+from fairlead_tools.skills.site import (
+    FILES_PARALLEL,
+    SKILLS_PARALLEL,
+    Entry,
+    Refusal,
+    Site,
+    checked,
+)
+from fairlead_tools.sources import skills
+from fairlead_tools.sources.files import Texts
+
+
+@pytest.fixture
+def pages() -> Iterator[Pages]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def site(pages: Pages, tmp_path: Path) -> Site:
+    return Site(f"{pages.url}/s", tmp_path / "cache", Web(Config().context))
+
+
+def offer(pages: Pages, *entries: dict[str, Any]) -> None:
+    pages.said["/s/index.json"] = json.dumps({"skills": entries}).encode()
+
+
+def entry(name: str = "a", version: str | None = "1", *files: str) -> dict[str, Any]:
+    return {"name": name, "version": version, "files": files or ("SKILL.md", "ref/x.txt")}
+
+
+def publish(pages: Pages, name: str = "a", text: str = "one") -> None:
+    pages.said[f"/s/{name}/SKILL.md"] = f"---\ndescription: {text}\n---\n{text}".encode()
+    pages.said[f"/s/{name}/ref/x.txt"] = text.encode()
+
+
+def loaded(site: Site) -> dict[str, str]:
+    return {skill.name: skill.content for skill in site.load(Texts(1000))}
+
+
+async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: Site) -> None:
+    """M-18: every file of every skill, below a directory of the site's own."""
+    offer(pages, entry(), entry("b", "1", "b.md"))
+    publish(pages)
+    pages.said["/s/b/b.md"] = b"flat"
+
+    await site.sync()
+
+    assert loaded(site) == {"a": "one", "b": "flat"}
+    skill = next(one for one in site.load(Texts(1000)) if one.name == "a")
+    assert skill.directory is not None
+    assert (skill.directory / "ref" / "x.txt").read_text() == "one"
+
+
+async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: Site) -> None:
+    """M-21: only the index is asked for."""
+    offer(pages, entry())
+    publish(pages)
+    await site.sync()
+    pages.asked.clear()
+
+    await site.sync()
+
+    assert pages.asked == ["/s/index.json"]
+    assert loaded(site) == {"a": "one"}
+
+
+async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: Site) -> None:
+    """M-21: files that it no longer lists are gone; a reader of the old one may finish."""
+    offer(pages, entry())
+    publish(pages)
+    await site.sync()
+    (before,) = site.load(Texts(1000))
+    offer(pages, entry("a", "2", "SKILL.md"))
+    publish(pages, text="two")
+
+    await site.sync()
+
+    (after,) = site.load(Texts(1000))
+    assert (after.content, before.directory) == ("two", before.directory)
+    assert after.directory is not None
+    assert before.directory is not None
+    assert [path.name for path in after.directory.iterdir()] == ["SKILL.md"]
+    assert (before.directory / "ref" / "x.txt").exists()
+    await site.sync()
+    assert not before.directory.exists()
+
+
+async def test_an_update_that_does_not_complete_changes_nothing(pages: Pages, site: Site) -> None:
+    """M-21: and leaves nothing half done behind."""
+    offer(pages, entry())
+    publish(pages)
+    await site.sync()
+    offer(pages, entry("a", "2"))
+    publish(pages, text="two")
+    pages.said["/s/a/ref/x.txt"] = 404
+
+    await site.sync()
+
+    assert loaded(site) == {"a": "one"}
+    publish(pages, text="two")
+    await site.sync()
+    assert loaded(site) == {"a": "two"}
+
+
+async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: Site) -> None:
+    """M-21: the index says what there is."""
+    offer(pages, entry(), entry("b"))
+    publish(pages)
+    publish(pages, "b")
+    await site.sync()
+    offer(pages, entry("b"))
+
+    await site.sync()
+
+    assert loaded(site) == {"b": "one"}
+
+
+async def test_without_a_version_every_look_downloads(pages: Pages, site: Site) -> None:
+    """M-18: nobody else could say whether it changed."""
+    offer(pages, entry(version=None))
+    for text in ("one", "two"):
+        publish(pages, text=text)
+        await site.sync()
+
+    assert loaded(site) == {"a": "two"}
+
+
+@pytest.mark.parametrize("index", [404, 500, b"", b"[]", b'{"skills": 3}', b'{"skills": [{}]}'])
+async def test_without_an_index_the_cache_stays_as_it_is(
+    pages: Pages, site: Site, index: bytes | int
+) -> None:
+    """M-22: nothing new comes of it; what was had before is still good."""
+    pages.said["/s/index.json"] = index
+    await site.sync()
+    assert loaded(site) == {}
+    offer(pages, entry())
+    publish(pages)
+    await site.sync()
+    pages.said["/s/index.json"] = index
+
+    await site.sync()
+
+    assert loaded(site) == {"a": "one"}
+
+
+async def test_a_failure_that_may_pass_is_tried_twice_more(pages: Pages, site: Site) -> None:
+    """M-22: one that will not pass is not."""
+    pages.said["/s/index.json"] = 503
+    await site.sync()
+    assert len(pages.asked) == 3
+    pages.said["/s/index.json"] = 403
+    await site.sync()
+    assert len(pages.asked) == 4
+
+
+@pytest.mark.parametrize("name", ["", "..", ".", "a/b", "../a", "a\\b", "-a", "a\n", "x" * 65])
+def test_an_unsafe_name_is_refused(name: str) -> None:
+    """M-19: it would name a place outside the cache."""
+    with pytest.raises(Refusal):
+        checked(Entry(name=name, files=("SKILL.md",)), "http://site/s/")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "../x",
+        "a/../../x",
+        "/etc/passwd",
+        "a//b",
+        "",
+        ".",
+        "..",
+        "a\\b",
+        "http://elsewhere/x",
+        "//elsewhere/x",
+        "a?b",
+        "a#b",
+        "a%2e%2e/b",
+        "a\0b",
+        "a\nb",
+    ],
+)
+def test_an_unsafe_path_is_refused(file: str) -> None:
+    """M-19: traversal, absolute paths and other sites, whatever their spelling."""
+    with pytest.raises(Refusal):
+        checked(Entry(name="a", files=("SKILL.md", file)), "http://site/s/")
+
+
+async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: Site) -> None:
+    """M-19: and the others are not held up by it."""
+    offer(pages, entry("bad", "1", "SKILL.md", "../../x"), entry())
+    publish(pages)
+    publish(pages, "bad")
+
+    await site.sync()
+
+    assert loaded(site) == {"a": "one"}
+    assert not [path for path in pages.asked if "bad" in path]
+
+
+def test_a_skill_lists_its_own_file() -> None:
+    """M-20: SKILL.md, or the one with its name."""
+    assert checked(Entry(name="a", files=("SKILL.md",)), "http://site/s/") == {
+        "SKILL.md": "http://site/s/a/SKILL.md"
+    }
+    assert checked(Entry(name="a", files=("a.md", ".x")), "http://site/s/")
+    with pytest.raises(Refusal):
+        checked(Entry(name="a", files=("b.md",)), "http://site/s/")
+
+
+async def test_downloads_run_side_by_side_within_bounds(pages: Pages, tmp_path: Path) -> None:
+    """M-23: four skills and eight files at a time."""
+    running = most = 0
+
+    class Watched(Web):
+        @override
+        async def get(self, url: str) -> bytes:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.005)
+            running -= 1
+            return pages.said["/s/index.json"] if url.endswith("json") else b"x"  # type: ignore[return-value]
+
+    many = tuple(f"f{at}.txt" for at in range(9))
+    offer(pages, *(entry(f"s{at}", "1", "SKILL.md", *many) for at in range(8)))
+
+    await Site("http://site/s", tmp_path, Watched(Config().context)).sync()
+
+    assert (SKILLS_PARALLEL, FILES_PARALLEL) == (4, 8)
+    assert most == FILES_PARALLEL
+
+
+async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path: Path) -> None:
+    """M-13, M-18: the first one waits for the site; a site that is away costs only its skills."""
+    offer(pages, entry())
+    publish(pages)
+    config = Config.model_validate(
+        {
+            "context": {"global_file": None, "cache": str(tmp_path / "cache")},
+            "skills": {
+                "config_directory": None,
+                "sources": [f"{pages.url}/s/", "http://127.0.0.1:9/"],
+            },
+        }
+    )
+    by = Observer(config)
+
+    sample = await by.observe(ObserveContext(location=LocationRef(directory=str(tmp_path))))
+    await by.close()
+
+    found = next(one for one in sample.observations if one.key == skills.KEY)
+    assert isinstance(found, Observed)
+    assert [name for name, _said in found.value] == ["a", "configure-fairlead"]

@@ -1,0 +1,138 @@
+"""The `skill` tool: what it loads, for whom, and what the model reads."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairlead_schema.location import LocationRef
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import TextContent
+from fairlead_service.config import Config
+from fairlead_session.calling import Succeeded
+from fairlead_session.permission import Need
+from fairlead_tools.builtin import skill
+from fairlead_tools.pages import Web
+from fairlead_tools.performance import Performance
+from fairlead_tools.registry import Prepared
+from fairlead_tools.skills.catalog import BUILT_IN, Catalog
+from fairlead_tools.tool import CallFailed, Context, Tool
+
+
+def tool(**changes: Any) -> Tool:  # noqa: ANN401
+    whole = {"skills": {"config_directory": None, "sources": ["s"]}, **changes}
+    config = Config.model_validate(whole)
+    return skill.tool(config, Catalog(config, Web(config.context)))
+
+
+def context(place: Path, agent: str = "build") -> Context:
+    return Context(
+        at=Address("default", "ses_1"),
+        location=LocationRef(directory=str(place)),
+        agent=agent,
+        assistant_message_id="msg_a",
+        call_id="call_1",
+        worker="wkr_a",
+    )
+
+
+async def ran(made: Tool, name: str, place: Path, agent: str = "build") -> str | None:
+    """What the model reads, or None when the call failed."""
+    asked = Prepared(made, made.input.model_validate({"name": name}))
+    outcome = await Performance(asked, context(place, agent)).run()
+    if not isinstance(outcome, Succeeded):
+        assert outcome.message == f"Unable to load skill {name}"  # type: ignore[union-attr]
+        return None
+    (content,) = outcome.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+def nested(place: Path, files: int = 0) -> Path:
+    home = place / "s" / "deep"
+    (home / "ref").mkdir(parents=True)
+    (home / "SKILL.md").write_text("---\nname: deep\ndescription: d\n---\nDo this.")
+    for at in range(files):
+        (home / "ref" / f"{at:02}.txt").touch()
+    return home
+
+
+async def test_a_skill_is_its_content_its_directory_and_the_files_beside_it(tmp_path: Path) -> None:
+    """L-73: the first ten by name, hidden ones too, without the skill itself."""
+    home = nested(tmp_path, files=12)
+    (home / ".hidden").touch()
+
+    text = await ran(tool(), "deep", tmp_path)
+
+    assert text is not None
+    lines = text.splitlines()
+    assert lines[:3] == ["# Skill: deep", "", "Do this."]
+    assert lines[4] == f"Relative paths in this skill start at {home}"
+    listed = [line.removeprefix("- ") for line in lines[6:]]
+    assert listed == [str(home / ".hidden"), *(str(home / "ref" / f"{n:02}.txt") for n in range(9))]
+
+
+async def test_a_flat_skill_has_neither_directory_nor_files(tmp_path: Path) -> None:
+    """L-73: what lies beside it belongs to others. Undescribed, it can be loaded all the same."""
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "flat.md").write_text("Do that.")
+    (tmp_path / "s" / "other.txt").touch()
+
+    assert await ran(tool(), "flat", tmp_path) == "# Skill: flat\n\nDo that."
+
+
+async def test_the_built_in_skill_can_be_loaded(tmp_path: Path) -> None:
+    """M-29, L-73: it has no directory."""
+    text = await ran(tool(), BUILT_IN, tmp_path)
+
+    assert text is not None
+    assert "Relative paths" not in text
+
+
+DENIED = {
+    "agent": {"build": {"permissions": [{"action": "skill", "resource": "d*", "effect": "deny"}]}}
+}
+
+
+async def test_what_is_unknown_denied_or_unreadable_cannot_be_loaded(tmp_path: Path) -> None:
+    """L-71, F-48: one answer for all of them, so that a denial tells nothing."""
+    home = nested(tmp_path)
+
+    assert await ran(tool(), "deep", tmp_path) is not None
+    assert await ran(tool(), "nothing", tmp_path) is None
+    assert await ran(tool(**DENIED), "deep", tmp_path) is None
+    assert await ran(tool(), "deep", tmp_path, "stranger") is None
+    assert await ran(tool(), "deep", Path("/" + "x" * 300)) is None
+    (home / "SKILL.md").write_bytes(b"\xff")
+    assert await ran(tool(), "deep", tmp_path) is None
+
+
+async def test_permission_is_asked_for_each_name(tmp_path: Path) -> None:
+    """L-72: an approval for always stands for this skill alone."""
+    nested(tmp_path)
+    made = tool()
+
+    needs = await made.needed(made.input.model_validate({"name": "deep"}), context(tmp_path))
+
+    assert needs == (Need("skill", resources=("deep",), save=("deep",)),)
+    assert made.permission == "skill"
+
+
+@pytest.mark.parametrize(("name", "changes"), [("nothing", {}), ("deep", DENIED)])
+async def test_nobody_is_asked_about_what_cannot_be_loaded(
+    tmp_path: Path, name: str, changes: dict[str, Any]
+) -> None:
+    """L-71, L-72: the refusal comes first."""
+    nested(tmp_path)
+    made = tool(**changes)
+
+    with pytest.raises(CallFailed, match=f"Unable to load skill {name}"):
+        await made.needed(made.input.model_validate({"name": name}), context(tmp_path))
+
+
+@pytest.mark.parametrize("asked", [{}, {"name": ""}, {"name": 3}, {"name": "a", "more": 1}])
+def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
+    """L-71: before anything is looked up."""
+    with pytest.raises(ValidationError):
+        tool().input.model_validate(asked)

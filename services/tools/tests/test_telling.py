@@ -1,0 +1,209 @@
+"""Progress and live output of running calls: bounded, fenced, and kept beside a failure; on the twin."""
+
+import asyncio
+
+import pytest
+
+from fairlead_eventlog.memory import MemoryDeltas
+from fairlead_eventlog.port import START
+from fairlead_schema.delta import ToolOutputDelta
+from fairlead_schema.events import (
+    InterruptRequested,
+    SessionEvent,
+    ToolFailed,
+    ToolProgressed,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.message import AssistantMessage, ToolBlock
+from fairlead_schema.tool import CompletedCall, FailedCall, TextContent
+from fairlead_session.fold import evolve
+from fairlead_session.state import Session
+from fairlead_tools import telling
+from fairlead_tools.tool import Context
+from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
+
+
+class Speaker:
+    """A tool that tells what a test hands it, then waits."""
+
+    def __init__(self) -> None:
+        self.contexts: list[Context] = []
+        self.opened = asyncio.Event()
+        self.raises: Exception | None = None
+
+    async def __call__(self, asked: Asked, context: Context) -> Told:
+        self.contexts.append(context)
+        await self.opened.wait()
+        if self.raises:
+            raise self.raises
+        return Told(said=asked.key)
+
+    async def report(self, text: str) -> None:
+        await self.contexts[-1].report({"text": text}, (TextContent(text=text),))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telling, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(telling, "LIVE_S", 0.0)
+
+
+async def progress(world: World) -> list[str]:
+    events = await world.events()
+    return [str(one.structured["text"]) for one in events if isinstance(one, ToolProgressed)]
+
+
+async def until_told(world: World, *texts: str) -> None:
+    async with asyncio.timeout(5):
+        while await progress(world) != list(texts):
+            await asyncio.sleep(0)
+
+
+async def state(world: World) -> object:
+    """The call as readers of the session see it."""
+    session = Session(id=AT.session_id)
+    page = await world.log.read(AT, after=START)
+    for stored in page.commits:
+        for recorded in stored.commit.events:
+            session = evolve(session, recorded)
+    message = session.find("msg_a")
+    assert isinstance(message, AssistantMessage)
+    (block,) = [one for one in message.content if isinstance(one, ToolBlock)]
+    return block.state
+
+
+async def begun(world: World) -> Speaker:
+    speaker = Speaker()
+    speaking = tool(execute=speaker)
+    world.registry.register(speaking)
+    await world.call(speaking)
+    return speaker
+
+
+async def test_progress_is_written_and_a_success_replaces_it(world: World) -> None:
+    """E-28: each report stands for itself; the result stands for all of them."""
+    speaker = await begun(world)
+    async with standing(world.worker()):
+        await until(lambda: bool(speaker.contexts))
+        await speaker.report("a third")
+        await until_told(world, "a third")
+        await speaker.report("half")
+        await until_told(world, "a third", "half")
+        speaker.opened.set()
+        await until(lambda: not world.jobs)
+
+    settled = await state(world)
+    assert isinstance(settled, CompletedCall)
+    assert settled.structured == {"said": "k"}
+
+
+async def test_only_the_last_word_is_written_when_its_time_comes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-28: a bounded cadence: of many reports one, and a quick call writes none."""
+    monkeypatch.setattr(telling, "PROGRESS_S", 0.02)
+    speaker = await begun(world)
+    async with standing(world.worker()):
+        await until(lambda: bool(speaker.contexts))
+        for number in range(500):
+            await speaker.report(str(number))
+        await until_told(world, "499")
+        await speaker.report("499")
+        await asyncio.sleep(0.1)
+        await speaker.report("unwritten")
+        speaker.opened.set()
+        await until(lambda: not world.jobs)
+
+    assert await progress(world) == ["499"]
+
+
+@pytest.mark.parametrize("how", ["fails", "interrupted"])
+async def test_a_failure_keeps_the_last_progress_also_unwritten(
+    world: World, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """E-28: in the commit that settles the call."""
+    monkeypatch.setattr(telling, "PROGRESS_S", 60.0)
+    speaker = await begun(world)
+    async with standing(world.worker()):
+        await until(lambda: bool(speaker.contexts))
+        await speaker.report("nearly")
+        if how == "fails":
+            speaker.raises = RuntimeError("boom")
+            speaker.opened.set()
+        else:
+            await world.write(InterruptRequested())
+        await until(lambda: not world.jobs)
+
+    failed = await state(world)
+    assert isinstance(failed, FailedCall)
+    assert failed.content == (TextContent(text="nearly"),)
+    assert [type(one) for one in (await world.events())[-2:]] == [ToolProgressed, ToolFailed]
+
+
+async def test_a_worker_that_lost_its_call_writes_no_progress(world: World) -> None:
+    """E-28, E-20: fenced like the settlement: the call is another worker's."""
+    speaker = await begun(world)
+    stolen = ToolStarted(
+        assistant_message_id="msg_a", call_id="call_1", worker="wkr_b", generation=2
+    )
+    overtaking: list[SessionEvent] = [stolen]
+
+    async def overtake(_drafts: object) -> None:
+        if overtaking:
+            await world.write(overtaking.pop())
+
+    async with standing(world.worker()):
+        await until(lambda: bool(speaker.contexts))
+        world.log.before = overtake
+        await speaker.report("stale")
+        await until(lambda: not overtaking)
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    assert await progress(world) == []
+
+
+async def test_progress_that_no_log_can_hold_is_dropped(world: World) -> None:
+    """E-28: the run goes on; long text is cut to its ends first."""
+    speaker = await begun(world)
+    async with standing(world.worker()):
+        await until(lambda: bool(speaker.contexts))
+        await speaker.contexts[-1].report({"text": "x" * 9_000_000}, ())
+        await speaker.contexts[-1].report({"text": "\ud800"}, ())
+        await asyncio.sleep(0.05)
+        await speaker.contexts[-1].report({"text": "ok"}, (TextContent(text="y" * 99_999),))
+        await until_told(world, "ok")
+        speaker.opened.set()
+        await until(lambda: not world.jobs)
+
+    (told,) = [one for one in await world.events() if isinstance(one, ToolProgressed)]
+    (content,) = told.content
+    assert isinstance(content, TextContent)
+    assert len(content.text.encode()) <= 51_200
+    assert isinstance((await world.events())[-1], ToolSucceeded)
+
+
+async def test_output_is_live_and_never_stored(world: World) -> None:
+    """E-28: deltas for whoever listens, the last piece included; what floods is left out."""
+    speaker = await begun(world)
+    deltas = world.eventlog.deltas
+    assert isinstance(deltas, MemoryDeltas)
+    async with standing(world.worker()):
+        await until(lambda: bool(speaker.contexts))
+        say = speaker.contexts[-1].say
+        await say("one")
+        await until(lambda: len(deltas.sent) == 1)
+        for _ in range(1000):
+            await say("x" * 1000)
+        await say("the end")
+        speaker.opened.set()
+        await until(lambda: not world.jobs)
+
+    sent = [delta for _at, delta in deltas.sent]
+    assert all(isinstance(one, ToolOutputDelta) and one.call_id == "call_1" for one in sent)
+    text = "".join(one.delta for one in sent if isinstance(one, ToolOutputDelta))
+    assert text.startswith("one")
+    assert text.endswith("xthe end")
+    assert telling.SKIPPED in text
+    assert len(text) < 40_000

@@ -1,0 +1,317 @@
+"""webfetch against a real server on loopback, and its guard against what is not the web."""
+
+import asyncio
+import gzip
+import ipaddress
+import socket
+import zlib
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fairlead_schema.location import LocationRef
+from fairlead_schema.tool import TextContent
+from fairlead_service.config import Config, Tools
+from fairlead_session.calling import Succeeded
+from fairlead_tools.app import registry
+from fairlead_tools.builtin.webfetch import WebfetchInput, made, needed, run
+from fairlead_tools.performance import encoded
+from fairlead_tools.settings import Settings
+from fairlead_tools.tool import CallFailed, Context
+from fairlead_tools.web import guard
+from fairlead_tools.web.fetching import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, Page, fetch, textual
+from services.tools.tests.conftest import AT
+from services.tools.tests.web_server import Site, reply, site
+
+CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+NEAR = partial(fetch, private=True)
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Site]:
+    async with site() as made_:
+        yield made_
+
+
+async def fetched(url: str, **asked: Any) -> str:  # noqa: ANN401
+    return (await run(NEAR, WebfetchInput(url=url, **asked), CONTEXT)).output
+
+
+async def refused(url: str, **asked: Any) -> str:  # noqa: ANN401
+    with pytest.raises(CallFailed) as caught:
+        await fetched(url, **asked)
+    return str(caught.value)
+
+
+def test_its_input_has_defaults_and_limits() -> None:
+    """L-74."""
+    asked = WebfetchInput(url="http://a.example")
+
+    assert (asked.format, asked.timeout) == ("markdown", 30)
+    for wrong in ({"timeout": 121}, {"timeout": 0}, {"format": "pdf"}, {"headers": "x"}):
+        with pytest.raises(ValidationError):
+            WebfetchInput.model_validate({"url": "http://a.example", **wrong})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://a.example/x",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "gopher://a",
+        "a.example",
+        "http://",
+        "http://user:key@a.example/",
+        "http://a.example:99999/",
+        "http://a.example/ x",
+        "http://a.example/\n",
+        "http://" + "a" * 9000,
+    ],
+)
+async def test_what_is_no_web_address_is_refused_before_anybody_is_asked(url: str) -> None:
+    """L-75."""
+    with pytest.raises(CallFailed):
+        await needed(WebfetchInput(url=url), CONTEXT)
+
+
+async def test_permission_is_for_the_exact_url_and_for_always_its_host() -> None:
+    """L-75."""
+    (need,) = await needed(WebfetchInput(url="https://a.example:8443/x?y#z"), CONTEXT)
+
+    assert (need.action, need.resources) == ("webfetch", ("https://a.example:8443/x?y#z",))
+    assert need.save == ("https://a.example:8443/*",)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [("markdown", "# Hi\n\nyou & **me**"), ("text", "Hi\n\nyou & me"), ("html", "<h1>Hi</h1>")],
+)
+async def test_a_page_is_shown_as_asked(web: Site, wanted: str, text: str) -> None:
+    """L-76: scripts and styles are dropped."""
+    page = b"<h1>Hi</h1><script>bad()</script><style>p{}</style><p>you &amp; <b>me</b></p>"
+    web.pages["/"] = reply(page, mime="text/html; charset=utf-8")
+
+    shown = await fetched(web.url(), format=wanted)
+
+    assert shown.startswith(text)
+    assert wanted == "html" or "bad()" not in shown
+
+
+async def test_other_text_passes_through_and_the_model_sees_the_text(web: Site) -> None:
+    """L-76."""
+    web.pages["/x"] = reply(
+        '{"a": "é"}'.encode("latin-1"), mime="application/json; charset=latin-1"
+    )
+    tool = made(NEAR)
+
+    returned = await tool.execute(WebfetchInput(url=web.url("/x")), CONTEXT)
+    outcome = encoded(tool, returned)
+
+    assert isinstance(outcome, Succeeded)
+    assert outcome.content == (TextContent(text='{"a": "é"}'),)
+    assert outcome.structured["contentType"] == "application/json"
+
+
+async def test_a_page_that_cannot_be_converted_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L-76."""
+
+    def broken(_html: str, _wanted: str) -> str:
+        raise ValueError("no sense in it")
+
+    async def read(_url: str, _accept: str) -> Page:
+        return Page("http://a.example/", "text/html", None, b"<p>")
+
+    monkeypatch.setattr("fairlead_tools.builtin.webfetch.readable", broken)
+    with pytest.raises(CallFailed, match="cannot be converted: no sense"):
+        await run(read, WebfetchInput(url="http://a.example/"), CONTEXT)
+
+
+@pytest.mark.parametrize("charset", [None, "no-such-charset", "utf-8"])
+async def test_what_is_no_character_is_shown_as_such(web: Site, charset: str | None) -> None:
+    """L-76: whatever the server calls its bytes."""
+    mime = "text/plain" + (f"; charset={charset}" if charset else "")
+    web.pages["/"] = reply(b"a\xff", mime=mime)
+
+    assert await fetched(web.url()) == "a\ufffd"
+
+
+@pytest.mark.parametrize("mime", ["image/png", "image/svg+xml", "application/pdf", "video/mp4"])
+async def test_what_is_no_text_is_refused(web: Site, mime: str) -> None:
+    """L-77."""
+    web.pages["/"] = reply(b"\x89", mime=mime)
+
+    assert "not text" in await refused(web.url())
+    assert not textual(mime)
+
+
+async def test_a_body_that_is_declared_too_large_is_not_read(web: Site) -> None:
+    """L-77."""
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {BODY_BYTES_MAX + 1}"
+    web.pages["/"] = head.encode() + b"\r\n\r\nx"
+
+    assert "too large" in await refused(web.url())
+
+
+async def test_a_body_that_grows_too_large_is_cut_off(web: Site) -> None:
+    """L-77: one that never ends, too."""
+
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    web.pages["/"] = endless
+
+    assert "too large" in await refused(web.url())
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
+async def test_a_packed_body_is_unpacked_up_to_the_same_limit(web: Site, pack: Any) -> None:  # noqa: ANN401
+    """L-77: what unpacks to a thousand times its size never fills the memory."""
+    encoding = "content-encoding: " + ("gzip" if pack is gzip.compress else "deflate")
+    web.pages["/small"] = reply(pack(b"hello"), encoding, mime="text/plain")
+    web.pages["/bomb"] = reply(pack(b"\0" * (64 * 1024 * 1024)), encoding, mime="text/plain")
+    web.pages["/odd"] = reply(b"x", "content-encoding: br", mime="text/plain")
+    web.pages["/broken"] = reply(b"not packed", encoding, mime="text/plain")
+
+    assert await fetched(web.url("/small")) == "hello"
+    assert "too large" in await refused(web.url("/bomb"))
+    assert "encoded as br" in await refused(web.url("/odd"))
+    assert "cannot be read" in await refused(web.url("/broken"))
+
+
+async def test_a_challenge_is_met_once_with_a_plain_name(web: Site) -> None:
+    """L-78: we always say who we are."""
+    web.pages["/"] = reply(b"no", "cf-mitigated: challenge", status="403 Forbidden")
+
+    assert "status 403" in await refused(web.url())
+    assert [headers["user-agent"] for _, headers, _ in web.asked] == [AGENT.lower(), PLAIN_AGENT]
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "403 Forbidden", "500 Oh"])
+async def test_an_error_is_told_and_not_tried_again(web: Site, status: str) -> None:
+    """L-78."""
+    web.pages["/"] = reply(b"no", status=status)
+
+    assert f"status {status[:3]}" in await refused(web.url())
+    assert len(web.asked) == 1
+
+
+async def test_the_time_is_for_the_whole_fetch(web: Site) -> None:
+    """L-79: a server that drips does not get more of it."""
+
+    async def drip(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n")
+        while not writer.is_closing():
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    web.pages["/"] = drip
+
+    assert "took longer than 0.2 s" in await refused(web.url(), timeout=0.2)
+
+
+async def test_redirects_on_the_same_host_are_followed(web: Site) -> None:
+    """L-75: no more than so many, and never to another scheme."""
+    web.pages["/a"] = reply(b"", "location: /b", status="302 Found")
+    web.pages["/b"] = reply(b"there", mime="text/plain")
+    web.pages["/loop"] = reply(b"", "location: /loop", status="301 Moved")
+    web.pages["/file"] = reply(b"", "location: file:///etc/passwd", status="301 Moved")
+
+    assert await fetched(web.url("/a")) == "there"
+    assert "more than 5 times" in await refused(web.url("/loop"))
+    assert "http:// or https://" in await refused(web.url("/file"))
+
+
+async def test_a_redirect_to_another_host_is_told_and_not_followed(web: Site) -> None:
+    """L-75: permission was given for this one; the model may ask for the other."""
+    web.pages["/"] = reply(b"", "location: http://other.example/x", status="302 Found")
+
+    assert "Fetch http://other.example/x itself" in await refused(web.url())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "0.0.0.0"),  # noqa: S104
+        *("100.64.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "192.0.0.1", "198.18.0.1"),
+        *("::1", "::", "fe80::1", "fc00::1", "ff02::1", "fec0::1", "::ffff:10.0.0.1"),
+        *("::ffff:169.254.169.254", "64:ff9b::a00:1", "2002:a00:1::", "::7f00:1"),
+    ],
+)
+def test_what_is_not_the_open_network_is_not_public(address: str) -> None:
+    """L-75: nor is an address that carries such a one inside."""
+    assert not guard.public(ipaddress.ip_address(address))
+
+
+@given(st.ip_addresses(v=4))
+def test_an_address_is_as_public_as_the_one_inside(address: ipaddress.IPv4Address) -> None:
+    """L-75: however it is written."""
+    inside = [f"::ffff:{address}", str(ipaddress.IPv6Address((0x64FF9B << 96) + int(address)))]
+
+    assert {guard.public(ipaddress.ip_address(one)) for one in inside} == {guard.public(address)}
+    assert not (address.is_private and guard.public(address))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0x7f000001", "2130706433"])
+async def test_a_private_host_is_refused_however_it_is_spelt(host: str) -> None:
+    """L-75: unless the configuration lets it."""
+    with pytest.raises(CallFailed):
+        await fetch(f"http://{host}:1/", "*/*", private=False)
+
+
+async def test_a_name_is_resolved_once_and_the_connection_goes_where_was_looked(
+    web: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-75: a name that answers differently the second time changes nothing."""
+    web.pages["/"] = reply(b"pinned", mime="text/plain")
+    asked: list[str] = []
+
+    async def resolve(host: str, port: int, **_: Any) -> list[Any]:  # noqa: ANN401
+        asked.append(host)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    page = await fetch(f"http://rebind.example:{web.port}/", "*/*", private=True)
+
+    assert (page.body, asked.count("rebind.example")) == (b"pinned", 1)
+    assert web.asked[0][1]["host"] == f"rebind.example:{web.port}"
+
+
+async def test_one_forbidden_address_among_many_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L-75."""
+
+    async def resolve(_host: str, port: int, **_: Any) -> list[Any]:  # noqa: ANN401
+        return [(2, 1, 6, "", (address, port)) for address in ("93.184.216.34", "10.0.0.1")]
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
+    with pytest.raises(CallFailed, match="private address"):
+        await fetch("http://mixed.example/", "*/*", private=False)
+
+
+async def test_a_server_that_is_not_there_is_told(unused_tcp_port: int) -> None:
+    """L-75."""
+    assert "cannot be read" in await refused(f"http://127.0.0.1:{unused_tcp_port}/")
+    assert "cannot be resolved" in await refused("http://nowhere.invalid/")
+
+
+def test_it_is_offered_and_searching_only_when_configured() -> None:
+    """L-80: without a search service there is no websearch."""
+    search = {"acme": {"url": "http://127.0.0.1:1/"}}
+    configured = Config(tools=Tools.model_validate({"websearch": search}))
+
+    offered = [
+        [one.name for one in registry(Settings(config)).catalog().tools]
+        for config in (Config(), configured)
+    ]
+
+    assert "websearch" not in offered[0]
+    assert {"webfetch", "websearch"} <= set(offered[1])

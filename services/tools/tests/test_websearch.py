@@ -1,0 +1,171 @@
+"""websearch against a real server on loopback: what is sent, what is read, what is never told."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairlead_schema.location import LocationRef
+from fairlead_service.config import Tools
+from fairlead_tools.builtin.websearch import (
+    NOTHING,
+    REPLY_BYTES_MAX,
+    WebsearchInput,
+    needed,
+    provider,
+    results,
+    run,
+    tools,
+)
+from fairlead_tools.tool import CallFailed, Context
+from services.tools.tests.conftest import AT
+from services.tools.tests.web_server import Site, reply, site
+
+CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+KEY = "sk-very-secret"
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[Site]:
+    async with site() as made:
+        yield made
+
+
+def configured(web: Site, **more: object) -> Tools:
+    service = {"url": web.url("/search"), "api_key_env": "SEARCH_KEY", **more}
+    return Tools.model_validate({"websearch": {"acme": service}})
+
+
+def found(*texts: str, **more: object) -> dict[str, Any]:
+    content = [{"type": "text", "text": text} for text in texts]
+    return {"jsonrpc": "2.0", "id": 1, "result": {"content": content, **more}}
+
+
+def answers(web: Site, body: object, mime: str = "application/json") -> None:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    web.pages["/search"] = reply(raw, mime=mime)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SEARCH_KEY", KEY)
+
+
+def test_its_input_has_defaults_and_limits() -> None:
+    """L-80."""
+    assert WebsearchInput(query="q").numResults == 8
+    for wrong in (
+        {"query": ""},
+        {"query": "q", "numResults": 21},
+        {"query": "q", "contextMaxCharacters": 50_001},
+        {"query": "q", "type": "odd"},
+    ):
+        with pytest.raises(ValidationError):
+            WebsearchInput.model_validate(wrong)
+
+
+async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
+    """L-80, L-82: the key goes in a header and nowhere else."""
+    answers(web, found("one", "two"))
+    asked = WebsearchInput(query="nats", numResults=3, type="fast")
+
+    told = await run(configured(web, tool="find"), asked, CONTEXT)
+
+    ((_path, headers, body),) = web.asked
+    assert json.loads(body)["params"] == {
+        "name": "find",
+        "arguments": {"query": "nats", "numResults": 3, "type": "fast"},
+    }
+    assert headers["authorization"] == f"bearer {KEY}"
+    assert (told.provider, told.output) == ("acme", "one\n\ntwo")
+    assert (await needed(asked, CONTEXT))[0].resources == ("nats",)
+
+
+async def test_a_key_may_go_in_another_header(web: Site) -> None:
+    """L-82."""
+    answers(web, found("one"))
+
+    await run(configured(web, api_key_header="x-api-key"), WebsearchInput(query="q"), CONTEXT)
+
+    assert web.asked[0][1]["x-api-key"] == KEY
+
+
+def test_the_provider_is_the_one_that_is_set_else_one_per_session() -> None:
+    """L-81: the same for a session, always; and several share the sessions."""
+    services = {name: {"url": "http://a.example/"} for name in ("a", "b")}
+    free = Tools.model_validate({"websearch": services})
+    fixed = Tools.model_validate({"websearch": services, "websearch_provider": "b"})
+    chosen = [provider(free, f"ses_{n}") for n in range(50)]
+
+    assert chosen == [provider(free, f"ses_{n}") for n in range(50)]
+    assert set(chosen) == {"a", "b"}
+    assert {provider(fixed, f"ses_{n}") for n in range(50)} == {"b"}
+    with pytest.raises(ValidationError):
+        Tools.model_validate({"websearch": services, "websearch_provider": "c"})
+
+
+async def test_an_event_stream_is_read_too(web: Site) -> None:
+    """L-82."""
+    stream = f": hello\nevent: message\ndata: {json.dumps(found('streamed'))}\n\n"
+    answers(web, stream.encode(), "text/event-stream")
+
+    told = await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+
+    assert told.output == "streamed"
+
+
+@pytest.mark.parametrize("empty", [found(), found(""), found("  "), {"result": {}}])
+async def test_nothing_found_is_a_fixed_text(web: Site, empty: dict[str, Any]) -> None:
+    """L-82."""
+    answers(web, empty)
+
+    assert (await run(configured(web), WebsearchInput(query="q"), CONTEXT)).output == NOTHING
+
+
+async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
+    """L-82: not even if the service tells it."""
+    answers(web, found(f"your key is {KEY}"))
+    told = await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+    answers(web, {"error": {"code": -1, "message": f"bad key {KEY}"}})
+    with pytest.raises(CallFailed) as caught:
+        await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+
+    assert KEY not in told.output + str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (reply(b"no", status="500 Oh"), "status 500"),
+        (reply(b"rubbish", mime="application/json"), "no answer that can be read"),
+        (reply(b"[]", mime="application/json"), "no answer that can be read"),
+        (reply(b"x" * (REPLY_BYTES_MAX + 1)), "too large"),
+        (reply(json.dumps(found("why", isError=True)).encode()), "The search failed: why"),
+    ],
+)
+async def test_what_is_no_result_is_a_typed_failure(web: Site, page: bytes, said: str) -> None:
+    """L-80: 256 KiB at most."""
+    web.pages["/search"] = page
+
+    with pytest.raises(CallFailed, match=said):
+        await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+
+
+async def test_a_service_without_its_key_is_not_asked(
+    web: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-82."""
+    monkeypatch.delenv("SEARCH_KEY")
+
+    with pytest.raises(CallFailed, match="SEARCH_KEY is not set"):
+        await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+    assert web.asked == []
+
+
+def test_without_a_service_there_is_no_tool() -> None:
+    """L-80."""
+    assert tools(Tools()) == ()
+    assert results(json.dumps(found("x"))) == "x"

@@ -1,0 +1,291 @@
+"""What the model is told, through real processes: files that change, services that die, moves."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from fairlead_schema import subjects
+from fairlead_schema.context import ObserveContext
+from fairlead_schema.events import ToolCalled, ToolSucceeded
+from fairlead_schema.record import Recorded
+from fairlead_schema.tool import Executor
+from fairlead_service.messages import Carrier
+from fairlead_testing.driving import force, of, say, settled
+from fairlead_testing.stack import Stack, stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(180),
+]
+
+CONFIG = """
+[runner]
+observe_timeout_s = 1.0
+
+[context]
+global_file = "{place}/everywhere.md"
+timeout_s = 0.5
+
+[skills]
+config_directory = "{place}/own"
+
+[reference.handbook]
+path = "/srv/handbook"
+description = "when in doubt"
+"""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def up() -> AsyncIterator[Stack]:
+    """A runner, one tools service, the simulated provider."""
+    with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
+        place, config = Path(made), configured(Path(made))
+        async with stack(place / "state", config=config, sim=True) as running:
+            yield running
+
+
+def configured(place: Path) -> Path:
+    place.chmod(0o755)
+    config = place / "fairlead.toml"
+    config.write_text(CONFIG.format(place=place))
+    return config
+
+
+def project(tmp_path: Path, name: str = "repo", rules: str | None = "Be brief.") -> Path:
+    root = tmp_path / name
+    (root / ".git").mkdir(parents=True)
+    if rules is not None:
+        (root / "AGENTS.md").write_text(rules)
+    return root
+
+
+async def began(up: Stack, place: Path) -> str:
+    return await up.session(location={"directory": str(place)})
+
+
+async def turn(up: Stack, session: str) -> list[Recorded]:
+    """One prompt, answered; the whole log then."""
+    await say(up, session, "hello")
+    return await settled(up, session)
+
+
+def told(log: list[Recorded]) -> list[str]:
+    return [event.text for event in of(log, "context.updated")]
+
+
+def baseline(log: list[Recorded]) -> dict[str, str]:
+    """The parts of the newest baseline."""
+    return {part.key: part.text for part in of(log, "context.initialised")[-1].baseline}
+
+
+async def test_a_changed_file_is_one_message_at_the_next_boundary(
+    up: Stack, tmp_path: Path
+) -> None:
+    """F-25, F-28, F-29, F-32, F-43, M-04, M-05: told once to whoever goes on, never to the idle."""
+    place = project(tmp_path)
+    session, idle = await began(up, place), await began(up, place)
+    first, before = await turn(up, session), await turn(up, idle)
+    (place / "AGENTS.md").write_text("Be verbose.")
+
+    changed = await turn(up, session)
+    again = await turn(up, session)
+    (place / "AGENTS.md").unlink()
+    revoked = await turn(up, session)
+
+    parts = baseline(first)
+    assert list(parts) == [
+        "core/model",
+        "core/environment",
+        "core/date",
+        "core/instructions",
+        "core/skills",
+        "core/references",
+    ]
+    assert parts["core/instructions"].endswith("AGENTS.md:\nBe brief.")
+    assert "sim/" in parts["core/model"]
+    assert "handbook" in parts["core/references"]
+    (update,) = told(changed)
+    assert update.endswith("AGENTS.md:\nBe verbose.")
+    assert told(again) == [update]
+    assert len(told(revoked)) == 2
+    assert "no longer apply" in told(revoked)[-1]
+    assert len(of(revoked, "context.initialised")) == 1
+    assert await up.events(idle) == before
+
+
+async def test_a_dead_tools_service_makes_context_unavailable_and_not_gone(
+    up: Stack, tmp_path: Path
+) -> None:
+    """F-10, F-37: the old baseline serves; when the service is back, one message tells the change.
+
+    F-50: and what other services registered is known again.
+    """
+    place = project(tmp_path)
+    session = await began(up, place)
+    await turn(up, session)
+    await asked(up, "register", key="acme/tide", subject="acme.tide")
+    up.up.kill("tools", sig=signal.SIGSTOP)
+    (place / "AGENTS.md").write_text("Be kind.")
+
+    away = await turn(up, session)
+    fresh = await began(up, place)
+    await say(up, fresh, "hello")
+    waiting = await up.until(fresh, "execution.released")
+    up.up.kill("tools", sig=signal.SIGKILL)
+    await up.up.ready()
+    back = await turn(up, session)
+
+    assert told(away) == []
+    assert of(waiting, "execution.released")[0].reason == "context-unavailable"
+    assert of(waiting, "prompt.promoted") == []
+    (update,) = told(back)
+    assert "Be kind." in update
+    recovered = await settled(up, fresh)
+    assert baseline(recovered)["core/instructions"].endswith("Be kind.")
+    registered = (await asked(up, "remove", key="acme/other"))["data"]["sources"]
+    assert [source["key"] for source in registered] == ["acme/tide"]
+    await asked(up, "remove", key="acme/tide")
+
+
+async def test_a_moved_session_has_a_whole_new_baseline(up: Stack, tmp_path: Path) -> None:
+    """F-44, M-01: of its destination, before anything promotes there; nothing of the old place."""
+    here, there = project(tmp_path, "here", "Here."), project(tmp_path, "there", "There.")
+    session = await began(up, here)
+    await turn(up, session)
+
+    await up.ask("session.move", {"sessionID": session, "location": {"directory": str(there)}})
+    log = await turn(up, session)
+
+    first, second = of(log, "context.initialised")
+    assert "Here." in str(first)
+    assert "There." in str(second)
+    assert str(here) not in str(second)
+    assert told(log) == []
+    moved = next(item.seq for item in log if item.event.type == "moved")
+    begun = [item.seq for item in log if item.event.type == "context.initialised"][-1]
+    promoted = [item.seq for item in log if item.event.type == "prompt.promoted"][-1]
+    assert moved < begun < promoted
+
+
+async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_path: Path) -> None:
+    """M-07, M-08, M-09: a link out, a pipe, bytes, 100 MB: unavailable; then good again."""
+    place = project(tmp_path)
+    rules = place / "AGENTS.md"
+    session = await began(up, place)
+    await turn(up, session)
+    log: list[Recorded] = []
+
+    for bad in ("link", "pipe", "bytes", "huge"):
+        rules.unlink()
+        match bad:
+            case "link":
+                rules.symlink_to("/etc/hostname")
+            case "pipe":
+                os.mkfifo(rules)
+            case "bytes":
+                rules.write_bytes(b"\xff\0")
+            case _:
+                await asyncio.to_thread(rules.touch)
+                os.truncate(rules, 100 * 1024 * 1024)
+        log = await turn(up, session)
+    assert told(log) == []
+    rules.unlink()
+    rules.write_text("Be good.")
+
+    (update,) = told(await turn(up, session))
+    assert "Be good." in update
+
+
+async def test_instructions_below_join_after_something_there_was_read(
+    up: Stack, tmp_path: Path
+) -> None:
+    """L-28: the log says where the session has read, so any runner finds them, and keeps them."""
+    place = project(tmp_path)
+    (place / "api").mkdir()
+    (place / "api" / "AGENTS.md").write_text("Mind the API.")
+    session = await began(up, place)
+    before = await turn(up, session)
+    call: dict[str, Any] = {"assistant_message_id": "msg_read", "call_id": "call_read"}
+    await force(
+        up,
+        session,
+        ToolCalled(tool="read", input={"path": "api/x.py"}, provider=Executor(), **call),
+        ToolSucceeded(structured={}, content=(), provider=Executor(), **call),
+    )
+
+    for _ in range(2):
+        await say(up, session, "hello")
+        after = await up.rested(session)
+
+        (update,) = told(after)
+        assert update.endswith("api/AGENTS.md:\nMind the API.")
+    assert told(before) == []
+
+
+class Weather:
+    """A service that offers a source."""
+
+    subject = "acme.weather"
+
+    def __init__(self, url: str) -> None:
+        self.said = b"{}"
+        self.carrier = Carrier(url)
+        self.carrier.respond(
+            self.subject, queue="w", title="weather", command=ObserveContext, reply=self._reply
+        )
+
+    def say(self, sky: str) -> None:
+        told = {
+            "value": sky,
+            "baseline": f"The sky is {sky}.",
+            "update": f"The sky has become {sky}.",
+            "removed": "There is no weather any more.",
+        }
+        self.said = json.dumps({"data": told}).encode()
+
+    async def _reply(self, _subject: str, _body: bytes) -> bytes:
+        return self.said
+
+
+async def asked(up: Stack, verb: str, **body: object) -> dict[str, Any]:
+    raw = json.dumps(body).encode()
+    answer: dict[str, Any] = json.loads(
+        await up.eventlog.requests.ask(subjects.source("default", verb), raw, timeout_s=10)
+    )
+    return answer
+
+
+async def test_a_service_may_add_a_source_of_its_own(up: Stack, tmp_path: Path) -> None:
+    """F-19, F-20, F-21, F-50: one per key, not believed blindly, revoked when it is taken back."""
+    place = project(tmp_path)
+    weather = Weather(up.up.nats)
+    weather.say("grey")
+    await weather.carrier.start()
+    source = {"key": "acme/weather", "subject": Weather.subject, "timeoutMs": 400}
+    try:
+        assert (await asked(up, "register", **source))["data"]["key"] == "acme/weather"
+        refused = await asked(up, "register", key="acme/weather", subject="other.place")
+        assert refused["error"]["_tag"] == "ConflictError"
+        session = await began(up, place)
+        first = await turn(up, session)
+        assert baseline(first)["acme/weather"] == "The sky is grey."
+        assert list(baseline(first))[-1] == "acme/weather"
+
+        weather.say("blue")
+        assert told(await turn(up, session)) == ["The sky has become blue."]
+        weather.said = b"rubbish"
+        assert len(told(await turn(up, session))) == 1
+    finally:
+        await weather.carrier.stop()
+    assert len(told(await turn(up, session))) == 1
+    assert (await asked(up, "remove", key="acme/weather"))["data"]["sources"] == []
+    assert told(await turn(up, session))[-1] == "There is no weather any more."
