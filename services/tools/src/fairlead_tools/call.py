@@ -3,17 +3,13 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeAlias, assert_never
 
-from fairlead_eventlog import port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
-from fairlead_eventlog.port import Job
-from fairlead_eventlog.streams import TOOL_DEADLINE_S
-from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
+from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
@@ -24,97 +20,35 @@ from fairlead_session.asking import Rules
 from fairlead_session.bounding import Limits
 from fairlead_session.calling import (
     INTERRUPTED,
-    Begin,
-    Deferred,
     Failed,
     Gone,
-    Leave,
     Outcome,
     Settle,
     Succeeded,
-    Waits,
-    begin,
     defer,
     settle,
 )
 from fairlead_session.drain import moving
 from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
+from fairlead_tools.beginning import Asked, Beginning, Later, Ready
+from fairlead_tools.held import Held, Unheld
 from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
 from fairlead_tools.outputs import materialised
-from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail, failed
-from fairlead_tools.permitting import Permitted, Permitting
-from fairlead_tools.registry import Prepared, Registry, Scope
+from fairlead_tools.performance import Performance, Stopped, crashed, detail
+from fairlead_tools.registry import Registry
 from fairlead_tools.retention import Retention
 from fairlead_tools.telling import Telling
-from fairlead_tools.tool import CallFailed, Context, Handed
+from fairlead_tools.tool import Handed
 from fairlead_tools.watch import watch
 
 log = logging.getLogger(__name__)
 
-PING_TIMEOUT_S: Final = 2.0
-# How long a request waits before somebody looks again at a call whose worker lives.
-LATER_S: Final = 1.0
 LAG_S: Final = 0.2
-# What answers a call brings a new request when it has; one that was lost costs no more than this.
-LOOK_S: Final = 15.0
-LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
 
-
-@dataclass(slots=True)
-class Held:
-    """A request in this worker's hands, and the run it led to."""
-
-    job: Job
-    performance: Performance | None = None
-
-    def stop(self, why: Stop) -> None:
-        if self.performance is not None:
-            self.performance.stop(why)
-
-
-@dataclass(frozen=True, slots=True)
-class Unheld:
-    """No request is in hand: there is nothing to keep, to finish or to put back."""
-
-    subject: str = ""
-    payload: bytes = b""
-    sequence: int = 0
-    deliveries: int = 1
-
-    async def keep(self) -> None: ...
-
-    async def done(self) -> None: ...
-
-    async def later(self, delay_s: float) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """Begun in the log: run it."""
-
-    prepared: Prepared
-    call: Call
-    context: Context
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A person is asked: the answer brings a new request, so this one is done with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Not now, or not by this worker."""
-
-    delay_s: float
-
-
-Decided: TypeAlias = Ready | Asked | Later | Settle | Succeeded | Failed | Gone
 Abandon: TypeAlias = Callable[[Address, MessageId, CallId], Awaitable[None]]
-Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
-
+"""Ends what may still be at work for a call that is settled."""
 
 _UNRUN: Final = {Settle: "interrupted", Failed: "refused", Succeeded: "succeeded"}
 
@@ -136,14 +70,11 @@ class Life:
             settings.media_bytes_max,
         )
         self._spool_dir = settings.spool_dir
-        self._worker = worker
         self._eventlog = eventlog
-        self._registry = registry
         self._ledger = Ledger(eventlog)
-        self._permitting = Permitting(eventlog.approvals, rules)
+        self._beginning = Beginning(worker, eventlog, registry, self.retention, rules)
         self.over = False
         self.abandon: Abandon | None = None
-        """Ends what may still be at work for a call that is settled."""
 
     async def location(self, at: Address) -> LocationRef | None:
         """Where the calls of a session run."""
@@ -152,8 +83,11 @@ class Life:
     async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:
         """Do what is left to do of a call; the answer says how it ended."""
         try:
+            if self.over:
+                await held.job.later(0.0)
+                return "left"
             session, decided = await self._ledger.commit(
-                at, lambda session: self._decide(session, at, request, held.job)
+                at, lambda session: self._beginning.decide(session, at, request, held.job)
             )
             match decided:
                 case Ready():
@@ -174,86 +108,6 @@ class Life:
         except Erased:
             await held.job.done()
             return "gone"
-
-    async def _decide(
-        self, session: Session, at: Address, request: ToolRequest, job: Job
-    ) -> Decision:
-        """What to write before anything runs. Asked anew whenever the session has moved."""
-        if self.over:
-            return (), Later(0.0)
-        life = await self._ask(session, request)
-        if life == "silent" and job.deliveries == 1:
-            # Perhaps only busy: its own request's deadline decides, and this one waits as long.
-            return (), Later(TOOL_DEADLINE_S)
-        decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
-        match decision:
-            case Begin():
-                return await self._begun(session, at, decision)
-            case Settle(event=event):
-                return (event,), decision
-            case Leave():
-                return (), Later(LATER_S)
-            case Waits():
-                return (), Asked()
-            case Deferred(call=call, until=until):
-                left_s = (until - now_ms()) / 1000
-                return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Later(left_s))
-            case Gone():
-                return (), decision
-            case _:
-                assert_never(decision)
-
-    async def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
-        assert session.profile is not None, "a session with calls was created"
-        scope = Scope(at.tenant, session.profile.location.directory)
-        await self._registry.follow(decision.call, scope)
-        prepared = self._registry.prepare(decision.call, scope)
-        if isinstance(prepared, Failed):
-            return settle(session, decision.call, prepared), prepared
-        context = Context(
-            at=at,
-            location=session.profile.location,
-            agent=decision.call.agent,
-            assistant_message_id=decision.call.assistant_message_id,
-            call_id=decision.call.call_id,
-            worker=self._worker,
-        )
-        first = await self._permitting.decide(session, decision.call, prepared, context)
-        match first:
-            case Failed():
-                return settle(session, decision.call, first), first
-            case PermissionAsked() | QuestionAsked():
-                return (first,), Asked()
-            case Permitted() if prepared.tool.attend is not None:
-                return await self._attended(session, decision.call, prepared, context)
-            case Permitted(needs=needs):
-                permitted = replace(context, permitted=needs)
-                return (decision.event,), Ready(prepared, decision.started, permitted)
-            case _:
-                assert_never(first)
-
-    async def _attended(
-        self, session: Session, call: Call, prepared: Prepared, context: Context
-    ) -> Decision:
-        """A call that something else answers: settled once that is there, and nobody waits."""
-        assert prepared.tool.attend is not None, "only such a call is attended"
-        try:
-            outcome = await prepared.tool.attend(prepared.input, context)
-        except CallFailed as error:
-            outcome = failed(detail(error))
-        if outcome is None:
-            return (), Later(LOOK_S)
-        limits = prepared.tool.limits or self.retention.limits
-        bounded = await self._bounded(context.at, outcome, limits, None)
-        return settle(session, call, bounded), bounded
-
-    async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
-        call = find(session, request.assistant_message_id, request.call_id)
-        if call is None or call.worker is None or call.worker == self._worker:
-            return None
-        if call.deferred_until is not None:
-            return None
-        return await self._eventlog.liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
 
     async def _run(self, at: Address, ready: Ready, held: Held, seq: int) -> str:
         limits = ready.prepared.tool.limits or self.retention.limits
@@ -292,7 +146,7 @@ class Life:
             return await self._settle(at, ready.call, INTERRUPTED, held, telling)
         if isinstance(ended, Handed):
             return await self._hand(at, ready.call, ended.until, held)
-        outcome = await self._bounded(at, ended, limits, performance.spool)
+        outcome = await self.retention.recordable(at, ended, limits=limits, spool=performance.spool)
         return await self._settle(at, ready.call, outcome, held, telling)
 
     async def read(self, at: Address) -> Session:
@@ -305,7 +159,7 @@ class Life:
 
     async def conclude(self, at: Address, call: Call, outcome: Outcome) -> str:
         """Settle a call for somebody outside, as a run of it here would have been settled."""
-        bounded = await self._bounded(at, outcome, self.retention.limits, None)
+        bounded = await self.retention.recordable(at, outcome, limits=self.retention.limits)
         return await self._settle(at, call, bounded, Held(Unheld()), None)
 
     async def _hand(self, at: Address, call: Call, until: int, held: Held) -> str:
@@ -318,19 +172,6 @@ class Life:
         await self._ledger.commit(at, decide)
         await held.job.later(max((until - now_ms()) / 1000, 0.0))
         return "deferred"
-
-    async def _bounded(
-        self, at: Address, outcome: Outcome, limits: Limits, spool: Path | None
-    ) -> Outcome:
-        """What the log may hold of an outcome; a defect in here is this call's failure."""
-        try:
-            return await self.retention.bounded(at.tenant, outcome, limits=limits, spool=spool)
-        except Exception as error:
-            log.exception("output cannot be bounded", extra={"session_id": at.session_id})
-            return crashed(detail(error))
-        finally:
-            if spool is not None:
-                await asyncio.to_thread(spool.unlink, missing_ok=True)
 
     async def _settle(
         self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling | None

@@ -20,7 +20,8 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.config import Config, Tools
 from fairlead_session.asking import Rules
-from fairlead_tools.call import Held, Life
+from fairlead_tools.call import Life
+from fairlead_tools.held import Held
 from fairlead_tools.metrics import CALLS
 from fairlead_tools.registry import Registry
 
