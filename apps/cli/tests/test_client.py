@@ -7,8 +7,15 @@ import httpx
 import pytest
 
 from fairlead_cli.client import Client
+from fairlead_cli.commands import asks
 from fairlead_cli.commands.explain import structure
 from fairlead_cli.errors import Answered, Unreachable
+from fairlead_schema.permission import (
+    PermissionRequest,
+    QuestionInfo,
+    QuestionOption,
+    QuestionRequest,
+)
 
 RECEIPT = {
     "admittedSeq": 2,
@@ -122,3 +129,46 @@ async def test_an_explanation_is_shown_line_by_line() -> None:
     state, since, waits = structure(found)
     assert (state, waits) == ("state: waiting", "waiting on: the tool bash (call_1)")
     assert since.startswith("since: ")
+
+
+PERMISSION = PermissionRequest(id="per_a", session_id="ses_a", action="bash", resources=("ls",))
+QUESTION = QuestionRequest(
+    id="que_a",
+    session_id="ses_a",
+    questions=(
+        QuestionInfo(
+            question="Which?",
+            header="",
+            options=(QuestionOption(label="this", description=""),),
+        ),
+    ),
+)
+
+
+async def test_what_people_answer_goes_to_the_session_that_asked() -> None:
+    """K-15, K-20, N-24: once, with words, with labels, and not at all."""
+    server = Server(httpx.Response(204))
+    client = server.client()
+
+    await client.reply(PERMISSION, "once", None)
+    await client.reply(PERMISSION, "reject", "no")
+    await client.answer(QUESTION, [["this"]])
+    await client.answer(QUESTION, None)
+
+    sent = [(one.url.path, one.content.decode()) for one in server.asked]
+    assert sent == [
+        ("/api/session/ses_a/permission/per_a/reply", '{"reply":"once"}'),
+        ("/api/session/ses_a/permission/per_a/reply", '{"reply":"reject","message":"no"}'),
+        ("/api/session/ses_a/question/que_a/reply", '{"answers":[["this"]]}'),
+        ("/api/session/ses_a/question/que_a/reject", ""),
+    ]
+
+
+async def test_what_waits_is_read_and_told_in_a_line() -> None:
+    """K-35, N-24."""
+    data = {"data": [PERMISSION.wire()]}
+    (permission,) = await Server(httpx.Response(200, json=data)).client().permissions()
+    questions = Server(httpx.Response(200, json={"data": [QUESTION.wire()]}))
+    (question,) = await questions.client().questions()
+
+    assert (asks.told(permission), asks.told(question)) == ("bash ls", "Which? [this]")

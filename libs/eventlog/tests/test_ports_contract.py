@@ -225,6 +225,69 @@ async def test_a_dead_letter_is_kept(eventlog: EventLog) -> None:
     await eventlog.dead.bury("prompt", "fairlead.prompt.default.ses_x", b"\xffrubbish", "why")
 
 
+async def test_an_approval_is_kept_once_per_project(eventlog: EventLog) -> None:
+    """K-16, K-28: one per pattern, in order, and a duplicate is ignored."""
+    approvals, project = eventlog.approvals, ids.session_id()
+    await approvals.save("default", project, "bash", ["git *", "ls", "git *"])
+    await approvals.save("default", project, "bash", ["ls"])
+    await approvals.save("default", project, "edit", ["ls"])
+
+    saved = await approvals.saved("default", project)
+
+    assert [(one.action, one.resource) for one in saved] == [
+        ("bash", "git *"),
+        ("bash", "ls"),
+        ("edit", "ls"),
+    ]
+    assert len({one.id for one in saved}) == len(saved)
+    assert {one.project_id for one in saved} == {project}
+
+
+async def test_approvals_of_other_projects_and_tenants_are_none_of_ours(eventlog: EventLog) -> None:
+    """K-16: an approval is the project's, and a tenant's projects are its own."""
+    approvals, project = eventlog.approvals, ids.session_id()
+    await approvals.save("default", project, "bash", ["*"])
+
+    assert await approvals.saved("other", project) == ()
+    assert await approvals.saved("default", f"{project}x") == ()
+
+
+async def test_an_approval_is_taken_back_by_its_id(eventlog: EventLog) -> None:
+    """K-28: removed, and removing it again, or what never was, changes nothing."""
+    approvals, project = eventlog.approvals, ids.session_id()
+    await approvals.save("default", project, "bash", ["a", "b"])
+    first, second = await approvals.saved("default", project)
+
+    await approvals.remove("other", first.id)
+    assert await approvals.saved("default", project) == (first, second)
+    for id_ in (first.id, first.id, "psv_", "psv_*_x", "nothing", "psv_ab_cd_ef"):
+        await approvals.remove("default", id_)
+
+    assert await approvals.saved("default", project) == (second,)
+
+
+async def test_approvals_saved_side_by_side_all_stay(eventlog: EventLog) -> None:
+    """K-28: several people approve at once, and no answer of one undoes another's."""
+    approvals, project = eventlog.approvals, ids.session_id()
+
+    await asyncio.gather(
+        *(approvals.save("default", project, "bash", [str(number)]) for number in range(8))
+    )
+
+    saved = await approvals.saved("default", project)
+    assert {one.resource for one in saved} == {str(number) for number in range(8)}
+
+
+async def test_the_revision_tells_that_approvals_changed(eventlog: EventLog) -> None:
+    """K-17: what was looked at before must be looked at again."""
+    approvals, project = eventlog.approvals, ids.session_id()
+    before = await approvals.revision()
+
+    await approvals.save("default", project, "bash", ["*"])
+
+    assert await approvals.revision() > before
+
+
 async def test_a_source_is_registered_once_until_it_is_taken_back(eventlog: EventLog) -> None:
     """F-20, F-21: a key belongs to whoever came first, and to the next one after a removal."""
     pool, key = ids.message_id(), "acme/wea..ther.-/x."

@@ -105,6 +105,7 @@ def test_the_ends_of_a_step_read_as_their_second_version(event: SessionEvent) ->
 
 
 def test_an_asked_permission_reads_as_the_request_itself() -> None:
+    """K-09, K-35: tied to its call; whose rules decide is not shown."""
     request = PermissionRequest(
         id="per_1",
         session_id="ses_1",
@@ -116,7 +117,7 @@ def test_an_asked_permission_reads_as_the_request_itself() -> None:
     asked = shown(PermissionAsked(request=request, agent="build"))
 
     assert asked["type"] == "permission.v2.asked"
-    assert asked["data"] == {"timestamp": 2000, "agent": "build", **request.wire()}
+    assert asked["data"] == {"timestamp": 2000, **request.wire()}
 
 
 def test_an_asked_question_reads_as_the_request_itself() -> None:

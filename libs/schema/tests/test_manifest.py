@@ -72,6 +72,7 @@ PRIVATE = {
     "context.replaced",
     "context.advanced",
     "context.pruned",
+    "child.finished",
 }
 
 

@@ -31,6 +31,7 @@ from fairlead_schema.tool import Executor, RetryClass, TextContent
 from fairlead_session.calling import (
     INTERRUPTED,
     Begin,
+    Beginning,
     Deferred,
     Failed,
     Gone,
@@ -70,9 +71,7 @@ def session(*events: SessionEvent) -> Session:
     return given(CREATED, claimed(), dispatched(), step_started(), *events)
 
 
-def begun(
-    session: Session, worker: str = "wkr_a", life: Life | None = None
-) -> Begin | Settle | Leave | Deferred | Gone:
+def begun(session: Session, worker: str = "wkr_a", life: Life | None = None) -> Beginning:
     return begin(session, "msg_a", "call_1", worker, life)
 
 

@@ -75,7 +75,13 @@ async def test_the_location_comes_from_the_query_then_the_headers_then_the_serve
 async def test_every_agent_is_listed_hidden_ones_too(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/api/agent")).json()
 
-    assert [agent["id"] for agent in answer["data"]] == ["build", "helper"]
+    listed = [agent["id"] for agent in answer["data"]]
+    assert listed == ["build", "plan", "general", "explore", "helper"]
+    assert answer["data"][1]["permissions"][0] == {
+        "action": "*",
+        "resource": "*",
+        "effect": "allow",
+    }
     assert answer["data"][0]["system"] == "Be careful."
     assert answer["data"][0]["request"] == {"headers": {}, "body": {}}
     assert answer["location"]["directory"] == "/srv/default"

@@ -11,7 +11,7 @@ import pytest
 
 from fairlead_gateway.memory import MemoryReadModel, SessionRows
 from fairlead_gateway.postgres import PostgresReadModel
-from fairlead_gateway.readmodel import Order, ReadModel, SessionAnchor, SessionFilter
+from fairlead_gateway.readmodel import AskKind, Order, ReadModel, SessionAnchor, SessionFilter
 from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
@@ -40,6 +40,7 @@ SESSIONS = {
     ),
     "ses_b": SessionInfo(
         id="ses_b",
+        parent_id="ses_a",
         project_id="p2",
         time=SessionTime(created=2, updated=2),
         title="100% done",
@@ -47,6 +48,7 @@ SESSIONS = {
     ),
     "ses_c": SessionInfo(
         id="ses_c",
+        parent_id="ses_b",
         project_id="p2",
         time=SessionTime(created=2, updated=3),
         title="other",
@@ -54,6 +56,11 @@ SESSIONS = {
     ),
 }
 AT = Address("default", "ses_a")
+ASKS: dict[str, dict[AskKind, tuple[dict[str, Any], ...]]] = {
+    "ses_a": {"permission": ({"id": "per_a"},)},
+    "ses_b": {"permission": ({"id": "per_b"},), "question": ({"id": "que_b"},)},
+    "ses_c": {"permission": ({"id": "per_c"},)},
+}
 
 
 def _twin() -> MemoryReadModel:
@@ -64,6 +71,9 @@ def _twin() -> MemoryReadModel:
     rows.owner = "run_1"
     rows.messages.update(MESSAGES)
     rows.deliveries["msg_1"] = "queue"
+    for session_id, asks in ASKS.items():
+        for kind, requests in asks.items():
+            read.rows[Address("default", session_id)].asks[kind] = list(requests)
     return read
 
 
@@ -74,8 +84,8 @@ async def _fill(dsn: str) -> None:
         for session_id, session in SESSIONS.items():
             await connection.execute(
                 "INSERT INTO projection.session (tenant, session_id, seq, position, project_id,"
-                " title, directory, workspace_id, tokens, created_at, updated_at, owner)"
-                " VALUES ('default', %s, 9, 1, %s, %s, %s, %s, %s, %s, %s, %s)",
+                " title, directory, workspace_id, tokens, created_at, updated_at, owner, parent_id)"
+                " VALUES ('default', %s, 9, 1, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     session_id,
                     session.project_id,
@@ -86,8 +96,16 @@ async def _fill(dsn: str) -> None:
                     session.time.created,
                     session.time.updated,
                     "run_1" if session_id == "ses_a" else None,
+                    session.parent_id,
                 ),
             )
+        for session_id, asks in ASKS.items():
+            for kind, (request,) in asks.items():
+                await connection.execute(
+                    "INSERT INTO projection.session_ask VALUES"
+                    " ('default', %s, %s, %s, 1, NULL, NULL, %s, 1)",
+                    (session_id, request["id"], kind, json.dumps(request)),
+                )
         for seq, message in MESSAGES.items():
             await connection.execute(
                 "INSERT INTO projection.session_message VALUES ('default', 'ses_a', %s, %s, %s, %s)",
@@ -169,3 +187,24 @@ async def test_i38_a_message_is_found_only_in_its_session(model: ReadModel) -> N
     assert await model.message_seq(other, "msg_1") is None
     assert await model.delivery(AT, "msg_1") == "queue"
     assert await model.delivery(AT, "msg_2") is None
+
+
+async def test_what_waits_for_people_is_read_by_place_and_by_family(model: ReadModel) -> None:
+    """K-14, N-24: of one kind, of one directory, of the sessions below one."""
+
+    async def listed(kind: AskKind, directory: str | None = None) -> list[str]:
+        return [one["id"] for one in await model.asks("default", kind, directory=directory)]
+
+    async def below(session_id: str, kind: AskKind = "permission") -> list[str]:
+        found = await model.child_asks(Address("default", session_id), kind)
+        return sorted(one["id"] for one in found)
+
+    assert await listed("permission") == ["per_a", "per_b", "per_c"]
+    assert await listed("permission", "/b") == ["per_b", "per_c"]
+    assert await listed("question") == ["que_b"]
+    assert await below("ses_a") == ["per_b", "per_c"]
+    assert await below("ses_a", "question") == ["que_b"]
+    assert await below("ses_b") == ["per_c"]
+    assert await below("ses_c") == []
+    assert await model.asks("other", "permission", directory=None) == []
+    assert await model.child_asks(Address("other", "ses_a"), "permission") == []

@@ -184,7 +184,7 @@ async def test_a_file_of_a_type_that_the_model_cannot_take_blocks_no_later_turn(
         ({"build": {}, "plan": {"hidden": True}}, "plan", "build"),
         ({"build": {}, "plan": {"mode": "subagent"}}, "plan", "build"),
         ({"build": {"hidden": True}, "plan": {}}, "build", "plan"),
-        ({"plan": {"hidden": True}, "ask": {"mode": "all"}}, "plan", "ask"),
+        ({"build": {"disabled": True}, "plan": {"hidden": True}, "ask": {}}, "plan", "ask"),
     ],
 )
 async def test_without_an_agent_one_that_people_may_choose_speaks(

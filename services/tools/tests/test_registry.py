@@ -119,7 +119,8 @@ async def test_what_is_no_question_is_refused_with_a_typed_error(body: bytes) ->
 
 def test_probes_are_there_only_when_the_configuration_says_so() -> None:
     """J-10: nobody can call them by accident."""
-    off, on = Config(), Config.model_validate({"tools": {"probes": True}})
+    off = Config.model_validate({"tools": {"builtin": False}})
+    on = Config.model_validate({"tools": {"builtin": False, "probes": True}})
 
     def probes(config: Config) -> list[str]:
         offered = registry(Settings(config)).catalog().tools

@@ -20,6 +20,8 @@ COMMANDS: Final = {
     "tail": "follow the events of a session",
     "sessions": "list sessions",
     "explain": "say why a session moves or does not",
+    "asks": "list what waits for a person",
+    "reply": "answer a permission or a question",
     "interrupt": "stop a session's work and keep its inbox",
     "resume": "run at least one turn of a session",
     "cancel": "withdraw one pending input",

@@ -113,9 +113,10 @@ def _notes(type_: str, data: dict[str, Any]) -> list[Piece]:
         case "retried":
             said = f"retrying ({data['attempt']}): {shorten(data['error']['message'])}"
         case "permission.v2.asked":
-            said = f"waits for permission: {data['action']} {' '.join(data['resources'])}"
+            what = f"{data['action']} {' '.join(data['resources'])}"
+            said = f"waits for permission: {what} (fairlead reply {data['id']} once)"
         case "question.v2.asked":
-            said = "waits for an answer to its question"
+            said = f"waits for an answer to its question (fairlead reply {data['id']} ANSWER)"
         case _:
             return []
     return [Piece("note", said)]

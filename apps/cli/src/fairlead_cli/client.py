@@ -14,6 +14,7 @@ from fairlead_schema.api import EventEnvelope, SessionInfo
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import WireError
 from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
 from fairlead_schema.prompt import Delivery, Receipt
 
 TIMEOUT_S: Final = 30.0
@@ -87,6 +88,30 @@ class Client:
     async def cancel(self, session_id: SessionId, message_id: MessageId) -> None:
         """Withdraw one pending input."""
         await self._answer("DELETE", f"/api/session/{session_id}/input/{message_id}")
+
+    async def permissions(self) -> list[PermissionRequest]:
+        """What waits for a permission, in every session."""
+        found = await self._data("GET", "/api/permission/request")
+        return [PermissionRequest.model_validate(item) for item in found]
+
+    async def questions(self) -> list[QuestionRequest]:
+        """What waits for an answer, in every session."""
+        found = await self._data("GET", "/api/question/request")
+        return [QuestionRequest.model_validate(item) for item in found]
+
+    async def reply(self, request: PermissionRequest, reply: Reply, message: str | None) -> None:
+        """Permit once or always, or reject; words beside a reject reach the model."""
+        path = f"/api/session/{request.session_id}/permission/{request.id}/reply"
+        said = {"reply": reply} | ({"message": message} if message else {})
+        await self._answer("POST", path, json=said)
+
+    async def answer(self, request: QuestionRequest, answers: list[list[str]] | None) -> None:
+        """Answer a question; None dismisses it."""
+        path = f"/api/session/{request.session_id}/question/{request.id}"
+        if answers is None:
+            await self._answer("POST", f"{path}/reject")
+        else:
+            await self._answer("POST", f"{path}/reply", json={"answers": answers})
 
     async def messages(self, session_id: SessionId) -> list[dict[str, Any]]:
         """The first messages of a session, oldest first."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fairlead_eventlog.port import (
+    Approvals,
     DeadLetters,
     Deltas,
     Feed,
@@ -41,5 +42,6 @@ class EventLog:
     requests: Requests
     feed: Feed
     dead: DeadLetters
+    approvals: Approvals
     complaint: Callable[[], str | None]
     """Why the servers cannot be reached now, if so."""

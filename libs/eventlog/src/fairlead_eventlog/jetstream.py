@@ -9,6 +9,7 @@ from typing import Final
 import nats.errors
 from nats.aio.client import Client
 
+from fairlead_eventlog.approvals import JetStreamApprovals
 from fairlead_eventlog.aside import (
     JetStreamDeadLetters,
     JetStreamFeed,
@@ -97,5 +98,6 @@ async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterat
             requests=NatsRequests(link),
             feed=JetStreamFeed(link),
             dead=JetStreamDeadLetters(link),
+            approvals=JetStreamApprovals(link),
             complaint=link.complaint,
         )

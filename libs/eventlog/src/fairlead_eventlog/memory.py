@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TypeAlias
 
+from fairlead_eventlog import approvals
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
 from fairlead_eventlog.memory_work import MemoryQueue, MemoryWakes, MemoryWork
@@ -26,6 +27,7 @@ from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta
 from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
+from fairlead_schema.permission import SavedPermission
 from fairlead_schema.record import Commit, Draft, decode, encode, record
 from fairlead_schema.subjects import SHARDS, Address
 
@@ -326,6 +328,34 @@ class MemoryDeadLetters:
         self.buried.append((source, subject, payload, reason))
 
 
+class MemoryApprovals:
+    """Approvals in lists by project."""
+
+    def __init__(self) -> None:
+        self._projects: dict[tuple[TenantId, str], tuple[SavedPermission, ...]] = {}
+        self._revision = 0
+
+    async def save(
+        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
+    ) -> None:
+        known = await self.saved(tenant, project_id)
+        self._projects[tenant, project_id] = approvals.added(known, project_id, action, resources)
+        self._revision += 1
+
+    async def saved(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+        return self._projects.get((tenant, project_id), ())
+
+    async def remove(self, tenant: TenantId, id_: str) -> None:
+        for (owner, project_id), known in self._projects.items():
+            if owner == tenant:
+                kept = tuple(one for one in known if one.id != id_)
+                self._projects[owner, project_id] = kept
+        self._revision += 1
+
+    async def revision(self) -> int:
+        return self._revision
+
+
 def memory() -> EventLog:
     """Every port, in memory."""
     log = MemoryLog()
@@ -345,5 +375,6 @@ def memory() -> EventLog:
         requests=MemoryRequests(),
         feed=MemoryFeed(),
         dead=MemoryDeadLetters(),
+        approvals=MemoryApprovals(),
         complaint=lambda: None,
     )

@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
+from fairlead_schema.permission import SavedPermission
 from fairlead_schema.record import Commit, Draft
 from fairlead_schema.subjects import Address
 
@@ -341,6 +342,28 @@ class Feed(Protocol):
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
         """Move the checkpoint; the answer is its new revision. Raises AppendConflict if fenced."""
+        ...
+
+
+class Approvals(Protocol):
+    """What people approved for always, by project. Each is there once, whoever saves it."""
+
+    async def save(
+        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
+    ) -> None:
+        """Keep an approval of an action for each resource pattern; those that are kept stay."""
+        ...
+
+    async def saved(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+        """The approvals of a project, in the order in which they were saved: never stale."""
+        ...
+
+    async def remove(self, tenant: TenantId, id_: str) -> None:
+        """Forget one approval, if it is there."""
+        ...
+
+    async def revision(self) -> int:
+        """Changes whenever anything is saved or removed."""
         ...
 
 

@@ -142,6 +142,13 @@ CHECKPOINTS: Final = StreamSpec(
     one_per_subject=True,
     allow_rollup=True,
 )
+APPROVALS: Final = StreamSpec(
+    name="KV_fairlead-approval",
+    subjects=("$KV.fairlead-approval.>",),
+    description="What people approved for always, by project.",
+    one_per_subject=True,
+    allow_rollup=True,
+)
 SOURCES: Final = StreamSpec(
     name="KV_fairlead-source",
     subjects=("$KV.fairlead-source.>",),
@@ -178,6 +185,7 @@ STREAMS: Final = (
     SNAPSHOTS,
     OUTPUTS,
     CHECKPOINTS,
+    APPROVALS,
     REGISTRATIONS,
     JOBS,
     SOURCES,

@@ -16,6 +16,13 @@ AgentName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Data = TypeVar("Data")
 
 
+class BudgetBody(Input):
+    """How much a session may use in all; an absent limit is no limit."""
+
+    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    tokens: Annotated[int, Field(ge=0, lt=2**53)] | None = None
+
+
 class CreateSession(Input):
     """`session.create`: make a session, or find the one that has this id."""
 
@@ -24,6 +31,7 @@ class CreateSession(Input):
     model: Annotated[ModelRef, NoNull] | None = None
     location: Annotated[LocationRef, NoNull] | None = None
     parent_id: SessionId | None = None
+    budget: Annotated[BudgetBody, NoNull] | None = None
     timezone: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     """Whose calendar the model is told, such as `Europe/Oslo`; else the configured one."""
 

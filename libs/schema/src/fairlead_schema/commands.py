@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import model_validator
 
-from fairlead_schema.api import AgentName
+from fairlead_schema.api import AgentName, BudgetBody
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
@@ -63,13 +63,6 @@ class MoveBody(Input):
 
 class MoveSession(MoveBody, SessionCommand):
     """`session.move`: work elsewhere from here on."""
-
-
-class BudgetBody(Input):
-    """How much the session may use in all; an absent limit is no limit."""
-
-    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    tokens: Annotated[int, Field(ge=0, lt=2**53)] | None = None
 
 
 class SetBudget(BudgetBody, SessionCommand):

@@ -48,6 +48,8 @@ def told(session_id: SessionId, recorded: Recorded, *, delivery: str = "steer") 
     data.pop("raised", None)  # How a failure reached us is between the services.
     if isinstance(event, PermissionAsked | QuestionAsked):
         data |= data.pop("request")
+        # Whose rules decide is the service's own business.
+        data.pop("agent", None)
     return {
         "id": recorded.id,
         "type": public_type(event.type, notice=event.visibility == "notice"),

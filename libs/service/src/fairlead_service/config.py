@@ -7,6 +7,7 @@ A mistake is reported with its file, its key and its reason, before anything sta
 import tomllib
 from collections.abc import Mapping
 from datetime import date
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
@@ -14,6 +15,7 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
+from fairlead_service.agents import NOTHING, Agent, effective
 from fairlead_service.observing import Context, Reference, Skills
 from fairlead_service.outside import Credentials, SearchService, ToolServer
 from fairlead_service.providers import Model, Provider
@@ -97,6 +99,7 @@ class Projector(Section):
     batch_commits_max: int = Field(default=500, gt=0)
     sweep_interval_s: float = Field(default=2.0, gt=0)
     sweep_age_s: float = Field(default=3.0, ge=0)
+    asks_interval_s: float = Field(default=1.0, gt=0)
 
 
 class Tools(Section):
@@ -107,8 +110,10 @@ class Tools(Section):
     image_bytes_max: int = Field(default=5 * 1024 * 1024, gt=0)
     image_resize: bool = True
     grace_s: float = Field(default=20.0, gt=0)
+    builtin: bool = True
     probes: bool = False
     probe_file: str | None = None
+    depth_max: int = Field(default=3, gt=0)
     location_concurrency: int = Field(default=32, gt=0)
     output_lines_max: int = Field(default=2_000, gt=0)
     output_bytes_max: int = Field(default=51_200, gt=0)
@@ -140,14 +145,10 @@ class Location(Section):
     default: str | None = None
 
 
-class Agent(Section):
-    system: str | None = None
-    description: str | None = None
-    steps: int | None = Field(default=None, gt=0)
-    mode: Literal["subagent", "primary", "all"] = "primary"
-    hidden: bool = False
-    permissions: tuple[Rule, ...] = ()
-    recovery: Literal["auto", "ask", "hold"] | None = None
+class Asks(Section):
+    """What waits for people. Without a limit it waits for ever."""
+
+    expire_s: float | None = Field(default=None, gt=0)
 
 
 class Tenant(Section):
@@ -178,7 +179,8 @@ class Config(Section):
     default_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
     default_agent: str = "build"
     provider: dict[str, Provider] = Field(default_factory=dict)
-    agent: dict[str, Agent] = Field(default_factory=lambda: {"build": Agent()})
+    agent: dict[str, Agent] = Field(default_factory=dict)
+    permissions: tuple[Rule, ...] = ()
     tenant: dict[str, Tenant] = Field(default_factory=dict)
     reference: dict[str, Reference] = Field(default_factory=dict)
     location: Location = Location()
@@ -194,16 +196,27 @@ class Config(Section):
     compaction: Compaction = Compaction()
     projector: Projector = Projector()
     tools: Tools = Tools()
+    asks: Asks = Asks()
     mcp: dict[ServerName, ToolServer] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _defaults_exist(self) -> Self:
-        if self.default_agent not in self.agent:
+        if self.default_agent not in self.agents:
             raise ValueError(f"default_agent {self.default_agent!r} has no [agent] section")
         ref = self.model_ref()
         if ref is not None and self.model(ref) is None:
             raise ValueError(f"default_model {self.default_model!r} has no [provider] section")
         return self
+
+    @cached_property
+    def agents(self) -> dict[str, Agent]:
+        """Every agent, built in or configured, with all its rules in force."""
+        return effective(self.agent, self.permissions)
+
+    def rules(self, agent: str | None) -> tuple[Rule, ...]:
+        """What an agent may do. Nobody named is the default agent; one that is not there may nothing."""
+        found = self.agents.get(self.agent_name(agent))
+        return NOTHING if found is None else found.permissions
 
     @model_validator(mode="after")
     def _credentials_have_servers(self) -> Self:
@@ -224,11 +237,11 @@ class Config(Section):
         """The agent of a session: its own word, else the default, else one that people may choose."""
         if chosen is not None:
             return chosen
-        preferred = (self.default_agent, "build", *self.agent)
+        preferred = (self.default_agent, "build", *self.agents)
         return next((name for name in preferred if self._selectable(name)), self.default_agent)
 
     def _selectable(self, name: str) -> bool:
-        agent = self.agent.get(name)
+        agent = self.agents.get(name)
         return agent is not None and agent.mode != "subagent" and not agent.hidden
 
     def models(self) -> tuple[tuple[ModelRef, Model], ...]:

@@ -11,6 +11,8 @@ from fairlead_schema.ids import (
     EventId,
     MessageId,
     OutputId,
+    PermissionId,
+    QuestionId,
     RunnerId,
     SessionId,
     WorkerId,
@@ -57,6 +59,14 @@ def commit_id() -> CommitId:
 
 def attempt_id() -> AttemptId:
     return _mint("att_", _sortable())
+
+
+def permission_id() -> PermissionId:
+    return _mint("per_", _sortable())
+
+
+def question_id() -> QuestionId:
+    return _mint("que_", _sortable())
 
 
 def runner_id() -> RunnerId:

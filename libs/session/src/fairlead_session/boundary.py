@@ -19,6 +19,7 @@ from fairlead_session.history import compacted_seq
 from fairlead_session.promotion import promote
 from fairlead_session.settlement import abandoned
 from fairlead_session.state import Epoch, Input, Session
+from fairlead_session.waiting import withdraw
 
 _COMPACTED = "a compaction began history anew"
 _UNTELLABLE = "a source changed in a way that no update can tell"
@@ -84,8 +85,8 @@ def approach(
     session: Session, inputs: tuple[Input, ...], sample: ContextSample, ids: TurnIds
 ) -> tuple[SessionEvent, ...]:
     """What is abandoned, promotions, the context's changes; what the request to come is made from."""
-    changed = reconcile(session, sample, ids.system_message_id)
-    return (*abandoned(session), *promote(inputs), *changed)
+    promoted = (*abandoned(session), *withdraw(session), *promote(inputs))
+    return (*promoted, *reconcile(session, sample, ids.system_message_id))
 
 
 def dispatch(ids: TurnIds, *, agent: str, model: ModelRef, step: int) -> AttemptDispatched:

@@ -29,9 +29,9 @@ def exceeded(session: Session, tenant: Spending) -> str | None:
     profile, budget = session.profile, session.budget
     if profile is None:
         return None
-    used = total(profile.tokens)
-    if budget.cost is not None and profile.cost >= budget.cost:
-        return f"the session has used {profile.cost:.4f} of {budget.cost:.4f} USD"
+    cost, used = spent(session)
+    if budget.cost is not None and cost >= budget.cost:
+        return f"the session has used {cost:.4f} of {budget.cost:.4f} USD"
     if budget.tokens is not None and used >= budget.tokens:
         return f"the session has used {used} of {budget.tokens} tokens"
     if tenant.cost_max is not None and tenant.cost >= tenant.cost_max:
@@ -39,6 +39,24 @@ def exceeded(session: Session, tenant: Spending) -> str | None:
     if tenant.tokens_max is not None and tenant.tokens >= tenant.tokens_max:
         return f"the tenant has used {tenant.tokens} of {tenant.tokens_max} tokens"
     return None
+
+
+def spent(session: Session) -> tuple[float, int]:
+    """What a session has used with all that work below it: cost, and tokens."""
+    below, profile = session.below, session.profile
+    if profile is None:
+        return below.cost, below.tokens
+    return profile.cost + below.cost, total(profile.tokens) + below.tokens
+
+
+def left(session: Session) -> Budget:
+    """What a session below this one may use: no more than is left to this one."""
+    cost, tokens = spent(session)
+    limit = session.budget
+    return Budget(
+        cost=None if limit.cost is None else max(0.0, limit.cost - cost),
+        tokens=None if limit.tokens is None else max(0, limit.tokens - tokens),
+    )
 
 
 def total(tokens: Tokens) -> int:

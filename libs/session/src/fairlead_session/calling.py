@@ -19,6 +19,7 @@ from fairlead_session.fold_calls import find
 from fairlead_session.ownership import Life
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_session.state import Call, Session
+from fairlead_session.waiting import pending
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
+class Waits:
+    """A person is asked: nothing runs before the answer, and the answer brings a new request."""
+
+
+@dataclass(frozen=True, slots=True)
 class Gone:
     """Settled, interrupted or never called: nothing is to be done."""
 
@@ -61,7 +67,7 @@ class Deferred:
     until: int
 
 
-Beginning: TypeAlias = Begin | Settle | Leave | Deferred | Gone
+Beginning: TypeAlias = Begin | Settle | Leave | Waits | Deferred | Gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,7 @@ class Failed:
     """Why there is no result, in words for the model."""
 
     message: str
+    facts: tuple[SessionEvent, ...] = ()
 
 
 Outcome: TypeAlias = Succeeded | Failed
@@ -107,11 +114,13 @@ def begin(
         return Gone()
     if call.deferred_until is not None:
         return Deferred(call, call.deferred_until)
+    if pending(session, call) is not None:
+        return Waits()
     if call.worker not in {None, worker} and owner_life in {None, "alive"}:
         assert call.worker is not None
         return Leave(call.worker)
     if call.worker is not None and call.retry == "once":
-        return Settle(_failed(call, INTERRUPTED))
+        return Settle(failure(call, INTERRUPTED))
     event = ToolStarted(
         assistant_message_id=assistant_message_id,
         call_id=call_id,
@@ -126,7 +135,7 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
     if find(session, call.assistant_message_id, call.call_id) != call:
         return ()
     if isinstance(outcome, Failed):
-        return (_failed(call, outcome),)
+        return (*outcome.facts, failure(call, outcome))
     succeeded = ToolSucceeded(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,
@@ -181,7 +190,8 @@ def halt(call: Call, event: SessionEvent) -> Halt | None:
             return None
 
 
-def _failed(call: Call, outcome: Failed) -> ToolFailed:
+def failure(call: Call, outcome: Failed) -> ToolFailed:
+    """The event of a call that has no result."""
     return ToolFailed(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,

@@ -8,6 +8,7 @@ from fairlead_schema.ids import MessageId
 from fairlead_session.budget import Spending, exceeded
 from fairlead_session.promotion import STEERS_MAX, eligible
 from fairlead_session.state import Attempt, Call, Input, Session
+from fairlead_session.waiting import waits_for_people
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +132,18 @@ def next_move(
 
 
 def moving(session: Session) -> bool:
-    """Whether there is work that somebody was asked to do and nobody has rested from."""
+    """Whether there is work that somebody was asked to do and nobody has rested from.
+
+    Work that only a person's answer can move on is not standing still.
+    """
     work = (
         bool(session.inbox)
         or session.owed
         or session.attempt is not None
         or session.compaction_requested
     )
-    return (work and session.stirring) or session.interrupted
+    stirring = session.stirring and not waits_for_people(session)
+    return (work and stirring) or session.interrupted
 
 
 def called_for(session: Session) -> bool:

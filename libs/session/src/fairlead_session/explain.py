@@ -6,6 +6,7 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.drain import called_for
 from fairlead_session.state import Session
+from fairlead_session.waiting import ready, what
 
 State: TypeAlias = Literal[
     "missing", "running", "waiting", "queued", "resting", "idle", "archived", "broken"
@@ -159,17 +160,18 @@ def _told(
 
 
 def _waiting(session: Session) -> tuple[Waiting, ...]:
+    """Calls that run, and what a person must answer: a call that asks is told by its request."""
     calls = tuple(
         Waiting(kind="tool", id=call.call_id, what=f"the tool {call.tool}")
-        for call in session.calls
+        for call in ready(session)
     )
     permissions = tuple(
-        Waiting(kind="permission", id=ask.id, what=f"permission to {ask.action}")
-        for ask in session.permissions.values()
+        Waiting(kind="permission", id=id_, what=f"a person: {what(ask)}")
+        for id_, ask in session.permissions.items()
     )
     questions = tuple(
-        Waiting(kind="question", id=ask.id, what="an answer to a question")
-        for ask in session.questions.values()
+        Waiting(kind="question", id=id_, what=f"a person: {what(ask)}")
+        for id_, ask in session.questions.items()
     )
     return (*calls, *permissions, *questions)
 
@@ -178,7 +180,7 @@ def _doing(session: Session) -> tuple[Code, str]:
     if session.interrupted:
         return "stopping", "stopping as asked"
     if session.calls:
-        return "calls", f"{len(session.calls)} tool calls are running"
+        return "calls", f"{len(ready(session))} tool calls are running"
     if session.compaction_requested:
         return "compaction", "it compacts its history as asked"
     if session.attempt is not None:

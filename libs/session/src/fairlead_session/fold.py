@@ -9,6 +9,7 @@ from fairlead_schema.events import (
     AttemptFinished,
     AttemptOverflowed,
     BudgetSet,
+    ChildFinished,
     CompactionEnded,
     CompactionFailed,
     CompactionRequested,
@@ -87,8 +88,8 @@ def evolve(session: Session, recorded: Recorded) -> Session:
     told = _told(replace(session, seq=seq, changed_at=at), recorded)
     match event:
         case (
-            SessionCreated() | BudgetSet() | SessionArchived() | SessionMoved() | AgentSwitched()
-            | ModelSwitched() | RevertStaged() | RevertCleared() | RevertCommitted()
+            SessionCreated() | BudgetSet() | ChildFinished() | SessionArchived() | SessionMoved()
+            | AgentSwitched() | ModelSwitched() | RevertStaged() | RevertCleared() | RevertCommitted()
         ):  # fmt: skip
             return fold_profile.evolve(told, event, at)
         case PromptAdmitted() | PromptPromoted() | InputCancelled() | InputEdited():
@@ -116,7 +117,7 @@ def evolve(session: Session, recorded: Recorded) -> Session:
             PermissionAsked() | PermissionReplied() | QuestionAsked() | QuestionReplied()
             | QuestionRejected() | TodoUpdated()
         ):  # fmt: skip
-            return fold_asks.evolve(told, event)
+            return fold_asks.evolve(told, event, at)
         case (
             ReasoningStarted() | ReasoningEnded() | ToolInputStarted() | ToolInputEnded()
             | ToolProgressed() | ContextUpdated() | SyntheticAdded() | ShellStarted() | ShellEnded()

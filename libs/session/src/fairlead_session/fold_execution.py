@@ -13,6 +13,7 @@ from fairlead_schema.events import (
     InterruptRequested,
     ResumeRequested,
 )
+from fairlead_schema.events.execution import RestReason
 from fairlead_schema.message import SystemMessage
 from fairlead_session.fold_compaction import SAME_TURN, settled
 from fairlead_session.history import compacted_seq
@@ -25,8 +26,18 @@ ContextEvent: TypeAlias = ContextInitialised | ContextReplaced | ContextSnapshot
 
 # Rest that is not of the session's own choosing, or that something will end by itself.
 STILL_STIRRING: Final = frozenset(
-    {"handover", "context-unavailable", "interrupted", "parked", "retry-later", "budget-unknown"}
+    {
+        "handover",
+        "context-unavailable",
+        "interrupted",
+        "declined",
+        "parked",
+        "retry-later",
+        "budget-unknown",
+    }
 )
+# Rest after an interrupt was honoured.
+STOPPED: Final = frozenset({"interrupted", "declined"})
 
 
 def evolve(session: Session, event: ExecutionEvent) -> Session:
@@ -41,9 +52,10 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
             # Earlier wakes are dropped: only what is asked for after this stirs the session again.
             dropped = replace(session, stirring=False, resumed=False, compaction_requested=False)
             if session.owner or session.attempt or session.calls:
-                return replace(dropped, interrupted=True)
+                return replace(dropped, interrupted=True, declined=event.declined)
             # Nothing is open that somebody would have to settle: it rests from here on.
-            rest = replace(dropped, owed=False, rested="interrupted", rest_detail=None)
+            reason: RestReason = "declined" if event.declined else "interrupted"
+            rest = replace(dropped, owed=False, rested=reason, rest_detail=event.declined)
             return replace(rest, wake_at=None)
         case ResumeRequested():
             stirred = replace(session, rested=None, stirring=True, failure=None)
@@ -76,9 +88,9 @@ def _released(session: Session, event: ExecutionReleased) -> Session:
         stirring=stirring,
         failure=None,
     )
-    if event.reason == "interrupted":
-        owed = session.resumed
-        return replace(released, interrupted=False, attempt=None, owed=owed, resumed=False)
+    if event.reason in STOPPED:
+        stopped = replace(released, interrupted=False, declined=None, attempt=None)
+        return replace(stopped, owed=session.resumed, resumed=False)
     return released
 
 

@@ -6,6 +6,7 @@ from typing import TypeAlias, assert_never
 from fairlead_schema.events import (
     AgentSwitched,
     BudgetSet,
+    ChildFinished,
     ModelSwitched,
     RevertCleared,
     RevertCommitted,
@@ -17,11 +18,12 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import MessageId
 from fairlead_schema.message import SystemMessage
 from fairlead_session.budget import raises
-from fairlead_session.state import Budget, Epoch, Profile, Session
+from fairlead_session.state import Below, Budget, Epoch, Profile, Session
 
 ProfileEvent: TypeAlias = (
     SessionCreated
     | BudgetSet
+    | ChildFinished
     | SessionArchived
     | SessionMoved
     | AgentSwitched
@@ -46,6 +48,9 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
             raised = session.rested == "over-budget" and raises(session.budget, limits)
             stirring = session.stirring or raised
             return replace(session, profile=profile, budget=limits, stirring=stirring)
+        case ChildFinished(cost=cost, tokens=tokens):
+            below = Below(session.below.cost + cost, session.below.tokens + tokens)
+            return replace(session, profile=profile, below=below)
         case SessionArchived():
             return replace(session, profile=replace(profile, archived=at))
         case SessionMoved(location=location, subdirectory=subpath):

@@ -1,9 +1,10 @@
 """Settles what was left open: by a dead owner, or because somebody asked to stop."""
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from fairlead_schema.events import (
     ExecutionRecovered,
+    QuestionAsked,
     ReasoningEnded,
     SessionEvent,
     StepEnded,
@@ -12,12 +13,27 @@ from fairlead_schema.events import (
     TextEnded,
     ToolFailed,
 )
+from fairlead_schema.ids import QuestionId
 from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
+from fairlead_schema.permission import QuestionInfo, QuestionOption, QuestionRequest
 from fairlead_schema.tool import ErrorInfo, Executor
 from fairlead_session.state import Attempt, Session
+from fairlead_session.waiting import close as close_asks
 
 INTERRUPTED_TURN = "Provider turn interrupted"
 INTERRUPTED_TOOL = "Tool execution interrupted"
+
+CONTINUE: Final = "Continue"
+_CONTINUE: Final = QuestionInfo(
+    question="The last turn was interrupted by a crash. Shall it run again?",
+    header="Interrupted",
+    options=(
+        QuestionOption(label=CONTINUE, description="Run the turn again"),
+        QuestionOption(label="Stop", description="Leave it; a resume or a new prompt goes on"),
+    ),
+    multiple=False,
+    custom=False,
+)
 
 Policy: TypeAlias = Literal["auto", "ask", "hold"]
 """What follows a crash: go on, ask a person, or wait until one resumes."""
@@ -39,8 +55,21 @@ def settle(session: Session, attempt: Attempt, policy: Policy = "auto") -> tuple
     return (*close(assistant, attempt.open_texts), failed, recovered)
 
 
+def ask(session: Session, question_id: QuestionId) -> QuestionAsked:
+    """Asks a person whether a turn that a crash interrupted runs again; no call waits for it."""
+    request = QuestionRequest(id=question_id, session_id=session.id, questions=(_CONTINUE,))
+    return QuestionAsked(request=request)
+
+
 def stop(session: Session) -> tuple[SessionEvent, ...]:
-    """Everything open, settled as interrupted. A finished stream still ends its step."""
+    """Everything open, settled as interrupted, what waits for people too.
+
+    A finished stream still ends its step.
+    """
+    return (*close_asks(session), *_stop(session))
+
+
+def _stop(session: Session) -> tuple[SessionEvent, ...]:
     attempt = session.attempt
     assistant = session.find(attempt.assistant_message_id) if attempt else None
     if attempt is None or not isinstance(assistant, AssistantMessage):

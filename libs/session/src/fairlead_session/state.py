@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.context import BaselinePart, SnapshotEntry
@@ -133,6 +133,14 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What a person permitted one call to do."""
+
+    action: str
+    resources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """A local call that is not settled."""
 
@@ -145,8 +153,26 @@ class Call:
     revision: str | None
     called_seq: int
     worker: WorkerId | None = None
+    grants: tuple[Grant, ...] = ()
     deferred_until: int | None = None
     """Left in a queue: somebody outside settles it, or its time runs out."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPermission:
+    """A permission that waits for a person, and whose rules decide about it."""
+
+    request: PermissionRequest
+    agent: str
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingQuestion:
+    """Questions that wait for a person."""
+
+    request: QuestionRequest
+    asked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +181,14 @@ class Budget:
 
     cost: float | None = None
     tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Below:
+    """What the sessions that this one's calls made have used, with all below them."""
+
+    cost: float = 0.0
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +243,7 @@ class Session:
     asked: Asked | None = None
     calls: tuple[Call, ...] = ()
     budget: Budget = field(default_factory=Budget)
+    below: Below = field(default_factory=Below)
     owed: bool = False
     stirring: bool = False
     stirred_seq: int = 0
@@ -230,8 +265,12 @@ class Session:
     compacting: Compacting = field(default_factory=Compacting)
     pruned: Pruned | None = None
     ratios: Mapping[str, float] = field(default_factory=dict)
-    permissions: Mapping[PermissionId, PermissionRequest] = field(default_factory=dict)
-    questions: Mapping[QuestionId, QuestionRequest] = field(default_factory=dict)
+    permissions: Mapping[PermissionId, PendingPermission] = field(default_factory=dict)
+    questions: Mapping[QuestionId, PendingQuestion] = field(default_factory=dict)
+    answered: Mapping[str, str] = field(default_factory=dict)
+    """The newest answers by request, told shortly: what makes a repeated one harmless."""
+    declined: str | None = None
+    """What a person declined, while that stops the session."""
     todos: tuple[Todo, ...] = ()
     touched: tuple[str, ...] = ()
     """Directories in which files were read, oldest first: their instructions apply."""
@@ -249,11 +288,3 @@ class Session:
             if isinstance(line.message, AssistantMessage):
                 return line.message if line.message.time.completed is None else None
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class Frozen:
-    """A session as a snapshot stores it; another version of this shape is simply folded again."""
-
-    session: Session
-    shape: Literal[2] = 2

@@ -29,8 +29,18 @@ from fairlead_session.verify import Reading
 
 # Rest that leaves the work as it was asked for: the session goes on by itself.
 GOES_ON: Final = frozenset(
-    {"handover", "context-unavailable", "interrupted", "parked", "retry-later", "budget-unknown"}
+    {
+        "handover",
+        "context-unavailable",
+        "interrupted",
+        "declined",
+        "parked",
+        "retry-later",
+        "budget-unknown",
+    }
 )
+# Rest after an interrupt was honoured.
+STOPPED: Final = frozenset({"interrupted", "declined"})
 
 
 class _Asked:
@@ -63,7 +73,7 @@ class _Asked:
             case ExecutionReleased(reason=reason):
                 self.asked = self.asked and reason in GOES_ON
                 self.interrupted = False
-                self.owed = self._resumed if reason == "interrupted" else self.owed
+                self.owed = self._resumed if reason in STOPPED else self.owed
                 self._resumed = False
             case ToolSucceeded() | ToolFailed():
                 self.asked = self.asked or not (unsettled or self.interrupted)
@@ -97,9 +107,12 @@ def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
     if reading.purged:
         return ()
     attempt, parked = reading.attempts.open, bool(reading.calls.unsettled)
+    left = tuple(call for call in reading.calls.unsettled if call not in reading.asks.calls)
+    if parked and not left and not asked.interrupted:
+        return ()  # Only a person can move it on.
     return (
         *(("an interrupt is not honoured",) if asked.interrupted else ()),
-        *(f"call {name} is not settled" for name in reading.calls.names()),
+        *(f"call {call_id} is not settled" for _owner, call_id in left),
         *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),
         *(("a compaction was asked for",) if asked.asked and asked.compaction else ()),
         *(("a turn is owed",) if asked.asked and asked.owed else ()),

@@ -30,6 +30,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import EventId, MessageId, RunnerId
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.record import Recorded
+from fairlead_session.verify_asks import Asks
 from fairlead_session.verify_turn import Blocks, Calls, Steps
 
 
@@ -136,7 +137,7 @@ class Attempts:
             case StepEnded(assistant_message_id=id_) | StepFailed(assistant_message_id=id_):
                 if self.open is not None and self.open.assistant_message_id == id_:
                     self.open = None
-            case TurnRetried() | ExecutionReleased(reason="interrupted"):
+            case TurnRetried() | ExecutionReleased(reason="interrupted" | "declined"):
                 self.open = None
             case _:
                 pass
@@ -170,12 +171,14 @@ class Reading:
         self.inbox = Inbox()
         self.ownership = Ownership(self.inbox)
         self.calls = Calls()
+        self.asks = Asks()
         self.attempts = Attempts(self.ownership, self.calls)
         self._rules = (
             self.inbox,
             self.ownership,
             self.attempts,
             self.calls,
+            self.asks,
             Steps(),
             Blocks(),
             Compactions(self.ownership),

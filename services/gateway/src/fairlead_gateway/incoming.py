@@ -10,7 +10,15 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from fairlead_schema.errors import InvalidRequest, TooLarge
-from fairlead_schema.ids import DEFAULT_TENANT, MessageId, OutputId, SessionId, TenantId
+from fairlead_schema.ids import (
+    DEFAULT_TENANT,
+    MessageId,
+    OutputId,
+    PermissionId,
+    QuestionId,
+    SessionId,
+    TenantId,
+)
 from fairlead_schema.model import Input
 
 Kind: TypeAlias = Literal["Params", "Headers", "Query", "Body"]
@@ -20,6 +28,8 @@ Parsed = TypeVar("Parsed", bound=BaseModel)
 SESSION_ID: Final[TypeAdapter[SessionId]] = TypeAdapter(SessionId)
 OUTPUT_ID: Final[TypeAdapter[OutputId]] = TypeAdapter(OutputId)
 MESSAGE_ID: Final[TypeAdapter[MessageId]] = TypeAdapter(MessageId)
+PERMISSION_ID: Final[TypeAdapter[str]] = TypeAdapter(PermissionId)
+QUESTION_ID: Final[TypeAdapter[str]] = TypeAdapter(QuestionId)
 UNSUPPORTED_MEDIA_TYPE: Final = 415
 DIGITS_MAX: Final = 16
 
@@ -70,6 +80,14 @@ def message_id_of(request: Request) -> MessageId:
         return MESSAGE_ID.validate_python(request.path_params["messageID"])
     except ValidationError as error:
         raise InvalidRequest("Invalid message ID", kind="Params", field="messageID") from error
+
+
+def request_id_of(request: Request, kind: TypeAdapter[str]) -> str:
+    """The permission or question a path names. Raises InvalidRequest."""
+    try:
+        return kind.validate_python(request.path_params["requestID"])
+    except ValidationError as error:
+        raise InvalidRequest("Invalid request ID", kind="Params", field="requestID") from error
 
 
 def query_of(request: Request, model: type[Parsed]) -> Parsed:

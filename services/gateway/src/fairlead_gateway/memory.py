@@ -1,11 +1,12 @@
 """The in-memory twin of the read models: rows in dictionaries, the same answers as Postgres."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead_gateway import rows
 from fairlead_gateway.readmodel import (
+    AskKind,
     Order,
     Progress,
     ReadsUnavailable,
@@ -29,6 +30,7 @@ class SessionRows:
     broken: str | None = None
     messages: dict[int, dict[str, Any]] = field(default_factory=dict)
     deliveries: dict[MessageId, Delivery] = field(default_factory=dict)
+    asks: dict[AskKind, list[dict[str, Any]]] = field(default_factory=dict)
 
 
 class MemoryReadModel:
@@ -96,6 +98,27 @@ class MemoryReadModel:
         found = self._messages(at)
         start = max((seq for seq, message in found if message["type"] == "compaction"), default=0)
         return [rows.message({"message": message}) for seq, message in found if seq >= start]
+
+    async def asks(
+        self, tenant: TenantId, kind: AskKind, *, directory: str | None
+    ) -> Sequence[Mapping[str, Any]]:
+        self._check()
+        return [
+            ask
+            for at, found in self.rows.items()
+            if at.tenant == tenant and directory in {None, found.session.location.directory}
+            for ask in found.asks.get(kind, ())
+        ]
+
+    async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
+        self._check()
+        children = [
+            Address(at.tenant, child.session_id)
+            for child, found in self.rows.items()
+            if child.tenant == at.tenant and found.session.parent_id == at.session_id
+        ]
+        own = [ask for child in children for ask in self.rows[child].asks.get(kind, ())]
+        return [*own, *[ask for child in children for ask in await self.child_asks(child, kind)]]
 
     async def delivery(self, at: Address, message_id: MessageId) -> Delivery | None:
         found = self._find(at)

@@ -26,6 +26,8 @@ _FIELDS: Final[dict[str, dict[str, bool]]] = {
     "InvalidRequestError": {"kind": False, "field": False},
     "SessionNotFoundError": {"sessionID": True},
     "MessageNotFoundError": {"sessionID": True, "messageID": True},
+    "PermissionNotFoundError": {"requestID": True},
+    "QuestionNotFoundError": {"requestID": True},
     "ProviderNotFoundError": {"providerID": True},
     "ToolOutputNotFoundError": {"resource": True},
     "ConflictError": {"resource": False},

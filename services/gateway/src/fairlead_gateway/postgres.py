@@ -1,7 +1,7 @@
 """The read models in Postgres: a small pool, named queries, our errors instead of psycopg's."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeAlias
 
@@ -12,6 +12,8 @@ from psycopg_pool import AsyncConnectionPool
 from fairlead_gateway import rows
 from fairlead_gateway.queries import query
 from fairlead_gateway.readmodel import (
+    ASKS_MAX,
+    AskKind,
     Order,
     Progress,
     ReadsUnavailable,
@@ -131,6 +133,16 @@ class PostgresReadModel:
 
     async def context(self, at: Address) -> Sequence[Message]:
         return [rows.message(row) for row in await self._all("context", _at(at))]
+
+    async def asks(
+        self, tenant: TenantId, kind: AskKind, *, directory: str | None
+    ) -> Sequence[Mapping[str, Any]]:
+        wanted: Parameters = {"tenant": tenant, "kind": kind, "directory": directory}
+        return [row["request"] for row in await self._all("asks", {**wanted, "limit": ASKS_MAX})]
+
+    async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
+        wanted: Parameters = {**_at(at), "kind": kind, "limit": ASKS_MAX}
+        return [row["request"] for row in await self._all("child_asks", wanted)]
 
     async def delivery(self, at: Address, message_id: MessageId) -> Delivery | None:
         row = await self._one("delivery", {**_at(at), "message_id": message_id})

@@ -1,8 +1,8 @@
 """What the gateway asks of the read models: one method per question."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from fairlead_schema.api import SessionInfo
 from fairlead_schema.ids import MessageId, SessionId, TenantId
@@ -11,7 +11,10 @@ from fairlead_schema.prompt import Delivery
 from fairlead_schema.subjects import Address
 
 Order: TypeAlias = Literal["asc", "desc"]
+AskKind: TypeAlias = Literal["permission", "question"]
 Direction: TypeAlias = Literal["previous", "next"]
+
+ASKS_MAX: Final = 1000
 
 
 class ReadsUnavailable(Exception):
@@ -89,6 +92,16 @@ class ReadModel(Protocol):
 
     async def context(self, at: Address) -> Sequence[Message]:
         """The messages from the newest compaction on, oldest first."""
+        ...
+
+    async def asks(
+        self, tenant: TenantId, kind: AskKind, *, directory: str | None
+    ) -> Sequence[Mapping[str, Any]]:
+        """What waits for people, the oldest first; None for every directory."""
+        ...
+
+    async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
+        """What waits for people in the sessions below one."""
         ...
 
     async def delivery(self, at: Address, message_id: MessageId) -> Delivery | None:

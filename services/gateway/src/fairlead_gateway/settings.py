@@ -5,7 +5,8 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairlead_service.config import Agent, Config
+from fairlead_service.agents import Agent
+from fairlead_service.config import Config
 from fairlead_service.providers import Provider
 
 
@@ -53,6 +54,6 @@ class Settings(BaseModel):
             fresh_timeout_s=config.gateway.fresh_timeout_s,
             heartbeat_s=config.gateway.heartbeat_s,
             directory=config.location.default or str(Path.cwd()),
-            agents=config.agent,
+            agents=config.agents,
             providers=config.provider,
         )

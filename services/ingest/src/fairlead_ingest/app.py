@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream import connect
+from fairlead_ingest import approval, permission, question
 from fairlead_ingest.agent import agent
 from fairlead_ingest.answers import Command, Verb, answer
 from fairlead_ingest.archive import archive
@@ -17,6 +18,7 @@ from fairlead_ingest.create import create
 from fairlead_ingest.delete import delete
 from fairlead_ingest.desk import Desk
 from fairlead_ingest.edit import edit
+from fairlead_ingest.expire import expire
 from fairlead_ingest.get import get
 from fairlead_ingest.intake import take_in
 from fairlead_ingest.interrupt import interrupt
@@ -29,6 +31,16 @@ from fairlead_ingest.settings import Settings
 from fairlead_ingest.shell import shell, skill
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt, CreateSession
+from fairlead_schema.asks import (
+    AskPermission,
+    ExpireAsk,
+    ListApprovals,
+    PermissionCommand,
+    QuestionCommand,
+    RemoveApproval,
+    ReplyPermission,
+    ReplyQuestion,
+)
 from fairlead_schema.commands import (
     CancelInput,
     EditInput,
@@ -50,6 +62,10 @@ class Ingest:
         self._settings = settings
         self._desk: Desk | None = None
         self.carrier = Carrier(settings.nats_url)
+        self._serve_sessions()
+        self._serve_asks()
+
+    def _serve_sessions(self) -> None:
         self._serve("session.create", CreateSession, create)
         self._serve("session.prompt", AdmitPrompt, prompt)
         self._serve("session.cancel", CancelInput, cancel)
@@ -67,6 +83,19 @@ class Ingest:
         self._serve("session.get", SessionCommand, get)
         self._serve("session.shell", SessionCommand, shell)
         self._serve("session.skill", SessionCommand, skill)
+
+    def _serve_asks(self) -> None:
+        self._serve("permission.ask", AskPermission, permission.ask)
+        self._serve("permission.reply", ReplyPermission, permission.reply)
+        self._serve("permission.list", SessionCommand, permission.list_)
+        self._serve("permission.get", PermissionCommand, permission.get)
+        self._serve("permission.recheck", PermissionCommand, permission.recheck)
+        self._serve("question.reply", ReplyQuestion, question.reply)
+        self._serve("question.reject", QuestionCommand, question.reject)
+        self._serve("question.list", SessionCommand, question.list_)
+        self._serve("approval.list", ListApprovals, approval.list_)
+        self._serve("approval.remove", RemoveApproval, approval.remove)
+        self._serve("ask.expire", ExpireAsk, expire)
 
     @property
     def desk(self) -> Desk:

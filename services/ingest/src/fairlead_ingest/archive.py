@@ -3,12 +3,26 @@
 from fairlead_ingest.desk import Desk
 from fairlead_ingest.existing import change, maybe, reached
 from fairlead_schema.commands import Reached, SessionCommand
+from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
-from fairlead_session import switches
+from fairlead_session import requests, switches
+from fairlead_session.state import Session
+from fairlead_session.waiting import close
 
 
 async def archive(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
     """Put it away; what is away already stays so."""
     at = Address(tenant, command.session_id)
-    return reached(await change(desk, at, lambda session: maybe(switches.archive(session))))
+    session = await change(desk, at, _archived)
+    if session.interrupted:
+        desk.waker.attend(at)
+    return reached(session)
+
+
+def _archived(session: Session) -> tuple[SessionEvent, ...]:
+    """Nobody answers what waits in a session that is away: that stops, and is answered."""
+    archived = maybe(switches.archive(session))
+    asks = close(session)
+    stopped = maybe(requests.interrupt(session)) if asks else ()
+    return (*asks, *stopped, *archived) if archived else ()

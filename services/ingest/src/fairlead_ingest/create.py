@@ -8,7 +8,7 @@ from fairlead_ingest.desk import Desk
 from fairlead_schema.api import CreateSession, SessionInfo
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
-from fairlead_schema.events import SessionCreated, SessionEvent
+from fairlead_schema.events import BudgetSet, SessionCreated, SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef, project_id
 from fairlead_schema.subjects import Address
@@ -31,18 +31,18 @@ async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> Sessio
             return ()
         if session.seq:
             raise Conflict("The session was purged, and its id is used up", session.id)
-        return (created,)
+        return created
 
     return info(await desk.commit(at, decide))
 
 
-def _created(config: Config, command: CreateSession) -> SessionCreated:
+def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]:
     check_agent(config, command.agent)
     check_model(config, command.model)
     check_timezone(command.timezone)
     location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return SessionCreated(
+    created = SessionCreated(
         title=f"New session - {now}",
         project_id=project_id(location.directory),
         location=location,
@@ -51,6 +51,10 @@ def _created(config: Config, command: CreateSession) -> SessionCreated:
         parent_id=command.parent_id,
         timezone=command.timezone,
     )
+    limits = command.budget
+    if limits is None or (limits.cost is None and limits.tokens is None):
+        return (created,)
+    return (created, BudgetSet(cost=limits.cost, tokens=limits.tokens))
 
 
 def check_timezone(timezone: str | None) -> None:
@@ -66,7 +70,7 @@ def check_timezone(timezone: str | None) -> None:
 
 def check_agent(config: Config, agent: str | None) -> None:
     """Refuse an agent that is not configured."""
-    if agent is not None and agent not in config.agent:
+    if agent is not None and agent not in config.agents:
         raise InvalidRequest(f"Unknown agent: {agent}", kind="Body", field="agent")
 
 

@@ -8,6 +8,7 @@ from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session import requests
 from fairlead_session.state import Session
+from fairlead_session.waiting import close
 
 
 async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Interrupted:
@@ -19,7 +20,8 @@ async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> In
         nonlocal wrote
         asked = maybe(requests.interrupt(session))
         wrote = bool(asked)
-        return asked
+        # What waits for people here is answered by it, too.
+        return (*close(session), *asked)
 
     session = await change(desk, at, decide)
     if session.interrupted and session.owner is not None:

@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream import connect
+from fairlead_projector import answering as asks
 from fairlead_projector.feed import feed
 from fairlead_projector.project import Reading, project, watch
 from fairlead_projector.settings import Settings
@@ -70,6 +71,13 @@ def _tasks(settings: Settings, eventlog: EventLog) -> dict[str, Task]:
             interval_s=settings.sweep_interval_s,
             age_s=settings.sweep_age_s,
             allowed=settings.allowed,
+        ),
+        "asks": partial(
+            asks.answering,
+            dsn,
+            eventlog,
+            interval_s=settings.asks_interval_s,
+            expire_s=settings.expire_s,
         ),
     }
     for shard in range(SHARDS):

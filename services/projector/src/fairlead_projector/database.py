@@ -13,6 +13,7 @@ LOCK_SPACE: Final = 0x4641_4952  # "FAIR": our half of the advisory lock keys.
 MIGRATION_LOCK: Final = 1000
 SWEEP_LOCK: Final = 1001
 PRESENCE_LOCK: Final = 1002
+ASKS_LOCK: Final = 1003
 
 
 @cache

@@ -21,6 +21,14 @@ from fairlead_schema.subjects import SHARDS
 BATCH_COMMITS_MAX: Final = 500
 POLL_S: Final = 0.2
 RESET_ATTEMPTS_MAX: Final = 5
+TABLES: Final = (
+    "checkpoint",
+    "session",
+    "session_input",
+    "session_ask",
+    "session_message",
+    "session_event",
+)
 
 
 class Progress(NamedTuple):
@@ -71,7 +79,7 @@ async def digest(dsn: str) -> str:
     """One hash over every row of every table in key order, to compare two databases by."""
     whole = hashlib.sha256()
     async with await database.connect(dsn) as connection:
-        for table in ("checkpoint", "session", "session_input", "session_message", "session_event"):
+        for table in TABLES:
             whole.update(table.encode())
             async with connection.cursor().copy(query(f"dump_{table}")) as rows:
                 async for chunk in rows:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
+from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.revert import RevertState
 
@@ -50,6 +51,9 @@ class SessionRow:
     budget_cost: float | None = None
     budget_tokens: int | None = None
     broken: str | None = None
+    asks: int = 0
+    waiting: bool = False
+    """Whether every open call waits for a person: nothing else can move it."""
 
 
 @dataclass(slots=True)
@@ -78,6 +82,29 @@ class InputChange:
     cancelled: bool | None = None
     delivery: Delivery | None = None
     prompt: Prompt | None = None
+
+
+@dataclass(slots=True)
+class AskRow:
+    """`projection.session_ask`: one request that waits for a person."""
+
+    tenant: TenantId
+    session_id: SessionId
+    request_id: str
+    kind: Literal["permission", "question"]
+    seq: int
+    message_id: MessageId | None
+    call_id: CallId | None
+    request: PermissionRequest | QuestionRequest
+    asked_at: int
+
+
+class AskKey(NamedTuple):
+    """A request that was answered."""
+
+    tenant: TenantId
+    session_id: SessionId
+    request_id: str
 
 
 class MessageRow(NamedTuple):
@@ -117,6 +144,8 @@ class Projected:
     pending: dict[MessageId, int] = field(default_factory=dict)
     messages: dict[MessageId, MessageRow] = field(default_factory=dict)
     newest_assistant: MessageId | None = None
+    asks: dict[str, tuple[MessageId, CallId] | None] = field(default_factory=dict)
+    """What waits for people, and the call that each request comes from."""
 
     def find(self, message_id: MessageId) -> Message | None:
         found = self.messages.get(message_id)

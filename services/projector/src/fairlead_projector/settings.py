@@ -22,6 +22,8 @@ class Settings(BaseModel):
     sweep_interval_s: float
     sweep_age_s: float
     allowed: Allowed = Allowed()
+    asks_interval_s: float = 1.0
+    expire_s: float | None = None
 
     @classmethod
     def of(cls, config: Config) -> Self:
@@ -40,4 +42,6 @@ class Settings(BaseModel):
                 tuple(one.cost for one in config.tenant.values()),
                 tuple(one.tokens for one in config.tenant.values()),
             ),
+            asks_interval_s=config.projector.asks_interval_s,
+            expire_s=config.asks.expire_s,
         )

@@ -10,9 +10,11 @@ from typing import Final, NamedTuple, TypeAlias
 from pydantic_core import to_json
 
 from fairlead_eventlog.port import Entry
-from fairlead_projector import summary
+from fairlead_projector import asks, summary
 from fairlead_projector.incoming import Incoming
 from fairlead_projector.rows import (
+    AskKey,
+    AskRow,
     EventRow,
     InputChange,
     InputRow,
@@ -107,6 +109,8 @@ class Changes:
     inputs: dict[MessageKey, InputRow] = field(default_factory=dict)
     input_changes: dict[MessageKey, InputChange] = field(default_factory=dict)
     messages: dict[MessageKey, MessageRow] = field(default_factory=dict)
+    asks: dict[AskKey, AskRow] = field(default_factory=dict)
+    answers: list[AskKey] = field(default_factory=list)
     truncations: list[Truncation] = field(default_factory=list)
     poison: list[Poison] = field(default_factory=list)
     purges: dict[Address, int] = field(default_factory=dict)
@@ -190,10 +194,13 @@ def _commit(session: Projected, incoming: Incoming, changes: Changes) -> None:
             _transcribe(session, at, recorded, changes)
         if kind in _INBOX:
             _receive(session, at, recorded, changes)
+        elif kind in asks.KINDS:
+            asks.follow(session, at, recorded, changes)
         elif kind is RevertCommitted:
             _truncate(session, at, recorded, changes)
         summary.follow(session, recorded)
     session.row.seq = incoming.events[-1].seq
+    asks.settle(session)
 
 
 def _transcribe(session: Projected, at: Address, recorded: Recorded, changes: Changes) -> None:

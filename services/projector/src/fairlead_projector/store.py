@@ -45,6 +45,7 @@ class Store:
         fresh = await self._sessions([at for at in wanted if at not in found])
         await self._newest_assistants(fresh)
         await self._pending({at: one for at, one in fresh.items() if one.row.pending})
+        await self._asks({at: one for at, one in fresh.items() if one.row.asks})
         found |= fresh
         unknown = dict.fromkeys(
             (at, id_) for at, id_ in named if at in found and id_ not in found[at].messages
@@ -73,6 +74,8 @@ class Store:
             await self._write("upsert_sessions", changes.sessions.values())
             await self._write("insert_inputs", changes.inputs.values())
             await self._write("change_inputs", changes.input_changes.values())
+            await self._write("insert_asks", changes.asks.values())
+            await self._write("delete_asks", [key._asdict() for key in changes.answers])
             await self._write("upsert_messages", _message_rows(changes.messages))
             for truncation in changes.truncations:
                 await connection.execute(query("truncate_messages"), truncation._asdict())
@@ -115,6 +118,12 @@ class Store:
     async def _pending(self, sessions: Mapping[Address, Projected]) -> None:
         for row in await self._fetch("load_pending", list(sessions)):
             sessions[_address(row)].pending[row["message_id"]] = row["admitted_seq"]
+
+    async def _asks(self, sessions: Mapping[Address, Projected]) -> None:
+        for row in await self._fetch("load_asks", list(sessions)):
+            known = row["call_id"] is not None
+            source = (row["message_id"], row["call_id"]) if known else None
+            sessions[_address(row)].asks[row["request_id"]] = source
 
     async def _messages(
         self, sessions: Mapping[Address, Projected], wanted: Sequence[MessageKey]

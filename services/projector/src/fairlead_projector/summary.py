@@ -1,8 +1,8 @@
 """How a session's row follows its events. Pure.
 
 `owed` is a hint for the sweep: a turn is due and somebody should be at it. It becomes true when
-input is promoted, a turn is asked for or dispatched, a person has answered, or the last local call
-of a message settles. It becomes false when a step ends without local calls, or the owner rests for
+input is promoted, a turn is asked for or dispatched, a person permitted a call, or the last local
+call of a message settles. It becomes false when a step ends without local calls, or the owner rests for
 a reason of its own. Over its budget a turn stays owed, so that a raised limit finds it. Wrongly
 true costs a wake now and then; wrongly false strands a session.
 
@@ -26,8 +26,6 @@ from fairlead_schema.events import (
     ModelSwitched,
     PermissionReplied,
     PromptPromoted,
-    QuestionRejected,
-    QuestionReplied,
     ResumeRequested,
     RevertCleared,
     RevertCommitted,
@@ -45,7 +43,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import Message, ToolBlock
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_session.fold_execution import STILL_STIRRING
+from fairlead_session.fold_execution import STILL_STIRRING, STOPPED
 
 UNREADABLE: Final = "(unreadable)"
 
@@ -57,8 +55,6 @@ _OWING: Final = (
     ExecutionRecovered,
     CompactionRequested,
     PermissionReplied,
-    QuestionReplied,
-    QuestionRejected,
 )
 _SPENDING: Final = (StepEnded, CompactionUsed)
 _STEPS: Final = (StepEnded, StepFailed)
@@ -147,25 +143,33 @@ def _execute(session: Projected, event: SessionEvent) -> None:
         case ExecutionClaimed():
             row.owner, row.wake_at, row.rested = event.runner, None, None
         case InterruptRequested():
-            row.owed = row.stirring = False
-            # Something is open: until it is settled, somebody has to come.
-            row.interrupted = row.owner is not None or session.open_assistant() is not None
-            row.rested = row.rested if row.interrupted else "interrupted"
-            row.wake_at = None
+            _interrupt(session, event)
         case BudgetSet():
             row.stirring = row.stirring or row.rested == "over-budget"
             row.budget_cost, row.budget_tokens = event.cost, event.tokens
         case ResumeRequested(forced=False):
             row.stirring, row.rested = True, None
+        case PermissionReplied(reply="reject"):
+            pass  # What follows from a refusal is told by the events beside it.
         case ExecutionReleased():
             row.owner, row.wake_at, row.rested = None, event.wake_at, event.reason
             row.interrupted = False
             # What stirs after an interrupt was asked for since.
-            kept = event.reason in _STILL_OWED or (event.reason == "interrupted" and row.stirring)
+            kept = event.reason in _STILL_OWED or (event.reason in STOPPED and row.stirring)
             row.owed = row.owed and kept
             row.stirring = row.stirring and event.reason in STILL_STIRRING
         case _:
             row.owed = row.stirring = True
+
+
+def _interrupt(session: Projected, event: InterruptRequested) -> None:
+    row = session.row
+    row.owed = row.stirring = False
+    row.wake_at = None
+    # Something is open: until it is settled, somebody has to come.
+    row.interrupted = row.owner is not None or session.open_assistant() is not None
+    if not row.interrupted:
+        row.rested = "declined" if event.declined else "interrupted"
 
 
 def _change(row: SessionRow, event: SessionEvent, at: int) -> None:

@@ -10,6 +10,7 @@ from fairlead_llm.errors import NoTransport
 from fairlead_runner import tooling
 from fairlead_runner.boundary import Boundary
 from fairlead_runner.compactor import Compactor
+from fairlead_runner.family import stop_below
 from fairlead_runner.ledger import Ledger, Moved
 from fairlead_runner.measuring import observe
 from fairlead_runner.metrics import TURNS
@@ -19,7 +20,7 @@ from fairlead_runner.turn import Facts, Outcome, Turn
 from fairlead_runner.voices import NoVoice, speaker
 from fairlead_schema.events import ExecutionReleased, SessionEvent
 from fairlead_schema.events.execution import RestReason
-from fairlead_schema.ids import CallId, MessageId
+from fairlead_schema.ids import MessageId
 from fairlead_service import ids
 from fairlead_session.boundary import begin_epoch
 from fairlead_session.compaction import Plan
@@ -40,8 +41,9 @@ from fairlead_session.drain import (
 from fairlead_session.epoch import Blocked
 from fairlead_session.ownership import Claim, Life, claim, owns, release
 from fairlead_session.retrying import Retry
-from fairlead_session.settlement import end, settle, stop
+from fairlead_session.settlement import ask, end, settle, stop
 from fairlead_session.state import Session
+from fairlead_session.waiting import waits_for_people
 
 log = logging.getLogger(__name__)
 
@@ -142,12 +144,14 @@ class Drain:
             case Rest(reason=reason, detail=detail):
                 return await self._rest(reason, detail)
             case Stop():
+                await stop_below(self._tackle.eventlog, ledger.at, ledger.session)
+                declined = ledger.session.declined
                 ledger.stage(*stop(ledger.session))
-                return await self._rest("interrupted")
+                return await self._rest("declined" if declined else "interrupted", declined)
             case _ if self._patience.leaving:
                 return await self._rest("handover")
             case AwaitCalls():
-                return await self._await_calls(move)
+                return await self._await_calls()
             case EndStep(attempt=attempt):
                 ledger.stage(end(attempt))
                 return False
@@ -155,6 +159,8 @@ class Drain:
                 log.warning("recovering", extra=self._ids(attempt_id=attempt.attempt_id))
                 policy = self._tackle.settings.policy(ledger.at.tenant, ledger.session)
                 ledger.stage(*settle(ledger.session, attempt, policy))
+                if policy == "ask":
+                    ledger.stage(ask(ledger.session, ids.question_id()))
                 return False
             case Compact():
                 failed = await self._compactor.serve(move)
@@ -180,16 +186,22 @@ class Drain:
         self._ledger.stage(*events)
         return False
 
-    async def _await_calls(self, move: AwaitCalls) -> bool:
-        """See that every call is on its way; wait a short while; then park."""
+    async def _await_calls(self) -> bool:
+        """See that every call is on its way; wait a short while; then park.
+
+        Nobody waits here for people: where only they can go on, the session parks at once.
+        """
         ledger, tackle = self._ledger, self._tackle
-        await self._request(tooling.not_started(move.calls))
+        sent = tooling.not_started(ledger.session)
+        await self._request(sent)
         if ledger.durable.owner is None and ledger.durable.rested == "parked":
             ledger.unstage()
             return True
         await ledger.commit()
+        if waits_for_people(ledger.session):
+            return await self._rest("parked")
         if await self._patience.until(
-            lambda session: not session.calls or session.interrupted,
+            lambda session: _moved_on(session, sent),
             within_s=tackle.settings.config.runner.tools_wait_s,
         ):
             return False
@@ -232,9 +244,10 @@ class Drain:
     async def _send(self, events: tuple[SessionEvent, ...]) -> None:
         await self._request(tooling.to_send(events))
 
-    async def _request(self, calls: list[tuple[MessageId, CallId]]) -> None:
-        tackle, generation = self._tackle, self._ledger.session.generation
-        await tooling.send(tackle.eventlog, self._ledger.at, tackle.pool, calls, generation)
+    async def _request(self, calls: list[tooling.Wanted]) -> None:
+        # A new owner asks anew: the first request may have been lost with its worker.
+        tackle, token = self._tackle, str(self._ledger.session.generation)
+        await tooling.send(tackle.eventlog, self._ledger.at, tackle.pool, calls, token=token)
 
     async def _retry(self, retry: Retry) -> bool:
         """Tell the retry; wait for it here if it is short, else park until a timer rings."""
@@ -292,3 +305,10 @@ class Drain:
 
     def _ids(self, **more: object) -> dict[str, object]:
         return {"session_id": self._ledger.at.session_id, **more}
+
+
+def _moved_on(session: Session, sent: list[tooling.Wanted]) -> bool:
+    """Whether the next move is another: all settled, stopped, left to people, or answered by one."""
+    if not session.calls or session.interrupted or waits_for_people(session):
+        return True
+    return any(wanted not in sent for wanted in tooling.not_started(session))

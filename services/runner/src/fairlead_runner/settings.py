@@ -25,7 +25,7 @@ class Settings:
 
     def limits(self, session: Session, spending: Spending) -> Limits:
         """What bounds a drain of this session now."""
-        runner, agent = self.config.runner, self.config.agent.get(self.agent(session))
+        runner, agent = self.config.runner, self.config.agents.get(self.agent(session))
         return Limits(
             turns_max=runner.turns_max,
             steps=agent.steps if agent else None,
@@ -49,7 +49,7 @@ class Settings:
 
     def policy(self, tenant: TenantId, session: Session) -> Policy:
         """What follows a crash: the agent's word, else the tenant's."""
-        agent = self.config.agent.get(self.agent(session))
+        agent = self.config.agents.get(self.agent(session))
         own = agent.recovery if agent else None
         return own or self.tenant(tenant).recovery
 

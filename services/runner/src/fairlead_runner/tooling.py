@@ -2,7 +2,7 @@
 
 import logging
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
@@ -12,7 +12,8 @@ from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session
+from fairlead_session.waiting import ready
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +63,19 @@ async def _asked(
     return {tool.name: tool for tool in catalog.tools} if catalog else {}
 
 
-def to_send(events: tuple[SessionEvent, ...]) -> list[tuple[MessageId, CallId]]:
+class Wanted(NamedTuple):
+    """A call to be run, and how many answers of people it has: each answer asks anew."""
+
+    assistant_message_id: MessageId
+    call_id: CallId
+    answers: int = 0
+
+
+def to_send(events: tuple[SessionEvent, ...]) -> list[Wanted]:
     """The local calls of some events that nothing in them settles."""
     settled = {event.call_id for event in events if isinstance(event, ToolFailed)}
     return [
-        (event.assistant_message_id, event.call_id)
+        Wanted(event.assistant_message_id, event.call_id)
         for event in events
         if isinstance(event, ToolCalled)
         and not event.provider.executed
@@ -74,26 +83,33 @@ def to_send(events: tuple[SessionEvent, ...]) -> list[tuple[MessageId, CallId]]:
     ]
 
 
-def not_started(calls: tuple[Call, ...]) -> list[tuple[MessageId, CallId]]:
-    """The calls that no worker has begun: their request may never have left."""
-    return [(call.assistant_message_id, call.call_id) for call in calls if call.worker is None]
+def not_started(session: Session) -> list[Wanted]:
+    """The calls that no worker has begun and no person holds up: their request may never have left."""
+    return [
+        Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        for call in ready(session)
+        if call.worker is None
+    ]
 
 
 async def send(
     eventlog: EventLog,
     at: Address,
     pool: str,
-    calls: list[tuple[MessageId, CallId]],
-    generation: int,
+    calls: list[Wanted],
+    *,
+    token: str,
 ) -> None:
-    """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start."""
-    for assistant_message_id, call_id in calls:
+    """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start.
+
+    Of several requests with one token the server keeps one; a reason to ask anew is a new token.
+    """
+    for assistant_message_id, call_id, answers in calls:
         request = ToolRequest(
             session_id=at.session_id, assistant_message_id=assistant_message_id, call_id=call_id
         )
         await eventlog.work.put(
             subjects.tool(at, pool),
             request.model_dump_json(by_alias=True).encode(),
-            # A new owner asks anew: the first request may have been lost with its worker.
-            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{generation}",
+            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{token}:{answers}",
         )

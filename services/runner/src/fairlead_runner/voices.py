@@ -7,7 +7,8 @@ from pathlib import Path
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
-from fairlead_service.config import Agent, Config
+from fairlead_service.agents import Agent
+from fairlead_service.config import Config
 from fairlead_service.providers import Provider, Rates
 from fairlead_session.compaction import Window
 from fairlead_session.request import Voice
@@ -44,7 +45,7 @@ def speaker(config: Config, session: Session) -> Speaker:
     if request is None:
         raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
     name = config.agent_name(session.profile.agent)
-    agent = config.agent.get(name, Agent())
+    agent = config.agents.get(name, Agent())
     return Speaker(
         agent=name,
         voice=Voice(

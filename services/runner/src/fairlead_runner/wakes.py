@@ -8,6 +8,7 @@ from typing import Final
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.port import Job
 from fairlead_runner.drain import Drain
+from fairlead_runner.family import tell_above
 from fairlead_runner.lasting import lasting
 from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.metrics import DRAINING, DRAINS
@@ -16,6 +17,7 @@ from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.drain import moving
+from fairlead_session.fold_execution import STOPPED
 
 log = logging.getLogger(__name__)
 
@@ -164,11 +166,14 @@ class Watch:
         moved = ledger.known.head != before
         rested = ledger.durable.rested
         # What came during the cleanup of an interrupt had its wake refused by the one just given up.
-        look = moved or rested == "interrupted"
+        look = moved or rested in STOPPED
         work = rested == "handover" or (look and moving(ledger.durable))
         if work and ledger.durable.owner is None:
             await self._tackle.eventlog.wakes.wake(at)
         await self._snapshot(at, ledger)
+        with suppress(LogError, RecordError):  # A hint: the call looks for itself too, only later.
+            tackle = self._tackle
+            await tell_above(tackle.eventlog, tackle.folded, at, ledger.durable, pool=tackle.pool)
 
     async def _snapshot(self, at: Address, ledger: Ledger) -> None:
         every = self._tackle.settings.config.runner.snapshot_events

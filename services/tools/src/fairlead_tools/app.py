@@ -10,12 +10,14 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.applications import Starlette
 
+from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream import connect
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext, Registration, RemoveSource
 from fairlead_schema.errors import InvalidRequest, Refused, Unavailable
 from fairlead_schema.model import Model
+from fairlead_schema.permission import Rule
 from fairlead_schema.tooling import ListTools, ToolCatalog
 from fairlead_service import ids
 from fairlead_service.health import Health
@@ -26,7 +28,9 @@ from fairlead_tools.application import verbs
 from fairlead_tools.application.calling import make
 from fairlead_tools.application.records import Records
 from fairlead_tools.application.verbs import Desk
-from fairlead_tools.builtin import builtins, skill
+from fairlead_tools.builtin import builtins, skill, task
+from fairlead_tools.call import Life
+from fairlead_tools.children import Children
 from fairlead_tools.execute import Execute
 from fairlead_tools.observe import Observer
 from fairlead_tools.plugins import Plugins
@@ -34,6 +38,7 @@ from fairlead_tools.registry import Registry, Scope
 from fairlead_tools.servers.pool import Servers
 from fairlead_tools.settings import Settings
 
+Rules: TypeAlias = Callable[[str | None], tuple[Rule, ...]]
 Command = TypeVar("Command", bound=Model)
 Reply: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
@@ -72,14 +77,15 @@ class Tools:
         ):
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.answer(self._worker_id)
-            timeout_s = self._settings.config.context.timeout_s
+            config = self._settings.config
+            timeout_s = config.context.timeout_s
             self.observer.plugins = Plugins(eventlog, self._settings.pool, timeout_s)
-            tools = self._settings.config.tools
-            spool.sweep(tools.spool_dir)
-            execute = Execute(self._worker_id, eventlog, self.registry, tools)
+            spool.sweep(config.tools.spool_dir)
+            execute = Execute(self._worker_id, eventlog, self.registry, config.tools, config.rules)
             records = Records(eventlog.registrations, self.registry, partial(make, eventlog))
             self.registry.learns_from(records.learn)
             self._desk = Desk(records, self.registry, execute.life)
+            self._hire(eventlog, execute.life)
             await self.carrier.start()
             standing = asyncio.create_task(execute.stand())
             beating = asyncio.create_task(execute.beat())
@@ -91,6 +97,19 @@ class Tools:
                 await _cancelled(beating)
                 await self.carrier.stop()
                 await self.observer.close()
+
+    def _hire(self, eventlog: EventLog, life: Life) -> None:
+        """Offer the tool that gives work to other sessions, where there are any agents for it."""
+        config = self._settings.config
+        agents = {
+            name: agent.description or name
+            for name, agent in config.agents.items()
+            if agent.mode != "primary" and not agent.hidden
+        }
+        if config.tools.builtin and agents:
+            children = Children(eventlog, life, depth_max=config.tools.depth_max)
+            self.registry.register(task.tool(children, agents))
+            life.abandon = children.abandon
 
     def _respond(self, title: str, subject: str, command: type[Model], reply: Reply) -> None:
         self.carrier.respond(
@@ -105,7 +124,7 @@ class Tools:
         return await answer(self.observer, body)
 
     async def _list(self, body: bytes) -> bytes:
-        return await list_tools(self.registry, body)
+        return await list_tools(self.registry, body, self._settings.config.rules)
 
     async def _register(self, body: bytes) -> bytes:
         return await answered(Registration, body, self._plugins().register)
@@ -133,13 +152,13 @@ async def answer(observer: Observer, body: bytes) -> bytes:
     return await answered(ObserveContext, body, observer.observe)
 
 
-async def list_tools(tools: Registry, body: bytes) -> bytes:
-    """What may be called at a location now, or a typed error."""
+async def list_tools(tools: Registry, body: bytes, rules: Rules = lambda _agent: ()) -> bytes:
+    """What an agent may call at a location now, or a typed error."""
 
     async def listed(asked: ListTools) -> ToolCatalog:
         scope = Scope(asked.tenant, asked.location.directory)
         await tools.learn(scope)
-        return tools.catalog(scope)
+        return tools.catalog(scope, rules(asked.agent))
 
     return await answered(ListTools, body, listed)
 

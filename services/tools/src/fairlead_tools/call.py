@@ -2,112 +2,67 @@
 
 import asyncio
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Final, TypeAlias, assert_never
 
-from fairlead_eventlog import port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
-from fairlead_eventlog.port import Job
-from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import WorkerId
+from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.config import Tools
 from fairlead_service.ids import now_ms
+from fairlead_session.asking import Rules
 from fairlead_session.bounding import Limits
 from fairlead_session.calling import (
     INTERRUPTED,
-    Begin,
-    Deferred,
     Failed,
     Gone,
-    Leave,
     Outcome,
     Settle,
-    begin,
+    Succeeded,
     defer,
     settle,
 )
 from fairlead_session.drain import moving
 from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
+from fairlead_tools.beginning import Asked, Beginning, Later, Ready
+from fairlead_tools.held import Held, Unheld
 from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
 from fairlead_tools.outputs import materialised
-from fairlead_tools.performance import Performance, Stop, Stopped, crashed, detail
-from fairlead_tools.registry import Prepared, Registry, Scope
+from fairlead_tools.performance import Performance, Stopped, crashed, detail
+from fairlead_tools.registry import Registry
 from fairlead_tools.retention import Retention
 from fairlead_tools.telling import Telling
-from fairlead_tools.tool import Context, Handed
+from fairlead_tools.tool import Handed
 from fairlead_tools.watch import watch
 
 log = logging.getLogger(__name__)
 
-PING_TIMEOUT_S: Final = 2.0
-# How long a request waits before somebody looks again at a call whose worker lives.
-LATER_S: Final = 1.0
 LAG_S: Final = 0.2
-LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
 
+Abandon: TypeAlias = Callable[[Address, MessageId, CallId], Awaitable[None]]
+"""Ends what may still be at work for a call that is settled."""
 
-@dataclass(slots=True)
-class Held:
-    """A request in this worker's hands, and the run it led to."""
-
-    job: Job
-    performance: Performance | None = None
-
-    def stop(self, why: Stop) -> None:
-        if self.performance is not None:
-            self.performance.stop(why)
-
-
-@dataclass(frozen=True, slots=True)
-class Unheld:
-    """No request is in hand: there is nothing to keep, to finish or to put back."""
-
-    subject: str = ""
-    payload: bytes = b""
-    sequence: int = 0
-    deliveries: int = 1
-
-    async def keep(self) -> None: ...
-
-    async def done(self) -> None: ...
-
-    async def later(self, delay_s: float) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """Begun in the log: run it."""
-
-    prepared: Prepared
-    call: Call
-    context: Context
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Not now, or not by this worker."""
-
-    delay_s: float
-
-
-Decided: TypeAlias = Ready | Later | Settle | Failed | Gone
-Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
+_UNRUN: Final = {Settle: "interrupted", Failed: "refused", Succeeded: "succeeded"}
 
 
 class Life:
     """Lives calls through for one worker."""
 
     def __init__(
-        self, worker: WorkerId, eventlog: EventLog, registry: Registry, settings: Tools
+        self,
+        worker: WorkerId,
+        eventlog: EventLog,
+        registry: Registry,
+        settings: Tools,
+        rules: Rules,
     ) -> None:
         self.retention = Retention(
             eventlog.outputs,
@@ -115,11 +70,11 @@ class Life:
             settings.media_bytes_max,
         )
         self._spool_dir = settings.spool_dir
-        self._worker = worker
         self._eventlog = eventlog
-        self._registry = registry
         self._ledger = Ledger(eventlog)
+        self._beginning = Beginning(worker, eventlog, registry, self.retention, rules)
         self.over = False
+        self.abandon: Abandon | None = None
 
     async def location(self, at: Address) -> LocationRef | None:
         """Where the calls of a session run."""
@@ -128,77 +83,31 @@ class Life:
     async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:
         """Do what is left to do of a call; the answer says how it ended."""
         try:
+            if self.over:
+                await held.job.later(0.0)
+                return "left"
             session, decided = await self._ledger.commit(
-                at, lambda session: self._decide(session, at, request, held.job)
+                at, lambda session: self._beginning.decide(session, at, request, held.job)
             )
             match decided:
                 case Ready():
                     return await self._run(at, decided, held, session.seq)
+                case Asked():
+                    return await self._asked(at, session, held)
                 case Later(delay_s=delay_s):
                     await held.job.later(delay_s)
                     return "left"
                 case Gone():
-                    return await self._gone(at, session, held)
-                case Settle() | Failed():
+                    return await self._gone(at, session, request, held)
+                case Settle() | Failed() | Succeeded():
                     log.info("call settled unrun", extra=_ids(at, request.call_id))
                     await self._wake(at, session, held)
-                    return "interrupted" if isinstance(decided, Settle) else "refused"
+                    return _UNRUN[type(decided)]
                 case _:
                     assert_never(decided)
         except Erased:
             await held.job.done()
             return "gone"
-
-    async def _decide(
-        self, session: Session, at: Address, request: ToolRequest, job: Job
-    ) -> Decision:
-        """What to write before anything runs. Asked anew whenever the session has moved."""
-        if self.over:
-            return (), Later(0.0)
-        life = await self._ask(session, request)
-        if life == "silent" and job.deliveries == 1:
-            # Perhaps only busy: its own request's deadline decides, and this one waits as long.
-            return (), Later(TOOL_DEADLINE_S)
-        decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
-        match decision:
-            case Begin():
-                return await self._begun(session, at, decision)
-            case Settle(event=event):
-                return (event,), decision
-            case Leave():
-                return (), Later(LATER_S)
-            case Deferred(call=call, until=until):
-                left_s = (until - now_ms()) / 1000
-                return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Later(left_s))
-            case Gone():
-                return (), decision
-            case _:
-                assert_never(decision)
-
-    async def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
-        assert session.profile is not None, "a session with calls was created"
-        scope = Scope(at.tenant, session.profile.location.directory)
-        await self._registry.follow(decision.call, scope)
-        prepared = self._registry.prepare(decision.call, scope)
-        if isinstance(prepared, Failed):
-            return settle(session, decision.call, prepared), prepared
-        context = Context(
-            at=at,
-            location=session.profile.location,
-            agent=decision.call.agent,
-            assistant_message_id=decision.call.assistant_message_id,
-            call_id=decision.call.call_id,
-            worker=self._worker,
-        )
-        return (decision.event,), Ready(prepared, decision.started, context)
-
-    async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
-        call = find(session, request.assistant_message_id, request.call_id)
-        if call is None or call.worker is None or call.worker == self._worker:
-            return None
-        if call.deferred_until is not None:
-            return None
-        return await self._eventlog.liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
 
     async def _run(self, at: Address, ready: Ready, held: Held, seq: int) -> str:
         limits = ready.prepared.tool.limits or self.retention.limits
@@ -237,7 +146,7 @@ class Life:
             return await self._settle(at, ready.call, INTERRUPTED, held, telling)
         if isinstance(ended, Handed):
             return await self._hand(at, ready.call, ended.until, held)
-        outcome = await self._bounded(at, ended, limits, performance.spool)
+        outcome = await self.retention.recordable(at, ended, limits=limits, spool=performance.spool)
         return await self._settle(at, ready.call, outcome, held, telling)
 
     async def read(self, at: Address) -> Session:
@@ -250,7 +159,7 @@ class Life:
 
     async def conclude(self, at: Address, call: Call, outcome: Outcome) -> str:
         """Settle a call for somebody outside, as a run of it here would have been settled."""
-        bounded = await self._bounded(at, outcome, self.retention.limits, None)
+        bounded = await self.retention.recordable(at, outcome, limits=self.retention.limits)
         return await self._settle(at, call, bounded, Held(Unheld()), None)
 
     async def _hand(self, at: Address, call: Call, until: int, held: Held) -> str:
@@ -263,19 +172,6 @@ class Life:
         await self._ledger.commit(at, decide)
         await held.job.later(max((until - now_ms()) / 1000, 0.0))
         return "deferred"
-
-    async def _bounded(
-        self, at: Address, outcome: Outcome, limits: Limits, spool: Path | None
-    ) -> Outcome:
-        """What the log may hold of an outcome; a defect in here is this call's failure."""
-        try:
-            return await self.retention.bounded(at.tenant, outcome, limits=limits, spool=spool)
-        except Exception as error:
-            log.exception("output cannot be bounded", extra={"session_id": at.session_id})
-            return crashed(detail(error))
-        finally:
-            if spool is not None:
-                await asyncio.to_thread(spool.unlink, missing_ok=True)
 
     async def _settle(
         self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling | None
@@ -308,7 +204,14 @@ class Life:
 
         return await self._ledger.commit(at, decide)
 
-    async def _gone(self, at: Address, session: Session, held: Held) -> str:
+    async def _asked(self, at: Address, session: Session, held: Held) -> str:
+        """Nobody is held up by a person: not this worker, and not the runner that waits for it."""
+        if session.owner is not None:
+            await self._eventlog.liveness.nudge(session.owner.runner, at)
+        await held.job.done()
+        return "asked"
+
+    async def _gone(self, at: Address, session: Session, request: ToolRequest, held: Held) -> str:
         """Nothing to do here. A redelivery may mean that a worker died before its wake: leave one.
 
         An interrupt may have found nobody who owns the session: somebody has to come.
@@ -318,6 +221,8 @@ class Life:
             return "behind"
         if moving(session) and (session.interrupted or held.job.deliveries > 1):
             await self._eventlog.wakes.wake(at)
+        if self.abandon is not None and held.job.deliveries > 1:
+            await self.abandon(at, request.assistant_message_id, request.call_id)
         await held.job.done()
         return "gone"
 

@@ -18,8 +18,10 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
-from fairlead_service.config import Tools
-from fairlead_tools.call import Held, Life
+from fairlead_service.config import Config, Tools
+from fairlead_session.asking import Rules
+from fairlead_tools.call import Life
+from fairlead_tools.held import Held
 from fairlead_tools.metrics import CALLS
 from fairlead_tools.registry import Registry
 
@@ -32,6 +34,8 @@ DELIVERIES_MAX: Final = 5
 LAST_S: Final = 8.0
 # How soon a request is looked at again whose location has as many calls as it may.
 CROWDED_S: Final = 0.25
+
+DEFAULT_RULES: Final[Rules] = Config().rules
 
 assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
 
@@ -70,11 +74,16 @@ class Execute:
     """Every call that one worker has in its hands."""
 
     def __init__(
-        self, worker: WorkerId, eventlog: EventLog, registry: Registry, settings: Tools
+        self,
+        worker: WorkerId,
+        eventlog: EventLog,
+        registry: Registry,
+        settings: Tools,
+        rules: Rules = DEFAULT_RULES,
     ) -> None:
         self._eventlog = eventlog
         self._settings = settings
-        self._life = Life(worker, eventlog, registry, settings)
+        self._life = Life(worker, eventlog, registry, settings, rules)
         self._held: dict[Key, Held] = {}
         self._busy: Counter[LocationRef | None] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()

@@ -9,8 +9,10 @@ from typing import Final, NamedTuple, Protocol
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from fairlead_schema.ids import DEFAULT_TENANT, TenantId
+from fairlead_schema.permission import Rule
 from fairlead_schema.tooling import ToolCatalog
 from fairlead_session.calling import Failed
+from fairlead_session.permission import hidden
 from fairlead_session.state import Call
 from fairlead_tools.tool import Tool
 
@@ -115,9 +117,14 @@ class Registry:
         """The tool that answers to a name there now."""
         return self._view(scope).get(name)
 
-    def catalog(self, scope: Scope = ANYWHERE) -> ToolCatalog:
-        """What may be called there now, in order; a shadow keeps the shadowed place."""
-        return ToolCatalog(tools=tuple(tool.info for tool in self._view(scope).values()))
+    def catalog(self, scope: Scope = ANYWHERE, rules: tuple[Rule, ...] = ()) -> ToolCatalog:
+        """What may be called there now, in order; a shadow keeps the shadowed place.
+
+        What the rules wholly deny is not shown. That is no authority: a call is judged when it comes.
+        """
+        tools = self._view(scope).values()
+        shown = (tool.info for tool in tools if not hidden(rules, tool.permission))
+        return ToolCatalog(tools=tuple(shown))
 
     async def learn(self, scope: Scope, *, sure: bool = False) -> None:
         """Know what is registered for a scope, as far as that can be known now."""

@@ -19,11 +19,13 @@ from typing import Final, TypeAlias
 from fairlead_eventlog.errors import LogError, LogUnavailable
 from fairlead_eventlog.port import Outputs
 from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
 from fairlead_schema.tool import FileContent, TextContent, ToolContent, managed_path
 from fairlead_service import ids
 from fairlead_session.bounding import Limits, Sample, kept, lossy, preview, sampled
 from fairlead_session.calling import Failed, Outcome
 from fairlead_tools.metrics import LOSSY
+from fairlead_tools.performance import crashed, detail
 from fairlead_tools.spool import pieces
 
 log = logging.getLogger(__name__)
@@ -55,6 +57,19 @@ class Retention:
         for timeout in self._under_way:
             timeout.reschedule(deadline)
 
+    async def recordable(
+        self, at: Address, outcome: Outcome, *, limits: Limits, spool: Path | None = None
+    ) -> Outcome:
+        """The outcome as the log may hold it; a defect in here is this call's failure."""
+        try:
+            return await self.bounded(at.tenant, outcome, limits=limits, spool=spool)
+        except Exception as error:
+            log.exception("output cannot be bounded", extra={"session_id": at.session_id})
+            return crashed(detail(error))
+        finally:
+            if spool is not None:
+                await asyncio.to_thread(spool.unlink, missing_ok=True)
+
     async def bounded(
         self, tenant: TenantId, outcome: Outcome, *, limits: Limits | None, spool: Path | None
     ) -> Outcome:
@@ -62,7 +77,7 @@ class Retention:
         limits = limits or self.limits
         if isinstance(outcome, Failed):
             message, _ = await self._text(tenant, limits, None, outcome.message)
-            return outcome if message is None else Failed(message)
+            return outcome if message is None else replace(outcome, message=message)
         texts = tuple(one.text for one in outcome.content if isinstance(one, TextContent))
         bare = not outcome.content and spool is None
         told = (json.dumps(outcome.structured, indent=2, ensure_ascii=False),) if bare else texts

@@ -5,6 +5,6 @@ from fairlead_service.config import Config
 
 
 def rules(config: Config, agent: str | None) -> tuple[Rule, ...] | None:
-    """The rules of an agent; None for one that is not configured, which is permitted nothing."""
-    known = config.agent.get(config.agent_name(agent))
-    return None if known is None else known.permissions
+    """The rules of an agent; None for one that is not there, which is permitted nothing."""
+    name = config.agent_name(agent)
+    return config.rules(name) if name in config.agents else None

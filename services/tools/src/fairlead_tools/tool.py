@@ -14,10 +14,12 @@ from pydantic import BaseModel
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
+from fairlead_schema.permission import QuestionInfo
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import Json, RetryClass, TextContent, ToolContent
 from fairlead_schema.tooling import ToolInfo
 from fairlead_session.bounding import Limits
+from fairlead_session.calling import Outcome
 from fairlead_session.permission import Need
 
 TIMEOUT_S: Final = 120.0
@@ -102,8 +104,22 @@ Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
 Needs: TypeAlias = Callable[[Any, Context], Awaitable[tuple[Need, ...]]]
 """What a call must be permitted, in the order of asking. Changes nothing; may raise CallFailed."""
 
+Questions: TypeAlias = Callable[[Any], tuple[QuestionInfo, ...]]
+"""What a person is asked on behalf of a call."""
+
+Attend: TypeAlias = Callable[[Any, Context], Awaitable[Outcome | None]]
+"""Sees to it that something else answers a call; None until it has. Done again on every look.
+
+Raises CallFailed, and LogError while that cannot be seen to.
+"""
+
 Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
 """What the model sees of an encoded output."""
+
+
+async def never(_asked: object, _context: Context) -> object:
+    """The run of a tool that is answered without one."""
+    raise CallFailed("This tool is answered elsewhere")
 
 
 def plain(encoded: Json) -> tuple[ToolContent, ...]:
@@ -119,9 +135,13 @@ class Tool:
     description: str
     input: type[BaseModel]
     output: type[BaseModel]
-    execute: Run
+    execute: Run = never
     project: Project = plain
     needs: Needs | None = None
+    questions: Questions | None = None
+    """For a tool that never runs: what a person is asked, whose answers settle the call."""
+    attend: Attend | None = None
+    """For a tool that never runs: something else answers it, and no worker waits for that."""
     action: str | None = None
     """The permission action that hides the tool when it is wholly denied; else the name."""
     retry: RetryClass = "once"

@@ -48,6 +48,7 @@ from fairlead_schema.events.input import (
 from fairlead_schema.events.session import (
     AgentSwitched,
     BudgetSet,
+    ChildFinished,
     ModelSwitched,
     RevertCleared,
     RevertCommitted,
@@ -83,6 +84,7 @@ SessionEvent: TypeAlias = (
     | SessionArchived
     | SessionPurged
     | BudgetSet
+    | ChildFinished
     | AgentSwitched
     | ModelSwitched
     | SessionMoved
@@ -149,6 +151,7 @@ __all__ = [
     "AttemptFinished",
     "AttemptOverflowed",
     "BudgetSet",
+    "ChildFinished",
     "CompactionEnded",
     "CompactionFailed",
     "CompactionRequested",

@@ -94,6 +94,8 @@ class InterruptRequested(Event):
 
     type: ClassVar[str] = "interrupt.requested"
     visibility: ClassVar[Visibility] = "notice"
+    declined: str | None = None
+    """What a person declined, when that is what stops the drain."""
 
 
 class ResumeRequested(Event):

@@ -46,6 +46,16 @@ class BudgetSet(Event):
     tokens: int | None = None
 
 
+class ChildFinished(Event):
+    """A session below this one, made by one of its calls, has answered: what that cost in all."""
+
+    type: ClassVar[str] = "child.finished"
+    visibility: ClassVar[Visibility] = "private"
+    session_id: SessionId
+    cost: float
+    tokens: int
+
+
 class AgentSwitched(Event):
     type: ClassVar[str] = "agent.switched"
     message_id: MessageId

@@ -6,9 +6,9 @@ from fairlead_gateway.answers import done
 from fairlead_gateway.commands import tell
 from fairlead_gateway.incoming import Nothing
 from fairlead_gateway.operation import Call, Operation
+from fairlead_schema.api import BudgetBody
 from fairlead_schema.commands import (
     AgentBody,
-    BudgetBody,
     ModelBody,
     MoveBody,
     MoveSession,

@@ -1,5 +1,7 @@
 """`GET /api/location`, and how a request selects the location it speaks of."""
 
+from typing import TypeVar
+
 from pydantic import Field
 from starlette.responses import Response
 
@@ -15,7 +17,10 @@ class LocationQuery(Input):
     workspace: Text | None = Field(default=None, alias="location[workspace]", pattern="^wrk")
 
 
-def selected(call: Call[LocationQuery, Body]) -> LocationInfo:
+Located = TypeVar("Located", bound=LocationQuery)
+
+
+def selected(call: Call[Located, Body]) -> LocationInfo:
     """The location of a request: from its query, else its headers, else the server's own."""
     query, request = call.query, call.request
     directory = (
@@ -28,6 +33,11 @@ def selected(call: Call[LocationQuery, Body]) -> LocationInfo:
         workspace_id=query.workspace or header_text(request, "x-opencode-workspace"),
         project=Project(id=project_id(directory), directory=directory),
     )
+
+
+def named(call: Call[Located, Body]) -> str | None:
+    """The directory that a request selects itself; None when it leaves that to the server."""
+    return call.query.directory or header_text(call.request, "x-opencode-directory")
 
 
 async def _read(call: Call[LocationQuery, Nothing]) -> Response:

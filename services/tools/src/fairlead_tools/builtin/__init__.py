@@ -7,7 +7,9 @@ from fairlead_tools.builtin import (
     edit,
     glob,
     grep,
+    question,
     read,
+    todowrite,
     webfetch,
     websearch,
     write,
@@ -18,7 +20,12 @@ from fairlead_tools.tool import Tool
 
 
 def builtins(config: Config) -> tuple[Tool, ...]:
-    """Every built-in tool, in the order in which they are advertised. Raises SandboxUnavailable."""
+    """The built-in tools in their advertised order; none when they are switched off.
+
+    Raises SandboxUnavailable.
+    """
+    if not config.tools.builtin:
+        return ()
     outputs = ManagedOutputs()
     return (
         read.tool(ImageLimits.of(config.tools), outputs),
@@ -28,6 +35,8 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         glob.tool(),
         grep.tool(outputs=outputs),
         bash.tool(config.tools),
+        todowrite.tool(),
+        question.tool(),
         webfetch.tool(config.tools),
         *websearch.tools(config.tools),
     )

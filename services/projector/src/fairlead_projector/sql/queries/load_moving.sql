@@ -4,5 +4,6 @@ SELECT tenant, session_id, seq
  WHERE (stirring AND (pending > 0 OR owed) OR interrupted OR owner IS NOT NULL)
    AND (wake_at IS NULL OR wake_at <= %(now)s)
    AND broken IS NULL
+   AND (interrupted OR NOT (waiting AND owner IS NULL))
  ORDER BY updated_at
  LIMIT %(limit)s;

@@ -5,6 +5,9 @@ WITH events AS (
 ), messages AS (
     DELETE FROM projection.session_message
      WHERE tenant = %(tenant)s AND session_id = %(session_id)s
+), asks AS (
+    DELETE FROM projection.session_ask
+     WHERE tenant = %(tenant)s AND session_id = %(session_id)s
 ), inputs AS (
     DELETE FROM projection.session_input
      WHERE tenant = %(tenant)s AND session_id = %(session_id)s

@@ -1,0 +1,114 @@
+"""Agents and their rules: built in, for all, for one, in that order."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_schema.permission import Effect, Rule
+from fairlead_service.agents import BUILT_IN, Agent, effective, expanded
+from fairlead_service.config import Config, load
+
+RULES = """
+permissions = [ { action = "bash", resource = "rm *", effect = "ask" } ]
+
+[agent.build]
+system = "Be careful."
+permissions = [ { action = "bash", resource = "rm -i *", effect = "allow" } ]
+
+[agent.review]
+description = "Reads along."
+
+[agent.explore]
+disabled = true
+"""
+
+
+def rule(action: str, resource: str, effect: Effect) -> Rule:
+    return Rule(action=action, resource=resource, effect=effect)
+
+
+def last(config: Config, agent: str | None, count: int) -> tuple[Rule, ...]:
+    return config.rules(agent)[-count:]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    path = tmp_path / "fairlead.toml"
+    path.write_text(RULES)
+    return load(path, {})
+
+
+def test_rules_stand_in_the_order_built_in_global_own(config: Config) -> None:
+    """K-30: the agent's own word is the last."""
+    rules = config.rules("build")
+
+    assert rules == (
+        *BUILT_IN["build"].permissions,
+        rule("bash", "rm *", "ask"),
+        rule("bash", "rm -i *", "allow"),
+    )
+    assert config.rules("plan")[-1] == rule("bash", "rm *", "ask")
+
+
+def test_an_agent_that_is_not_built_in_begins_with_the_defaults(config: Config) -> None:
+    """K-29, K-30: allow everything, with the same exceptions."""
+    assert config.rules("review")[0] == rule("*", "*", "allow")
+    assert rule("question", "*", "deny") in config.rules("review")
+
+
+def test_what_the_file_leaves_out_of_a_built_in_agent_stays(config: Config) -> None:
+    """K-29: only what is said is changed."""
+    build = config.agents["build"]
+
+    assert (build.system, build.description) == (
+        "Be careful.",
+        BUILT_IN["build"].description,
+    )
+    assert config.agents["general"].mode == "subagent"
+
+
+def test_a_disabled_agent_is_gone(config: Config) -> None:
+    """K-32: and may nothing, like any other that is not there."""
+    assert "explore" not in config.agents
+    assert config.rules("explore") == (rule("*", "*", "deny"),)
+
+
+def test_an_agent_that_is_not_there_may_nothing_and_nobody_is_the_default(config: Config) -> None:
+    """K-10, K-11: unknown denies everything; unnamed is the default agent."""
+    assert config.rules("ghost") == (rule("*", "*", "deny"),)
+    assert config.rules(None) == config.rules("build")
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "becomes"),
+    [
+        ("read", "~/notes/*", "/home/me/notes/*"),
+        ("edit", "$HOME/x", "/home/me/x"),
+        ("external_directory", "~", "/home/me"),
+        ("external_directory", "/a/~/b", "/a/~/b"),
+        ("read", "~other/x", "~other/x"),
+        ("bash", "cat ~/x", "cat ~/x"),
+        ("bash", "~/bin/run", "~/bin/run"),
+        ("*", "~/x", "~/x"),
+    ],
+)
+def test_home_is_spelled_out_for_paths_alone(action: str, resource: str, becomes: str) -> None:
+    """K-31: a shell's resources stay as they were written."""
+    assert expanded(rule(action, resource, "allow"), "/home/me").resource == becomes
+
+
+def test_homes_of_configured_rules_are_spelled_out() -> None:
+    """K-31: in rules for all and in an agent's own."""
+    own = Agent(permissions=(rule("read", "~/b", "ask"),))
+
+    found = effective({"build": own}, (rule("read", "$HOME/a", "ask"),), home="/h")
+
+    assert [one.resource for one in found["build"].permissions[-2:]] == ["/h/a", "/h/b"]
+
+
+def test_a_configuration_without_agents_asks_about_nothing_harmless() -> None:
+    """K-29: everything is allowed to `build` but what leaves the location or may be a secret."""
+    rules = Config().rules("build")
+
+    assert rules[0] == rule("*", "*", "allow")
+    assert {one.action for one in rules if one.effect == "ask"} == {"external_directory", "read"}

@@ -1,0 +1,63 @@
+"""Verifies what waits for people: asked once, answered once, and nothing runs in between."""
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from fairlead_schema.events import (
+    PermissionAsked,
+    PermissionReplied,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+    SessionEvent,
+    ToolStarted,
+)
+from fairlead_schema.ids import CallId, MessageId
+
+Found: TypeAlias = Iterator[tuple[str, str]]
+CallKey: TypeAlias = tuple[MessageId, CallId]
+
+
+class Asks:
+    """A request waits until it is answered, exactly once; its call does not start before that."""
+
+    def __init__(self) -> None:
+        self.pending: dict[str, CallKey | None] = {}
+        self._seen: set[str] = set()
+        self._started: set[CallKey] = set()
+
+    @property
+    def calls(self) -> set[CallKey]:
+        """The calls that wait for people; one that has begun does not."""
+        return {key for key in self.pending.values() if key is not None} - self._started
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case PermissionAsked() | QuestionAsked():
+                yield from self._asked(event)
+            case (
+                PermissionReplied(request_id=id_)
+                | QuestionReplied(request_id=id_)
+                | QuestionRejected(request_id=id_)
+            ):
+                if id_ not in self.pending:
+                    yield "answered-once", f"{id_} is answered and does not wait"
+                self.pending.pop(id_, None)
+            case ToolStarted():
+                key = (event.assistant_message_id, event.call_id)
+                if key in self.calls:
+                    yield "started-permitted", f"{event.call_id} is started while a person is asked"
+                self._started.add(key)
+            case _:
+                pass
+
+    def _asked(self, event: PermissionAsked | QuestionAsked) -> Found:
+        request = event.request
+        if request.id in self._seen:
+            yield "asked-once", f"{request.id} is asked a second time"
+        comes_from = (
+            event.request.source if isinstance(event, PermissionAsked) else event.request.tool
+        )
+        key = None if comes_from is None else (comes_from.message_id, comes_from.call_id)
+        self._seen.add(request.id)
+        self.pending[request.id] = key

@@ -1,0 +1,149 @@
+"""Sub-agents: one session per call, found again after a crash, answered when it rests."""
+
+from dataclasses import replace
+
+from hypothesis import given as having
+from hypothesis import strategies as st
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    admitted,
+    claimed,
+    dispatched,
+    given,
+    promoted,
+    released,
+    step_ended,
+    step_started,
+    then,
+)
+
+from fairlead_schema.catalog import Tokens
+from fairlead_schema.events import (
+    BudgetSet,
+    ChildFinished,
+    InterruptRequested,
+    SessionEvent,
+    TextEnded,
+    TextStarted,
+    ToolCalled,
+    ToolFailed,
+)
+from fairlead_schema.tool import ErrorInfo, Executor, TextContent
+from fairlead_session.budget import Spending, exceeded, left
+from fairlead_session.calling import Failed, Succeeded, settle
+from fairlead_session.fold_calls import find
+from fairlead_session.state import Budget, Session
+from fairlead_session.subagents import (
+    SILENT,
+    TASK,
+    answered,
+    child_of,
+    children,
+    first_prompt,
+    waiting_for,
+)
+
+CHILD = "ses_1"
+ASKED = first_prompt(CHILD)
+
+
+def called(call_id: str, tool: str = TASK) -> ToolCalled:
+    return ToolCalled(
+        assistant_message_id="msg_a", call_id=call_id, tool=tool, input={}, provider=Executor()
+    )
+
+
+def parent(*calls: ToolCalled) -> Session:
+    asked = (admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"))
+    return given(CREATED, *asked, dispatched(), step_started(), *calls)
+
+
+def said(text: str, assistant: str = "msg_a") -> tuple[SessionEvent, ...]:
+    return (
+        TextStarted(assistant_message_id=assistant, text_id="t"),
+        TextEnded(assistant_message_id=assistant, text_id="t", text=text),
+    )
+
+
+def working(*events: SessionEvent) -> Session:
+    asked = (admitted(ASKED), claimed(), INITIALISED, promoted(ASKED))
+    return given(CREATED, *asked, dispatched(), step_started(), *events)
+
+
+@having(st.lists(st.tuples(*[st.text(max_size=8)] * 3), unique=True, max_size=20))
+def test_every_call_has_its_own_session_for_ever(calls: list[tuple[str, str, str]]) -> None:
+    """A crash between the call and its session's creation makes no second one."""
+    keys = {child_of(f"ses_{one}", f"msg_{two}", f"c{three}") for one, two, three in calls}
+    again = {child_of(f"ses_{one}", f"msg_{two}", f"c{three}") for one, two, three in calls}
+    plain = {tuple(part.replace("\n", "") for part in call) for call in calls}
+    assert keys == again
+    assert len(keys) >= len(plain)
+
+
+def test_a_session_knows_whom_it_waits_for() -> None:
+    """Only unsettled calls of the one tool wait for a session."""
+    session = parent(called("c1"), called("c2", "bash"), called("c3"))
+    first, last = (child_of("ses_1", "msg_a", one) for one in ("c1", "c3"))
+    assert children(session) == (first, last)
+    waiting = waiting_for(session, last)
+    assert waiting is not None
+    assert waiting.call_id == "c3"
+    error = ErrorInfo(message="no")
+    failed = ToolFailed(
+        assistant_message_id="msg_a", call_id="c1", error=error, provider=Executor()
+    )
+    assert children(then(session, failed)) == (last,)
+    assert waiting_for(session, "ses_other") is None
+
+
+def test_a_session_at_work_has_no_answer_yet() -> None:
+    assert answered(given(CREATED)) is None
+    assert answered(given(CREATED, admitted(ASKED))) is None
+    assert answered(working(*said("half"))) is None
+
+
+def test_its_last_words_are_the_answer() -> None:
+    """The text of the newest message that has one; earlier steps were on the way there."""
+    child = working(*said("first"), step_ended(), dispatched("msg_b", 2), step_started("msg_b"))
+    child = then(child, *said("the answer", "msg_b"), step_ended("msg_b"), released())
+    outcome = answered(child)
+    assert isinstance(outcome, Succeeded)
+    assert outcome.content == (TextContent(text="the answer"),)
+    assert outcome.structured == {"sessionID": CHILD}
+
+
+def test_a_silent_answer_says_so() -> None:
+    outcome = answered(working(step_ended(), released()))
+    assert isinstance(outcome, Succeeded)
+    assert outcome.content == (TextContent(text=SILENT),)
+
+
+def test_a_child_that_stopped_fails_its_call() -> None:
+    """The parent goes on with the reason instead of waiting for a person."""
+    failed = answered(working(*said("a"), step_ended(), released("turn-limit")))
+    assert failed is not None
+    assert isinstance(failed, Failed)
+    assert "turn-limit" in failed.message
+    stopped = working(InterruptRequested(), released("interrupted"))
+    assert isinstance(answered(stopped), Failed)
+
+
+def test_what_is_used_below_counts_above() -> None:
+    """A budget reaches the tree: the settlement of the call adds what the child and its own used."""
+    used = Tokens(input=60, output=40)
+    child = working(*said("a"), step_ended(cost=0.5, tokens=used), released())
+    child = then(child, ChildFinished(session_id="ses_2", cost=0.25, tokens=50))
+    above = then(parent(called("c1")), BudgetSet(cost=1.0, tokens=200))
+    call = find(above, "msg_a", "c1")
+    outcome = answered(child)
+    assert call is not None
+    assert outcome is not None
+    after = then(above, *settle(above, call, outcome))
+    assert (after.below.cost, after.below.tokens) == (0.75, 150)
+    assert left(after) == Budget(0.25, 50)
+    assert exceeded(after, Spending()) is None
+    more = then(after, ChildFinished(session_id="ses_3", cost=0.0, tokens=50))
+    assert exceeded(more, Spending()) == "the session has used 200 of 200 tokens"
+    assert left(more) == Budget(0.25, 0)
+    assert left(replace(more, budget=Budget())) == Budget()

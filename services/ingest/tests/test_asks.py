@@ -1,0 +1,486 @@
+"""What people answer, as ingest takes it: one commit each, typed refusals, nothing said twice."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory import MemoryLiveness
+from fairlead_eventlog.port import START
+from fairlead_ingest import approval, permission, question
+from fairlead_ingest.archive import archive
+from fairlead_ingest.delete import delete
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.expire import expire
+from fairlead_ingest.interrupt import interrupt
+from fairlead_ingest.resume import resume
+from fairlead_ingest.settings import Settings
+from fairlead_schema.asks import (
+    AskPermission,
+    ExpireAsk,
+    ListApprovals,
+    PermissionCommand,
+    QuestionCommand,
+    RemoveApproval,
+    ReplyPermission,
+    ReplyQuestion,
+)
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands import SessionCommand
+from fairlead_schema.errors import Conflict, PermissionNotFound, QuestionNotFound, SessionNotFound
+from fairlead_schema.events import (
+    AttemptDispatched,
+    ExecutionClaimed,
+    ExecutionReleased,
+    PermissionAsked,
+    PermissionReplied,
+    PromptPromoted,
+    QuestionAsked,
+    SessionEvent,
+    ToolCalled,
+    ToolSucceeded,
+)
+from fairlead_schema.permission import (
+    CallSource,
+    PermissionRequest,
+    QuestionInfo,
+    QuestionRequest,
+    ToolSource,
+)
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Executor, TextContent
+from fairlead_service.config import Config
+from services.ingest.tests.conftest import AT, CONFIG, created, events, until, wakes, written
+
+OTHER = Address("default", "ses_2")
+ASK = {"action": "bash", "resource": "*", "effect": "ask"}
+COMMAND = SessionCommand(session_id="ses_1")
+
+
+def configured(**more: Any) -> Settings:  # noqa: ANN401
+    return Settings(Config.model_validate({**CONFIG, "permissions": [ASK], **more}))
+
+
+@pytest.fixture
+def desk(eventlog: EventLog) -> Desk:
+    return Desk(eventlog, configured())
+
+
+def asked(
+    call: str = "c1", *, resource: str = "git push", session: str = "ses_1"
+) -> PermissionAsked:
+    request = PermissionRequest(
+        id=f"per_{call}",
+        session_id=session,
+        action="bash",
+        resources=(resource,),
+        save=("git *",),
+        source=CallSource(message_id="msg_a", call_id=call),
+    )
+    return PermissionAsked(request=request, agent="build")
+
+
+def called(call: str) -> ToolCalled:
+    return ToolCalled(
+        assistant_message_id="msg_a",
+        call_id=call,
+        tool="bash",
+        input={},
+        provider=Executor(),
+        agent="build",
+    )
+
+
+async def waiting(
+    desk: Desk, eventlog: EventLog, *more: SessionEvent, at: Address = AT, rested: bool = True
+) -> None:
+    """A session parked on two calls that ask."""
+    await created(desk, at.session_id)
+    await written(
+        eventlog,
+        ExecutionClaimed(generation=1, runner="run_a"),
+        PromptPromoted(message_id="msg_0", prompt=Prompt(text="hi"), created=1),
+        AttemptDispatched(
+            attempt_id="att_1",
+            assistant_message_id="msg_a",
+            agent="build",
+            model=ModelRef(provider_id="acme", id="fast"),
+            step=1,
+        ),
+        called("c1"),
+        called("c2"),
+        asked("c1", session=at.session_id),
+        *more,
+        *((ExecutionReleased(generation=1, reason="parked"),) if rested else ()),
+        at=at,
+    )
+
+
+def reply(word: str, call: str = "c1", session: str = "ses_1", **more: str) -> ReplyPermission:
+    return ReplyPermission.model_validate(
+        {"sessionID": session, "requestID": f"per_{call}", "reply": word, **more}
+    )
+
+
+async def last(eventlog: EventLog, at: Address = AT) -> list[str]:
+    """The types of the last commit."""
+    stored = (await eventlog.log.read(at, after=START)).commits[-1]
+    return [recorded.event.type for recorded in stored.commit.events]
+
+
+async def test_a_permission_is_one_commit_and_a_wake(desk: Desk, eventlog: EventLog) -> None:
+    """K-14, K-15: written, and whoever should go on hears of it."""
+    await waiting(desk, eventlog)
+
+    await permission.reply(desk, "default", reply("once"))
+
+    assert await last(eventlog) == ["permission.replied"]
+    await until(lambda: len(wakes(eventlog)) == 1)
+
+
+async def test_a_living_owner_is_told_at_once(desk: Desk, eventlog: EventLog) -> None:
+    """K-15: it waits for the other call, and sends this one again."""
+    told: list[Address] = []
+    assert isinstance(eventlog.liveness, MemoryLiveness)
+    await eventlog.liveness.answer("run_a", told.append)
+    await waiting(desk, eventlog, rested=False)
+
+    await permission.reply(desk, "default", reply("once"))
+
+    assert told == [AT]
+
+
+async def test_always_saves_each_pattern_for_the_project_first(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """K-16, K-17, K-28: then the answer, and what else in this session is allowed by now."""
+    await waiting(desk, eventlog, asked("c2", resource="git pull"))
+    project = (await desk.load(AT)).profile
+    assert project is not None
+
+    await permission.reply(desk, "default", reply("always"))
+    await permission.reply(desk, "default", reply("always"))
+
+    listing = ListApprovals(project_id=project.project_id)
+    (saved,) = (await approval.list_(desk, "default", listing)).saved
+    assert (saved.action, saved.resource) == ("bash", "git *")
+    replies = [one for one in await events(eventlog) if isinstance(one, PermissionReplied)]
+    assert [(one.request_id, one.reply) for one in replies] == [
+        ("per_c1", "always"),
+        ("per_c2", "always"),
+    ]
+    await approval.remove(desk, "default", RemoveApproval(id=saved.id))
+    assert (await approval.list_(desk, "default", listing)).saved == ()
+
+
+async def test_always_without_patterns_is_like_once(desk: Desk, eventlog: EventLog) -> None:
+    """K-18: nothing is saved."""
+    await waiting(desk, eventlog)
+    bare = asked("c2")
+    request = bare.request.model_copy(update={"save": None})
+    await written(eventlog, bare.model_copy(update={"request": request}))
+
+    await permission.reply(desk, "default", reply("always", "c2"))
+
+    assert await eventlog.approvals.revision() == 0
+    assert await last(eventlog) == ["permission.replied"]
+
+
+async def test_an_approval_answers_what_waits_in_another_session(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """K-17: by its own rules, whenever somebody has it looked at; once."""
+    await waiting(desk, eventlog)
+    await waiting(desk, eventlog, at=OTHER)
+    command = PermissionCommand(session_id="ses_2", request_id="per_c1")
+    before = await permission.recheck(desk, "default", command)
+    await permission.reply(desk, "default", reply("always"))
+
+    after = await permission.recheck(desk, "default", command)
+    again = await permission.recheck(desk, "default", command)
+
+    assert (after.seq, again.seq) == (before.seq + 1, before.seq + 1)
+    assert await last(eventlog, OTHER) == ["permission.replied"]
+
+
+async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """K-16, K-17: the reply itself was never written; the approval is as good."""
+    await waiting(desk, eventlog)
+    session = await desk.load(AT)
+    assert session.profile is not None
+    await eventlog.approvals.save("default", session.profile.project_id, "bash", ["git *"])
+
+    command = PermissionCommand(session_id="ses_1", request_id="per_c1")
+    await permission.recheck(desk, "default", command)
+
+    assert await last(eventlog) == ["permission.replied"]
+
+
+async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """E-12, K-20, K-21: the other request still waits."""
+    await waiting(desk, eventlog, asked("c2"))
+
+    await permission.reply(desk, "default", reply("reject", message="not today"))
+
+    assert await last(eventlog) == ["permission.replied", "tool.failed"]
+    assert list((await desk.load(AT)).permissions) == ["per_c2"]
+
+
+async def test_a_decline_stops_the_session_in_the_same_commit(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """E-10, K-19, K-23: everything that waits is answered with it."""
+    await waiting(desk, eventlog, asked("c2"))
+
+    await permission.reply(desk, "default", reply("reject", message=""))
+
+    assert await last(eventlog) == [
+        "permission.replied",
+        "permission.replied",
+        "interrupt.requested",
+    ]
+    assert (await desk.load(AT)).interrupted
+    await until(lambda: len(wakes(eventlog)) == 1)
+
+
+async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """K-24, K-34: unknown here is unknown, also when another session or tenant asked it."""
+    await waiting(desk, eventlog)
+    await created(desk, "ses_2")
+    with pytest.raises(PermissionNotFound):
+        await permission.reply(desk, "default", reply("once", session="ses_2"))
+    with pytest.raises(SessionNotFound):
+        await permission.reply(desk, "other", reply("once"))
+    with pytest.raises(PermissionNotFound):
+        await permission.reply(desk, "default", reply("once", "c9"))
+
+    first = await permission.reply(desk, "default", reply("once"))
+    assert await permission.reply(desk, "default", reply("once")) == first
+    for late in (reply("always"), reply("reject"), reply("reject", message="no")):
+        with pytest.raises(PermissionNotFound):
+            await permission.reply(desk, "default", late)
+    assert (await desk.load(AT)).seq == first.seq
+
+
+async def test_of_many_answers_at_once_one_counts(desk: Desk, eventlog: EventLog) -> None:
+    """K-24: the log decides which; the others are told that they are late."""
+    await waiting(desk, eventlog)
+    words = [reply("once"), reply("always"), reply("reject", message="no")] * 3
+
+    answers = await asyncio.gather(
+        *(permission.reply(desk, "default", word) for word in words), return_exceptions=True
+    )
+
+    replies = [one for one in await events(eventlog) if isinstance(one, PermissionReplied)]
+    assert len(replies) == 1
+    refused = [one for one in answers if isinstance(one, PermissionNotFound)]
+    assert len(refused) == 6
+    assert not [one for one in answers if isinstance(one, BaseException) and one not in refused]
+
+
+async def test_what_waits_is_listed_and_read_from_the_log(desk: Desk, eventlog: EventLog) -> None:
+    """K-34, K-35: of this session; another's is not found here."""
+    await waiting(desk, eventlog)
+    await created(desk, "ses_2")
+    wanted = PermissionCommand(session_id="ses_1", request_id="per_c1")
+
+    assert (await permission.list_(desk, "default", COMMAND)).requests == (asked().request,)
+    assert await permission.get(desk, "default", wanted) == asked().request
+    with pytest.raises(PermissionNotFound):
+        await permission.get(
+            desk, "default", PermissionCommand(session_id="ses_2", request_id="per_c1")
+        )
+    await permission.reply(desk, "default", reply("once"))
+    with pytest.raises(PermissionNotFound):
+        await permission.get(desk, "default", wanted)
+
+
+def outside(**more: object) -> AskPermission:
+    said = {"sessionID": "ses_1", "action": "bash", "resources": ["ls"], **more}
+    return AskPermission.model_validate(said)
+
+
+async def test_a_tool_that_runs_elsewhere_may_ask_too(desk: Desk, eventlog: EventLog) -> None:
+    """K-08, K-10, K-12: by the named agent's rules, else the default's; only an ask is written."""
+    await created(desk)
+    allowed = await permission.ask(desk, "default", outside(action="read", agent="explore"))
+    denied = await permission.ask(desk, "default", outside(agent="explore", action="edit"))
+    assert (allowed.effect, denied.effect) == ("allow", "deny")
+    assert len(await events(eventlog)) == 1
+
+    judged = await permission.ask(desk, "default", outside(id="per_mine"))
+
+    assert (judged.id, judged.effect) == ("per_mine", "ask")
+    assert [one.type for one in await events(eventlog)][1:] == ["permission.asked"]
+
+
+async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """K-24: a retry finds its request; another one, or an answered one, is refused."""
+    await created(desk)
+    await permission.ask(desk, "default", outside(id="per_mine"))
+    await permission.ask(desk, "default", outside(id="per_mine"))
+    with pytest.raises(Conflict):
+        await permission.ask(desk, "default", outside(id="per_mine", resources=["rm"]))
+    answer = ReplyPermission(session_id="ses_1", request_id="per_mine", reply="once")
+    await permission.reply(desk, "default", answer)
+
+    with pytest.raises(Conflict):
+        await permission.ask(desk, "default", outside(id="per_mine"))
+    assert len(await events(eventlog)) == 3
+
+
+async def test_an_unknown_agent_may_nothing(desk: Desk) -> None:
+    """K-11: whoever asks on its behalf."""
+    await created(desk)
+
+    judged = await permission.ask(desk, "default", outside(action="read", agent="ghost"))
+
+    assert judged.effect == "deny"
+
+
+COLOUR = QuestionInfo(question="Which colour?", header="Colour", options=())
+
+
+def questioned(call: str | None = "c2") -> QuestionAsked:
+    tool = ToolSource(message_id="msg_a", call_id=call) if call else None
+    return QuestionAsked(
+        request=QuestionRequest(id="que_1", session_id="ses_1", questions=(COLOUR,), tool=tool)
+    )
+
+
+def answers(*labels: str) -> ReplyQuestion:
+    return ReplyQuestion(session_id="ses_1", request_id="que_1", answers=(labels,))
+
+
+async def test_an_answer_settles_its_call_in_the_same_commit(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """L-69, N-24, N-25, N-27: no worker is involved; the same answer again is not refused."""
+    await waiting(desk, eventlog, questioned())
+
+    first = await question.reply(desk, "default", answers("red", "own words"))
+
+    assert await last(eventlog) == ["question.replied", "tool.succeeded"]
+    (settled,) = [one for one in await events(eventlog) if isinstance(one, ToolSucceeded)]
+    assert settled.content == (TextContent(text="Which colour? → red, own words"),)
+    assert await question.reply(desk, "default", answers("red", "own words")) == first
+    with pytest.raises(QuestionNotFound):
+        await question.reply(desk, "default", answers("blue"))
+
+
+async def test_a_dismissal_stops_the_session(desk: Desk, eventlog: EventLog) -> None:
+    """E-13, L-70, N-24: the permission beside it is answered too; nothing reaches the model."""
+    await waiting(desk, eventlog, questioned())
+    command = QuestionCommand(session_id="ses_1", request_id="que_1")
+
+    first = await question.reject(desk, "default", command)
+
+    assert await last(eventlog) == [
+        "question.rejected",
+        "permission.replied",
+        "interrupt.requested",
+    ]
+    assert await question.reject(desk, "default", command) == first
+
+
+async def test_an_unknown_question_is_not_found(desk: Desk, eventlog: EventLog) -> None:
+    """N-25, N-26: nor is one of another session."""
+    await waiting(desk, eventlog, questioned())
+    await created(desk, "ses_2")
+    foreign = {"session_id": "ses_2", "request_id": "que_1"}
+
+    with pytest.raises(QuestionNotFound):
+        await question.reply(desk, "default", ReplyQuestion(**foreign, answers=()))
+    with pytest.raises(QuestionNotFound):
+        await question.reject(desk, "default", QuestionCommand(**foreign))
+    assert len((await question.list_(desk, "default", COMMAND)).requests) == 1
+
+
+async def test_an_interrupt_answers_what_waits(desk: Desk, eventlog: EventLog) -> None:
+    """K-26, N-26: durably, in the same commit."""
+    await waiting(desk, eventlog, questioned())
+
+    await interrupt(desk, "default", COMMAND)
+
+    assert await last(eventlog) == [
+        "permission.replied",
+        "question.rejected",
+        "interrupt.requested",
+    ]
+
+
+async def test_an_archived_session_asks_nobody(desk: Desk, eventlog: EventLog) -> None:
+    """K-26: what waits is answered, and what it waits for stops."""
+    await waiting(desk, eventlog)
+
+    await archive(desk, "default", COMMAND)
+
+    assert await last(eventlog) == [
+        "permission.replied",
+        "interrupt.requested",
+        "session.archived",
+    ]
+
+
+async def test_a_deleted_session_asks_nobody(desk: Desk, eventlog: EventLog) -> None:
+    """K-26: answered first; its last word stands alone."""
+    await waiting(desk, eventlog)
+
+    await delete(desk, "default", COMMAND)
+
+    types = [one.type for one in await events(eventlog)]
+    assert types[-2:] == ["permission.replied", "session.purged"]
+    assert await last(eventlog) == ["session.purged"]
+
+
+async def test_a_resume_is_an_answer_to_whether_to_go_on(desk: Desk, eventlog: EventLog) -> None:
+    """P-01: the question that a crash left is taken back."""
+    await created(desk)
+    await written(eventlog, questioned(None))
+
+    await resume(desk, "default", COMMAND)
+
+    assert await last(eventlog) == ["question.rejected", "resume.requested"]
+
+
+async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
+    desk: Desk, eventlog: EventLog
+) -> None:
+    """N-26: nothing is under way, and nothing is left to answer."""
+    await created(desk)
+    await written(eventlog, questioned(None))
+
+    await interrupt(desk, "default", COMMAND)
+
+    assert await last(eventlog) == ["question.rejected"]
+
+
+async def test_what_waits_for_too_long_is_refused_where_that_is_configured(
+    eventlog: EventLog,
+) -> None:
+    """K-19: never by default; whoever says it expired does not decide that."""
+    patient, strict = (
+        Desk(eventlog, configured()),
+        Desk(eventlog, configured(asks={"expire_s": 60})),
+    )
+    quick = Desk(eventlog, configured(asks={"expire_s": 0.000001}))
+    await waiting(patient, eventlog)
+    before = (await patient.load(AT)).seq
+    command = ExpireAsk(session_id="ses_1", request_id="per_c1")
+    for desk in (patient, strict):
+        assert (await expire(desk, "default", command)).seq == before
+    await asyncio.sleep(0.002)
+
+    await expire(quick, "default", command)
+
+    assert await last(eventlog) == ["permission.replied", "interrupt.requested"]

@@ -1,0 +1,48 @@
+"""Sessions above and below: an interrupt reaches down, an answer is told upwards."""
+
+import logging
+from typing import Final
+
+from pydantic_core import to_json
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.folded import Folded
+from fairlead_runner.tooling import Wanted, send
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+from fairlead_session.state import Session
+from fairlead_session.subagents import children, waiting_for
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S: Final = 5.0
+
+
+async def stop_below(eventlog: EventLog, at: Address, session: Session) -> None:
+    """Interrupt every session that this one's calls wait for.
+
+    Raises LogError while nobody takes the interrupt: the session stays interrupted until all below
+    it were told, whoever stops it.
+    """
+    for child in children(session):
+        body = to_json({"sessionID": child})
+        subject = subjects.api(at.tenant, "session.interrupt")
+        answer = await eventlog.requests.ask(subject, body, timeout_s=TIMEOUT_S)
+        # A child that was never made has nothing to stop: whoever makes it looks here first.
+        log.info("interrupted below", extra={"session_id": child, "answer": answer.decode()})
+
+
+async def tell_above(
+    eventlog: EventLog, folded: Folded[Session], at: Address, session: Session, *, pool: str
+) -> None:
+    """A session that rests may be the answer to a call: have that looked at now."""
+    parent_id = session.profile.parent_id if session.profile else None
+    if parent_id is None:
+        return
+    above = Address(at.tenant, parent_id)
+    parent = (await folded.load(above)).state
+    call = waiting_for(parent, session.id)
+    if call is not None:
+        wanted = Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        # One request for each time the child rests.
+        await send(eventlog, above, pool, [wanted], token=f"{session.id}:{session.seq}")

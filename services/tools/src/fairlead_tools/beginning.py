@@ -1,0 +1,162 @@
+"""How a call begins: refused, asked for, answered elsewhere, left alone, or run."""
+
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, assert_never
+
+from fairlead_eventlog import port
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.port import Job
+from fairlead_eventlog.streams import TOOL_DEADLINE_S
+from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
+from fairlead_schema.ids import WorkerId
+from fairlead_schema.subjects import Address
+from fairlead_schema.tooling import ToolRequest
+from fairlead_service.ids import now_ms
+from fairlead_session.asking import Rules
+from fairlead_session.calling import (
+    Begin,
+    Deferred,
+    Failed,
+    Gone,
+    Leave,
+    Settle,
+    Succeeded,
+    Waits,
+    begin,
+    settle,
+)
+from fairlead_session.fold_calls import find
+from fairlead_session.state import Call, Session
+from fairlead_tools.performance import detail, failed
+from fairlead_tools.permitting import Permitted, Permitting
+from fairlead_tools.registry import Prepared, Registry, Scope
+from fairlead_tools.retention import Retention
+from fairlead_tools.tool import CallFailed, Context
+
+PING_TIMEOUT_S: Final = 2.0
+# How long a request waits before somebody looks again at a call whose worker lives.
+LATER_S: Final = 1.0
+# What answers a call brings a new request when it has; one that was lost costs no more than this.
+LOOK_S: Final = 15.0
+LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Begun in the log: run it."""
+
+    prepared: Prepared
+    call: Call
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A person is asked: the answer brings a new request, so this one is done with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Not now, or not by this worker."""
+
+    delay_s: float
+
+
+Decided: TypeAlias = Ready | Asked | Later | Settle | Succeeded | Failed | Gone
+Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
+
+
+class Beginning:
+    """Decides for one worker what becomes of a request, from the log and the registry."""
+
+    def __init__(
+        self,
+        worker: WorkerId,
+        eventlog: EventLog,
+        registry: Registry,
+        retention: Retention,
+        rules: Rules,
+    ) -> None:
+        self._worker = worker
+        self._liveness = eventlog.liveness
+        self._registry = registry
+        self._retention = retention
+        self._permitting = Permitting(eventlog.approvals, rules)
+
+    async def decide(
+        self, session: Session, at: Address, request: ToolRequest, job: Job
+    ) -> Decision:
+        """What to write before anything runs. Asked anew whenever the session has moved."""
+        life = await self._ask(session, request)
+        if life == "silent" and job.deliveries == 1:
+            # Perhaps only busy: its own request's deadline decides, and this one waits as long.
+            return (), Later(TOOL_DEADLINE_S)
+        decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
+        match decision:
+            case Begin():
+                return await self._begun(session, at, decision)
+            case Settle(event=event):
+                return (event,), decision
+            case Leave():
+                return (), Later(LATER_S)
+            case Waits():
+                return (), Asked()
+            case Deferred(call=call, until=until):
+                left_s = (until - now_ms()) / 1000
+                return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Later(left_s))
+            case Gone():
+                return (), decision
+            case _:
+                assert_never(decision)
+
+    async def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
+        assert session.profile is not None, "a session with calls was created"
+        scope = Scope(at.tenant, session.profile.location.directory)
+        await self._registry.follow(decision.call, scope)
+        prepared = self._registry.prepare(decision.call, scope)
+        if isinstance(prepared, Failed):
+            return settle(session, decision.call, prepared), prepared
+        context = Context(
+            at=at,
+            location=session.profile.location,
+            agent=decision.call.agent,
+            assistant_message_id=decision.call.assistant_message_id,
+            call_id=decision.call.call_id,
+            worker=self._worker,
+        )
+        first = await self._permitting.decide(session, decision.call, prepared, context)
+        match first:
+            case Failed():
+                return settle(session, decision.call, first), first
+            case PermissionAsked() | QuestionAsked():
+                return (first,), Asked()
+            case Permitted() if prepared.tool.attend is not None:
+                return await self._attended(session, decision.call, prepared, context)
+            case Permitted(needs=needs):
+                permitted = replace(context, permitted=needs)
+                return (decision.event,), Ready(prepared, decision.started, permitted)
+            case _:
+                assert_never(first)
+
+    async def _attended(
+        self, session: Session, call: Call, prepared: Prepared, context: Context
+    ) -> Decision:
+        """A call that something else answers: settled once that is there, and nobody waits."""
+        assert prepared.tool.attend is not None, "only such a call is attended"
+        try:
+            outcome = await prepared.tool.attend(prepared.input, context)
+        except CallFailed as error:
+            outcome = failed(detail(error))
+        if outcome is None:
+            return (), Later(LOOK_S)
+        limits = prepared.tool.limits or self._retention.limits
+        bounded = await self._retention.recordable(context.at, outcome, limits=limits)
+        return settle(session, call, bounded), bounded
+
+    async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
+        call = find(session, request.assistant_message_id, request.call_id)
+        if call is None or call.worker is None or call.worker == self._worker:
+            return None
+        if call.deferred_until is not None:
+            return None
+        return await self._liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)

@@ -1,0 +1,65 @@
+"""`task`: hand a piece of work to a sub-agent in a session of its own, and get its last words.
+
+Nothing waits for it: the request goes back to its queue, and the sub-agent's rest brings it back.
+"""
+
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairlead_session.calling import Outcome
+from fairlead_session.permission import Need
+from fairlead_session.subagents import TASK
+from fairlead_tools.children import Children, Work
+from fairlead_tools.tool import CallFailed, Context, Tool
+
+
+class TaskInput(BaseModel):
+    """What to do, and who does it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent: str = Field(min_length=1, max_length=256, description="the sub-agent that does the work")
+    description: str = Field(min_length=1, max_length=200, description="the work in a few words")
+    prompt: str = Field(
+        min_length=1,
+        max_length=100_000,
+        description="everything the sub-agent must know: it sees nothing of this conversation",
+    )
+
+
+class TaskOutput(BaseModel):
+    """Where the work was done."""
+
+    sessionID: str  # noqa: N815 - as it is on the wire
+
+
+def tool(children: Children, agents: Mapping[str, str]) -> Tool:
+    """The tool for these sub-agents: their names, and what each is good at."""
+
+    async def needs(asked: TaskInput, _context: Context) -> tuple[Need, ...]:
+        if asked.agent not in agents:
+            known = ", ".join(sorted(agents)) or "none"
+            raise CallFailed(f"Unknown sub-agent: {asked.agent}. There are: {known}")
+        return (Need(TASK, (asked.agent,), save=(asked.agent,)),)
+
+    async def attend(asked: TaskInput, context: Context) -> Outcome | None:
+        return await children.attend(context, Work(asked.agent, asked.prompt))
+
+    return Tool(
+        name=TASK,
+        description=_description(agents),
+        input=TaskInput,
+        output=TaskOutput,
+        needs=needs,
+        attend=attend,
+        retry="idempotent",
+    )
+
+
+def _description(agents: Mapping[str, str]) -> str:
+    listed = "\n".join(f"- {name}: {agents[name]}" for name in sorted(agents))
+    return (
+        "Hands a self-contained piece of work to a sub-agent, which works in a session of its own "
+        f"and answers once with its result. Sub-agents:\n{listed}"
+    )

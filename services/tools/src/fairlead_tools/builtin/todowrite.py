@@ -1,0 +1,41 @@
+"""`todowrite`: replaces the session's list of tasks, in the commit that settles the call."""
+
+import json
+
+from pydantic import BaseModel, Field
+
+from fairlead_schema.events import TodoUpdated
+from fairlead_schema.events.asks import Todo
+from fairlead_schema.tool import Json, TextContent, ToolContent
+from fairlead_tools.tool import Context, Result, Tool
+
+
+class Todos(BaseModel):
+    """The whole list, in its order: what it leaves out is gone."""
+
+    todos: list[Todo] = Field(max_length=1000)
+
+
+def tool() -> Tool:
+    """The tool as it is registered."""
+    return Tool(
+        name="todowrite",
+        description=(
+            "Write down the list of tasks of this session, so that the user can follow. Always send"
+            " the whole list: it replaces the one before."
+        ),
+        input=Todos,
+        output=Todos,
+        execute=_write,
+        project=_told,
+        retry="pure",
+    )
+
+
+async def _write(asked: Todos, _context: Context) -> Result:
+    return Result(asked, facts=(TodoUpdated(todos=tuple(asked.todos)),))
+
+
+def _told(encoded: Json) -> tuple[ToolContent, ...]:
+    todos = encoded["todos"] if isinstance(encoded, dict) else []
+    return (TextContent(text=json.dumps(todos, indent=2, ensure_ascii=False)),)

@@ -1,0 +1,34 @@
+"""A request that a worker has taken, and what it led to."""
+
+from dataclasses import dataclass
+
+from fairlead_eventlog.port import Job
+from fairlead_tools.performance import Performance, Stop
+
+
+@dataclass(slots=True)
+class Held:
+    """A request in this worker's hands, and the run it led to."""
+
+    job: Job
+    performance: Performance | None = None
+
+    def stop(self, why: Stop) -> None:
+        if self.performance is not None:
+            self.performance.stop(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Unheld:
+    """No request is in hand: there is nothing to keep, to finish or to put back."""
+
+    subject: str = ""
+    payload: bytes = b""
+    sequence: int = 0
+    deliveries: int = 1
+
+    async def keep(self) -> None: ...
+
+    async def done(self) -> None: ...
+
+    async def later(self, delay_s: float) -> None: ...

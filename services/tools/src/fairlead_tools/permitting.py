@@ -1,0 +1,77 @@
+"""Whether a call may begin: its needs against the rules of its agent and what people approved."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+from fairlead_eventlog.port import Approvals
+from fairlead_schema.events import PermissionAsked, QuestionAsked
+from fairlead_schema.permission import Rule
+from fairlead_service import ids
+from fairlead_session import asking
+from fairlead_session.asking import Denied, Rules, permit
+from fairlead_session.calling import Failed
+from fairlead_session.permission import Need
+from fairlead_session.state import Call, Session
+from fairlead_tools.performance import crashed, detail, failed
+from fairlead_tools.registry import Prepared
+from fairlead_tools.tool import CallFailed, Context
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """The call may begin, to do this and nothing else."""
+
+    needs: tuple[Need, ...]
+
+
+class Permitting:
+    """Decides for every call of one worker."""
+
+    def __init__(self, approvals: Approvals, rules: Rules) -> None:
+        self._approvals = approvals
+        self._rules = rules
+
+    async def decide(
+        self, session: Session, call: Call, prepared: Prepared, context: Context
+    ) -> PermissionAsked | QuestionAsked | Failed | Permitted:
+        """What a person is asked first, why the call never runs, or that it may begin."""
+        needs = await self._needs(prepared, context)
+        if isinstance(needs, Failed):
+            return needs
+        found = permit(self._rules(call.agent), (), call.grants, needs)
+        if isinstance(found, asking.Ask) and call.worker is not None:
+            found = None  # It began once: whoever permitted it then is not asked again.
+        if isinstance(found, asking.Ask):
+            # Approvals are only looked up where they can change something.
+            saved = await self._saved(session, context)
+            found = permit(self._rules(call.agent), saved, call.grants, needs)
+        if isinstance(found, Denied):
+            return failed(found.message)
+        if found is not None:
+            return asking.ask(session.id, call, found.need, ids.permission_id())
+        if prepared.tool.questions is not None:
+            asked = prepared.tool.questions(prepared.input)
+            return asking.question(session.id, call, asked, ids.question_id())
+        return Permitted(needs)
+
+    async def _saved(self, session: Session, context: Context) -> tuple[Rule, ...]:
+        assert session.profile is not None, "a session with calls was created"
+        saved = await self._approvals.saved(context.at.tenant, session.profile.project_id)
+        return asking.approved(saved)
+
+    async def _needs(self, prepared: Prepared, context: Context) -> tuple[Need, ...] | Failed:
+        tool = prepared.tool
+        try:
+            async with asyncio.timeout(tool.timeout_s):
+                return await tool.needed(prepared.input, context)
+        except CallFailed as error:
+            return failed(detail(error))
+        except TimeoutError:
+            return crashed(f"no answer within {tool.timeout_s:g} s")
+        except Exception as error:
+            # What a tool needs is the tool's own code: its crash is this call's failure.
+            log.exception("needs cannot be told", extra={"tool": tool.name})
+            return crashed(detail(error))

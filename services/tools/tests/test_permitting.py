@@ -1,0 +1,358 @@
+"""Permission before a call begins: allowed, denied, or asked; nobody waits for the answer."""
+
+import tempfile
+from dataclasses import replace
+
+import pytest
+
+from fairlead_schema.events import (
+    AgentSwitched,
+    InterruptRequested,
+    PermissionAsked,
+    PermissionReplied,
+    ToolStarted,
+)
+from fairlead_schema.permission import Effect, Rule
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_service.config import Config
+from fairlead_session.permission import Need, effect
+from fairlead_tools import execute
+from fairlead_tools.app import list_tools
+from fairlead_tools.execute import Execute
+from fairlead_tools.registry import Registry
+from fairlead_tools.tool import CallFailed, Context, Tool
+from services.tools.tests.conftest import AT, Asked, Gate, World, standing, tool, until
+
+
+def ask(action: str, resource: str = "*", said: Effect = "ask") -> Rule:
+    return Rule(action=action, resource=resource, effect=said)
+
+
+def configured(*rules: Rule, **agents: object) -> Config:
+    return Config.model_validate(
+        {"permissions": [one.model_dump() for one in rules], "agent": agents}
+    )
+
+
+async def served(world: World, config: Config, name: str = "wkr_a") -> list[str]:
+    """Let one worker work, under these rules, until no request is left."""
+    world.liveness.alive.add(name)
+    worker = Execute(name, world.eventlog, world.registry, world.settings, config.rules)
+    async with standing(worker):
+        await until(lambda: not world.jobs)
+    return await world.settlements()
+
+
+async def asks(world: World) -> list[PermissionAsked]:
+    return [event for event in await world.events() if isinstance(event, PermissionAsked)]
+
+
+def registered(world: World, made: Tool) -> Tool:
+    world.registry.register(made)
+    return made
+
+
+async def test_a_call_that_needs_a_person_is_asked_about_and_given_up(world: World) -> None:
+    """K-12, K-13, K-14: a durable request, the job acknowledged, nothing begun."""
+    made = registered(world, tool())
+    await world.call(made)
+
+    assert await served(world, configured(ask("echo"))) == []
+
+    (asked,) = await asks(world)
+    assert (asked.request.action, asked.request.resources) == ("echo", ("*",))
+    assert (asked.request.save, asked.agent) == (("*",), "build")
+    assert (world.jobs, world.wakes, await world.starts()) == ([], [], [])
+
+
+async def test_a_request_that_comes_again_asks_nobody_twice(world: World) -> None:
+    """K-24: the worker died after it asked and before it acknowledged."""
+    made = registered(world, tool())
+    await world.call(made)
+    await served(world, configured(ask("echo")))
+    for name in ("wkr_b", "wkr_c"):
+        await world.put()
+        await served(world, configured(ask("echo")), name)
+
+    assert len(await asks(world)) == 1
+    assert await world.starts() == []
+
+
+async def test_a_permitted_call_runs_when_its_request_comes_again(world: World) -> None:
+    """K-15: the answer is the call's own, for whichever worker is next."""
+    made = registered(world, tool())
+    await world.call(made)
+    await served(world, configured(ask("echo")))
+    (asked,) = await asks(world)
+    await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+    await world.put()
+
+    assert await served(world, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
+    assert await world.starts() == ["wkr_b"]
+    assert len(await asks(world)) == 1
+
+
+async def test_a_call_with_two_needs_is_asked_about_each(world: World) -> None:
+    """K-27: leaving the location and then the file; each answer brings the call one step on."""
+
+    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+        return (Need("external_directory", ("/etc/*",)), Need("read", ("/etc/hosts",)))
+
+    made = registered(world, tool(needs=needs))
+    rules = configured(ask("external_directory"), ask("read"))
+    await world.call(made)
+    for expected in ("external_directory", "read"):
+        await served(world, rules)
+        asked = (await asks(world))[-1]
+        assert asked.request.action == expected
+        await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+        await world.put()
+
+    assert await served(world, rules) == ["{'said': 'k'}"]
+
+
+async def test_a_denied_call_fails_and_the_loop_goes_on(world: World) -> None:
+    """E-09: an ordinary tool error with the rule's words; the session is woken."""
+    made = registered(world, tool())
+    await world.call(made)
+
+    settled = await served(world, configured(ask("echo", said="deny")))
+
+    assert settled == ["Permission denied: echo (rule: echo * deny)"]
+    assert len(world.wakes) == 1
+    assert (await asks(world), await world.starts()) == ([], [])
+
+
+async def test_a_hidden_tool_is_judged_when_it_is_called_all_the_same(world: World) -> None:
+    """J-14: not being shown is not what keeps it from running."""
+    made = registered(world, tool())
+    config = configured(ask("echo", said="deny"))
+    assert world.registry.catalog(rules=config.rules("build")).tools == ()
+    await world.call(made)
+
+    assert (await served(world, config))[0].startswith("Permission denied: echo")
+
+
+async def test_an_approval_of_the_project_answers_before_anybody_is_asked(world: World) -> None:
+    """K-07, K-16: saved for this project, by whatever session."""
+    made = registered(world, tool())
+    await world.eventlog.approvals.save(AT.tenant, "p", "echo", ["*"])
+    await world.call(made)
+
+    assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
+    assert await asks(world) == []
+
+
+async def test_an_approval_of_another_project_answers_nothing(world: World) -> None:
+    """K-16: nor does one of another tenant."""
+    made = registered(world, tool())
+    await world.eventlog.approvals.save(AT.tenant, "q", "echo", ["*"])
+    await world.eventlog.approvals.save("other", "p", "echo", ["*"])
+    await world.call(made)
+    await served(world, configured(ask("echo")))
+
+    assert len(await asks(world)) == 1
+
+
+async def test_an_approval_never_overrides_a_denial(world: World) -> None:
+    """K-06: a rule that denies is judged first, at every delivery."""
+    made = registered(world, tool())
+    await world.eventlog.approvals.save(AT.tenant, "p", "echo", ["*"])
+    await world.call(made)
+
+    settled = await served(world, configured(ask("echo", said="deny")))
+
+    assert settled == ["Permission denied: echo (rule: echo * deny)"]
+
+
+async def test_a_denial_that_comes_after_the_permission_still_counts(world: World) -> None:
+    """K-06: the rules in force when it would begin decide, not those when it was asked."""
+    made = registered(world, tool())
+    await world.call(made)
+    await served(world, configured(ask("echo")))
+    (asked,) = await asks(world)
+    await world.write(PermissionReplied(request_id=asked.request.id, reply="always"))
+    await world.put()
+
+    settled = await served(world, configured(ask("echo", said="deny")))
+
+    assert settled == ["Permission denied: echo (rule: echo * deny)"]
+
+
+async def test_the_agent_of_the_turn_decides_not_the_sessions_own(world: World) -> None:
+    """K-08, K-09: the call was made by build; plan, chosen since, is not asked."""
+    made = registered(world, tool())
+    await world.call(made)
+    await world.write(AgentSwitched(message_id="msg_s", agent="plan"))
+    denying = {"permissions": [ask("echo", said="deny").model_dump()]}
+
+    assert await served(world, configured(plan=denying)) == ["{'said': 'k'}"]
+
+
+async def test_a_call_of_an_agent_that_is_not_there_is_denied(world: World) -> None:
+    """K-11: everything is."""
+    made = registered(world, tool())
+    await world.call(made)
+
+    settled = await served(
+        world,
+        Config.model_validate({"agent": {"build": {"disabled": True}}, "default_agent": "plan"}),
+    )
+
+    assert settled == ["Permission denied: echo (rule: * * deny)"]
+
+
+async def test_needs_that_cannot_be_met_fail_the_call_in_the_tools_words(world: World) -> None:
+    """J-20: declared failures are told as they are; a crash says that it was one."""
+
+    async def refuses(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+        raise CallFailed("no such file")
+
+    async def crashes(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+        raise RuntimeError("boom")
+
+    first = registered(world, tool("first", needs=refuses))
+    second = registered(world, tool("second", needs=crashes))
+    await world.call(first, id_="call_1")
+    await world.call(second, id_="call_2")
+
+    settled = await served(world, Config())
+
+    assert sorted(settled) == ["Tool execution failed: boom", "no such file"]
+
+
+async def test_needs_that_take_for_ever_fail_the_call(world: World) -> None:
+    """J-20: nothing hangs before it has begun."""
+    gate = Gate()
+
+    async def hangs(asked: Asked, context: Context) -> tuple[Need, ...]:
+        await gate(asked, context)
+        return ()
+
+    made = registered(world, tool(needs=hangs, timeout_s=0.01))
+    await world.call(made)
+
+    assert await served(world, Config()) == ["Tool execution failed: no answer within 0.01 s"]
+
+
+async def test_an_interrupt_that_comes_while_it_is_judged_asks_nobody(world: World) -> None:
+    """K-26: the log decides; the request of a stopped call is never written."""
+    made = registered(world, tool())
+    await world.call(made)
+    interrupted = False
+
+    async def before(drafts: tuple[Draft, ...]) -> None:
+        nonlocal interrupted
+        if not interrupted and isinstance(drafts[0].event, PermissionAsked):
+            interrupted = True
+            await world.write(InterruptRequested())
+
+    world.log.before = before
+    await served(world, configured(ask("echo")))
+
+    assert interrupted
+    assert await asks(world) == []
+
+
+async def test_a_call_that_began_before_is_not_asked_about_again(world: World) -> None:
+    """K-15: its worker died; whoever takes it on finds the permission used, not missing."""
+    made = registered(world, tool(retry="pure"))
+    await world.call(made)
+    begun = ToolStarted(
+        assistant_message_id="msg_a", call_id="call_1", worker="wkr_dead", generation=1
+    )
+    await world.write(begun)
+
+    assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
+    assert await asks(world) == []
+
+
+async def test_a_runner_that_waits_is_told_that_a_person_is_asked(world: World) -> None:
+    """K-25: so that it parks at once instead of waiting."""
+    made, told = registered(world, tool()), list[Address]()
+    await world.eventlog.liveness.answer("run_a", told.append)
+    await world.call(made)
+    await served(world, configured(ask("echo")))
+
+    assert told == [AT]
+
+
+def test_edits_share_one_action_and_other_tools_have_their_own() -> None:
+    """J-12: a tool may be about another action than its name."""
+    made = Registry()
+    for name in ("edit", "write", "apply_patch"):
+        made.register(tool(name, action="edit"))
+    made.register(tool("read"))
+    denied = (ask("*", said="allow"), ask("edit", said="deny"))
+
+    assert [one.name for one in made.catalog(rules=denied).tools] == ["read"]
+    assert len(made.catalog(rules=(*denied, ask("edit", "docs/*", "allow"))).tools) == 4
+    assert (
+        len(made.catalog(rules=(ask("*", said="allow"), ask("edit", "src/*", "deny"))).tools) == 4
+    )
+
+
+def test_the_action_belongs_to_the_registered_value() -> None:
+    """J-11, J-13, J-15: the same tool under another action is another registration."""
+    made, denied = Registry(), (ask("*", said="allow"), ask("edit", said="deny"))
+    plain = tool("change")
+    made.register(plain)
+    assert len(made.catalog(rules=denied).tools) == 1
+
+    shadow = made.register(replace(plain, action="edit"))
+    assert made.catalog(rules=denied).tools == ()
+
+    made.remove(shadow)
+    assert len(made.catalog(rules=denied).tools) == 1
+
+
+async def test_the_catalogue_is_the_agents(world: World) -> None:
+    """J-11, K-10, K-11: what is wholly denied is not offered; nobody named is the default agent."""
+    world.registry.register(tool("question"))
+    world.registry.register(tool("read"))
+
+    async def offered(agent: str | None) -> list[str]:
+        named = f', "agent": "{agent}"' if agent else ""
+        body = f'{{"location": {{"directory": "/w"}}{named}}}'.encode()
+        answer = await list_tools(world.registry, body, Config().rules)
+        return [name for name in ("question", "read") if f'"name":"{name}"' in answer.decode()]
+
+    assert await offered("build") == ["question", "read"]
+    assert await offered(None) == ["question", "read"]
+    assert await offered("explore") == ["read"]
+    assert await offered("ghost") == []
+
+
+@pytest.mark.parametrize(
+    ("agent", "action", "resource", "says"),
+    [
+        ("build", "bash", "make", "allow"),
+        ("build", "external_directory", "/etc/*", "ask"),
+        ("build", "external_directory", f"{tempfile.gettempdir()}/*", "allow"),
+        ("build", "external_directory", "fairlead-output:/out_1", "allow"),
+        ("build", "read", "src/.env", "ask"),
+        ("build", "read", ".env.local", "ask"),
+        ("build", "read", ".env.example", "allow"),
+        ("build", "question", "*", "allow"),
+        ("build", "plan_exit", "*", "deny"),
+        ("plan", "question", "*", "allow"),
+        ("plan", "edit", "src/a.py", "deny"),
+        ("plan", "edit", ".fairlead/plans/a.md", "allow"),
+        ("general", "question", "*", "deny"),
+        ("general", "edit", "src/a.py", "allow"),
+        ("explore", "read", "src/a.py", "allow"),
+        ("explore", "grep", "x", "allow"),
+        ("explore", "edit", "src/a.py", "deny"),
+        ("explore", "bash", "ls", "deny"),
+        ("explore", "question", "*", "deny"),
+    ],
+)
+def test_what_the_built_in_agents_may(agent: str, action: str, resource: str, says: Effect) -> None:
+    """K-29: their rules as the core reads them."""
+    assert effect(Config().rules(agent), action, resource) == says
+
+
+def test_a_worker_without_a_configuration_has_the_built_in_rules() -> None:
+    """K-29: nothing harmless asks."""
+    assert effect(execute.DEFAULT_RULES("build"), "probe_once", "*") == "allow"
