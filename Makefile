@@ -31,7 +31,7 @@ unit: sync
 	$(RUN) pytest -m "not integration" -q -n auto --dist loadfile
 
 integration: sync
-	$(RUN) pytest -m integration -q
+	$(RUN) pytest -m integration -q -n auto --dist loadfile
 
 test: check integration
 

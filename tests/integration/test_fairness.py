@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -10,6 +9,7 @@ import pytest_asyncio
 from fairlead_eventlog.port import START
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
+from fairlead_testing.places import opened
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -24,9 +24,7 @@ SLOTS = 4
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def up(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
-    place: Path = tmp_path_factory.mktemp("fairness")
-    for parent in (place, *place.parents[:2]):
-        parent.chmod(0o755)
+    place = opened(tmp_path_factory.mktemp("fairness"))
     config = place / "fairlead.toml"
     config.write_text(f"[runner]\nsessions_max = {SLOTS}\n")
     async with stack(place / "state", config=config, sim=True) as running:

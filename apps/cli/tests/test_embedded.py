@@ -20,6 +20,7 @@ from fairlead_cli.embedded.supervisor import Kept, all_ready, stop_all
 from fairlead_cli.errors import ProcessFailed
 from fairlead_eventlog.provision import provision, provisioned
 from fairlead_eventlog.streams import STREAMS
+from fairlead_testing.places import opened
 
 pytestmark = pytest.mark.integration
 
@@ -51,9 +52,7 @@ asyncio.run(main())
 @pytest.fixture
 def state(tmp_path: Path) -> directory.State:
     """A state that another user can reach, as `up` makes it."""
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
-    return directory.prepare(tmp_path / "state")
+    return directory.prepare(opened(tmp_path) / "state")
 
 
 @asynccontextmanager

@@ -18,6 +18,7 @@ from fairlead_cli.client import connected
 from fairlead_cli.embedded import child
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.stack import running
+from fairlead_testing.places import opened
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 
@@ -62,9 +63,7 @@ class Up:
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
-    return tmp_path / "state"
+    return opened(tmp_path) / "state"
 
 
 @pytest.fixture
