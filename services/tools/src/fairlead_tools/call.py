@@ -151,11 +151,7 @@ class Life:
 
     async def read(self, at: Address) -> Session:
         """The session as it is now."""
-
-        async def look(_session: Session) -> tuple[tuple[SessionEvent, ...], None]:
-            return (), None
-
-        return (await self._ledger.commit(at, look))[0]
+        return await self._ledger.read(at)
 
     async def conclude(self, at: Address, call: Call, outcome: Outcome) -> str:
         """Settle a call for somebody outside, as a run of it here would have been settled."""

@@ -77,8 +77,9 @@ class Children:
             "agent": work.agent,
             "location": context.location.wire(),
             "parentID": context.at.session_id,
-            "budget": {"cost": limits.cost, "tokens": limits.tokens},
         }
+        budget = {"cost": limits.cost, "tokens": limits.tokens}
+        create["budget"] = {limit: left for limit, left in budget.items() if left is not None}
         if model is not None:
             create["model"] = model.wire()
         await self._tell(context.at.tenant, "session.create", create)

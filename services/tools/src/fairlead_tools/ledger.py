@@ -67,6 +67,10 @@ class Ledger:
         profile = known.state.profile
         return None if profile is None else profile.location
 
+    async def read(self, at: Address) -> Session:
+        """The session as it is now, also while this process decides about it."""
+        return (await self._load(at)).state
+
     async def behind(self, at: Address, session: Session) -> bool:
         """Whether the log's leader has more than what was decided from: reads may lag."""
         return (await self._log.head(at)).seq > session.seq

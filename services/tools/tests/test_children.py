@@ -1,0 +1,137 @@
+"""Sub-agents from the worker's side: made once, refused where too deep, stopped when nobody wants them."""
+
+from typing import Any
+
+import pytest
+from pydantic_core import from_json, to_json
+
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.memory import MemoryRequests
+from fairlead_schema import subjects
+from fairlead_schema.events import (
+    BudgetSet,
+    PromptAdmitted,
+    SessionCreated,
+    SessionEvent,
+    ToolCalled,
+    ToolFailed,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import ErrorInfo, Executor
+from fairlead_session.calling import Failed
+from fairlead_session.subagents import TASK, child_of, first_prompt
+from fairlead_tools.children import Children, Work
+from fairlead_tools.ledger import Ledger
+from fairlead_tools.tool import CallFailed, Context
+from services.tools.tests.conftest import AT, BEFORE, World
+
+BELOW = Address("default", child_of("ses_1", "msg_a", "call_1"))
+CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+CALLED = ToolCalled(
+    assistant_message_id="msg_a", call_id="call_1", tool=TASK, input={}, provider=Executor()
+)
+WORK = Work("general", "look around")
+
+
+class Ingest:
+    """Takes commands as ingest does, and writes what follows from them."""
+
+    def __init__(self, world: World, meanwhile: tuple[SessionEvent, ...] = ()) -> None:
+        self.told: list[tuple[str, dict[str, Any]]] = []
+        self._world = world
+        self._meanwhile = meanwhile
+        requests = world.eventlog.requests
+        assert isinstance(requests, MemoryRequests)
+        for verb in ("create", "prompt", "interrupt"):
+            requests.answerers[subjects.api("default", f"session.{verb}")] = self._taker(verb)
+
+    def _taker(self, verb: str) -> Any:  # noqa: ANN401 - a function of bytes to bytes
+        async def take(body: bytes) -> bytes:
+            command = from_json(body)
+            self.told.append((verb, command))
+            if verb == "create":
+                place = LocationRef.model_validate(command["location"])
+                parent = command["parentID"]
+                made = SessionCreated(title="t", project_id="p", location=place, parent_id=parent)
+                await self._world.write(made, at=BELOW)
+            elif verb == "prompt":
+                prompt = Prompt(text=command["prompt"]["text"])
+                admitted = PromptAdmitted(message_id=command["id"], prompt=prompt, delivery="steer")
+                await self._world.write(admitted, at=BELOW)
+                if self._meanwhile:
+                    await self._world.write(*self._meanwhile)
+            return to_json({"data": {}})
+
+        return take
+
+
+def children(world: World, depth_max: int = 3) -> Children:
+    return Children(world.eventlog, Ledger(world.eventlog), depth_max=depth_max)
+
+
+async def test_a_session_is_made_and_prompted_once(world: World) -> None:
+    """However often somebody looks, and with no more than what is left of the budget."""
+    await world.write(*BEFORE, BudgetSet(cost=2.0), CALLED)
+    ingest = Ingest(world)
+
+    for _ in range(3):
+        assert await children(world).attend(CONTEXT, WORK) is None
+
+    (create, made), (prompt, asked) = ingest.told
+    assert (create, prompt) == ("create", "prompt")
+    assert (made["id"], made["parentID"], made["agent"]) == (BELOW.session_id, "ses_1", "general")
+    assert made["budget"] == {"cost": 2.0}
+    assert (asked["id"], asked["prompt"]) == (first_prompt(made["id"]), {"text": "look around"})
+
+
+async def test_nobody_serves_and_the_call_waits(world: World) -> None:
+    """Ingest is away: the request comes again, and nothing is settled."""
+    await world.write(*BEFORE, CALLED)
+
+    with pytest.raises(LogError):
+        await children(world).attend(CONTEXT, WORK)
+
+
+async def test_a_call_that_was_settled_meanwhile_stops_what_it_began(world: World) -> None:
+    """An interrupt came between the decision and the child: it must not run on."""
+    error = ErrorInfo(message="Tool execution interrupted")
+    gone = ToolFailed(
+        assistant_message_id="msg_a", call_id="call_1", error=error, provider=Executor()
+    )
+    await world.write(*BEFORE, CALLED)
+    ingest = Ingest(world, meanwhile=(gone,))
+
+    outcome = await children(world).attend(CONTEXT, WORK)
+
+    assert isinstance(outcome, Failed)
+    assert [verb for verb, _ in ingest.told] == ["create", "prompt", "interrupt"]
+
+
+async def test_what_an_abandoned_call_began_is_stopped(world: World) -> None:
+    """A worker died right after it made the child of a call that is settled by now."""
+    await world.write(*BEFORE, CALLED)
+    ingest = Ingest(world)
+    await children(world).abandon(AT, "msg_a", "call_1")
+    assert ingest.told == []
+    await children(world).attend(CONTEXT, WORK)
+
+    await children(world).abandon(AT, "msg_a", "call_1")
+
+    assert ingest.told[-1] == ("interrupt", {"sessionID": BELOW.session_id})
+
+
+async def test_sub_agents_end_somewhere(world: World) -> None:
+    """A session that is itself below another has that much less room below it."""
+    above = SessionCreated(
+        title="t", project_id="p", location=LocationRef(directory="/w"), parent_id="ses_0"
+    )
+    await world.write(above, *BEFORE[1:], CALLED)
+    ingest = Ingest(world)
+
+    with pytest.raises(CallFailed, match="nested 1 deep"):
+        await children(world, depth_max=1).attend(CONTEXT, WORK)
+
+    assert ingest.told == []
+    assert await children(world, depth_max=2).attend(CONTEXT, WORK) is None
