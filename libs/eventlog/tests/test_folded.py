@@ -1,7 +1,7 @@
 """Loading a session: warm, from a snapshot, or all of it; always the same state."""
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.folded import Folded, Folding
+from fairlead_eventlog.folded import Folded
 from fairlead_eventlog.memory import memory
 from fairlead_eventlog.port import START, Snapshot
 from fairlead_schema.record import Recorded
@@ -12,20 +12,24 @@ from fairlead_testing.events import drafts
 State = tuple[int, ...]
 
 
-def evolve(state: State, recorded: Recorded) -> State:
-    return (*state, recorded.seq)
+class Sequences:
+    """Folds a log into the sequences of its events."""
 
+    def initial(self, _at: Address) -> State:
+        return ()
 
-FOLDING: Folding[State] = Folding(
-    initial=lambda _at: (),
-    evolve=evolve,
-    freeze=lambda state: ",".join(map(str, state)).encode(),
-    thaw=lambda raw: tuple(map(int, raw.split(b","))) if raw != b"foreign" else None,
-)
+    def evolve(self, state: State, recorded: Recorded) -> State:
+        return (*state, recorded.seq)
+
+    def freeze(self, state: State) -> bytes:
+        return ",".join(map(str, state)).encode()
+
+    def thaw(self, raw: bytes) -> State | None:
+        return tuple(map(int, raw.split(b","))) if raw != b"foreign" else None
 
 
 def folded(eventlog: EventLog, capacity: int = 10) -> Folded[State]:
-    return Folded(eventlog.log, eventlog.snapshots, FOLDING, capacity=capacity)
+    return Folded(eventlog.log, eventlog.snapshots, Sequences(), capacity=capacity)
 
 
 async def write(eventlog: EventLog, at: Address, commits: int) -> None:

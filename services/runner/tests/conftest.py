@@ -21,7 +21,6 @@ from fairlead_eventlog.folded import Folded
 from fairlead_eventlog.memory import MemoryLog, MemoryRequests, memory
 from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes
 from fairlead_eventlog.port import START, Head, Stored
-from fairlead_runner.app import FOLDING
 from fairlead_runner.settings import Settings
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.tooling import Catalogs
@@ -36,6 +35,7 @@ from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config import Config
+from fairlead_session.folding import FOLDING
 from fairlead_session.state import Session
 
 AT = Address("default", "ses_1")

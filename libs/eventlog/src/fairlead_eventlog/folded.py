@@ -2,8 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fairlead_eventlog.port import START, Head, SessionLog, Snapshot, Snapshots, Stored
 from fairlead_schema.record import Recorded
@@ -19,14 +18,17 @@ class At(NamedTuple, Generic[State]):
     head: Head
 
 
-@dataclass(frozen=True, slots=True)
-class Folding(Generic[State]):
+class Folding(Protocol[State]):
     """How a reader folds: the core's functions, handed in so that the log needs no core."""
 
-    initial: Callable[[Address], State]
-    evolve: Callable[[State, Recorded], State]
-    freeze: Callable[[State], bytes]
-    thaw: Callable[[bytes], State | None]
+    @property
+    def initial(self) -> Callable[[Address], State]: ...
+    @property
+    def evolve(self) -> Callable[[State, Recorded], State]: ...
+    @property
+    def freeze(self) -> Callable[[State], bytes]: ...
+    @property
+    def thaw(self) -> Callable[[bytes], State | None]: ...
 
 
 class Folded(Generic[State]):

@@ -2,20 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
 
-from fairlead_eventlog.folded import At, Folded, Folding
+from fairlead_eventlog.folded import At, Folded
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.sse import closed
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.subjects import Address
-from fairlead_session.fold import evolve
-from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.folding import FOLDING
 from fairlead_session.state import Session
-
-FOLDING: Final = Folding(
-    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
-)
 
 
 async def folded(runtime: Runtime, at: Address) -> Session:

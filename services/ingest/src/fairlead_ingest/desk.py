@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.folded import At, Folded, Folding
+from fairlead_eventlog.folded import At, Folded
 from fairlead_ingest.settings import Settings
 from fairlead_ingest.waker import Waker
 from fairlead_schema.errors import Unavailable
@@ -16,18 +16,13 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.fold import evolve
-from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.folding import FOLDING
 from fairlead_session.state import Session
 
 APPEND_TRIES: Final = 32
 
 Decide: TypeAlias = Callable[[Session], tuple[SessionEvent, ...]]
 """What to write, given the session as it is now; nothing when nothing is to be written."""
-
-FOLDING: Final = Folding(
-    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
-)
 
 
 class Desk:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 
-from fairlead_eventlog.folded import Folded, Folding
+from fairlead_eventlog.folded import Folded
 from fairlead_eventlog.jetstream import connect
 from fairlead_llm.transport import clients
 from fairlead_runner.settings import Settings
@@ -16,13 +16,7 @@ from fairlead_runner.wakes import Watch
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_session.fold import evolve
-from fairlead_session.snapshot import freeze, thaw
-from fairlead_session.state import Session
-
-FOLDING = Folding(
-    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
-)
+from fairlead_session.folding import FOLDING
 
 
 @asynccontextmanager

@@ -8,22 +8,17 @@ from weakref import WeakValueDictionary
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable
-from fairlead_eventlog.folded import At, Folded, Folding
+from fairlead_eventlog.folded import At, Folded
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.fold import evolve
-from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.folding import FOLDING
 from fairlead_session.state import Session
 
 RETRY_S: Final = 0.2
 CACHE_SESSIONS_MAX: Final = 1024
-
-FOLDING: Final = Folding(
-    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
-)
 
 Value = TypeVar("Value")
 Decide: TypeAlias = Callable[[Session], Awaitable[tuple[tuple[SessionEvent, ...], Value]]]

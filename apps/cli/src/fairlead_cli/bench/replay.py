@@ -8,17 +8,12 @@ from fairlead_cli.bench.admissions import sessions
 from fairlead_cli.bench.lives import live
 from fairlead_cli.bench.wire import Wire
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.folded import Folded, Folding
+from fairlead_eventlog.folded import Folded
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_session.fold import evolve
-from fairlead_session.snapshot import freeze, thaw
-from fairlead_session.state import Session
+from fairlead_session.folding import FOLDING
 
 REPEATS = 3
-FOLDING = Folding(
-    initial=lambda at: Session(id=at.session_id), evolve=evolve, freeze=freeze, thaw=thaw
-)
 
 
 async def replays(url: str, eventlog: EventLog, *, events: int) -> tuple[float, float]:
