@@ -123,7 +123,10 @@ def test_every_key_of_the_configuration_has_its_row_and_no_other_has() -> None:
     assert listed == set(keys(Config))
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/configuration.md"])
+@pytest.mark.parametrize(
+    "name",
+    ["README.md", "docs/configuration.md", "docs/guide/context.md", "docs/guide/tools.md"],
+)
 def test_every_example_configuration_loads(name: str) -> None:
     examples = blocks(name, "toml")
 
@@ -137,6 +140,15 @@ def test_every_shell_block_of_the_readme_parses(block: str) -> None:
     ran = subprocess.run(["bash", "-n"], input=block, capture_output=True, text=True, check=False)
 
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["docs/guide/context.md", "docs/guide/tools.md"])
+def test_every_program_of_a_guide_compiles(name: str) -> None:
+    programs = blocks(name, "python")
+
+    assert programs
+    for program in programs:
+        compile(program, name, "exec")
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: path.relative_to(ROOT).as_posix())
