@@ -38,7 +38,7 @@ async def test_every_block_of_the_readme_runs_against_a_fresh_stack(up: Stack) -
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
-    said, _ = await asyncio.wait_for(shell.communicate(), 180)
+    said, _ = await asyncio.wait_for(shell.communicate(), 400)
 
     assert BLOCKS
     assert shell.returncode == 0, said.decode()

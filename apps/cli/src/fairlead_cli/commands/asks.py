@@ -4,6 +4,8 @@ import argparse
 import asyncio
 import sys
 
+from rich.markup import escape
+
 from fairlead_cli.addresses import add_http, http_url
 from fairlead_cli.client import connected
 from fairlead_cli.terminal import answers, remarks, table
@@ -36,7 +38,7 @@ async def _asks(args: argparse.Namespace) -> list[PermissionRequest | QuestionRe
 def _show(found: list[PermissionRequest | QuestionRequest]) -> None:
     shown = table("REQUEST", "SESSION", "WHAT")
     for request in found:
-        shown.add_row(request.id, request.session_id, told(request))
+        shown.add_row(request.id, request.session_id, escape(told(request)))
     answers().print(shown)
     remarks().print(
         "Answer: fairlead reply REQUEST once|always|reject, or the answers to a question",

@@ -5,6 +5,8 @@ import asyncio
 import sys
 from datetime import UTC, datetime
 
+from rich.markup import escape
+
 from fairlead_cli.addresses import add_http, http_url
 from fairlead_cli.client import connected
 from fairlead_cli.terminal import answers, table
@@ -45,9 +47,9 @@ def _show(sessions: list[SessionInfo]) -> None:
         shown.add_row(
             session.id,
             f"{moment:%Y-%m-%d %H:%M}",
-            session.agent or "-",
-            model,
+            escape(session.agent or "-"),
+            escape(model),
             f"${session.cost:.4f}",
-            session.title,
+            escape(session.title),
         )
     answers().print(shown)
