@@ -16,7 +16,11 @@ BLOCKS = re.findall(
     r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
 )
 
-pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(420),
+]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the README speaks to the API with curl")
