@@ -120,9 +120,14 @@ def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
 
 async def again(world: World, job: MemoryJob, failed: list[int]) -> None:
     """Let the deadline of a request pass each time that nobody keeps it."""
+    seen = 0
+
+    def heard() -> bool:
+        return len(failed) > seen or job not in world.jobs
+
     while job in world.jobs:
+        await until(heard)
         seen = len(failed)
-        await until(lambda seen=seen: len(failed) > seen or job not in world.jobs)
         job.expire()
 
 
