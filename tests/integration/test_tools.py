@@ -292,6 +292,20 @@ async def test_a_kept_output_is_read_and_searched_by_its_path(ship: Ship) -> Non
     assert nowhere.error.message == f"Unable to read {path}x"
 
 
+async def test_a_kept_output_is_purged_with_its_session(ship: Ship) -> None:
+    """H-29, J-35: nobody reads it any more, long before its time is over."""
+    session = await ship.up.session()
+    event = await ship.call("bash", session=session, command="seq 1 3000")
+    url = f"/api/tool-output/{managed_id(event.output_paths[0])}"
+    assert (await ship.up.http.get(url)).status_code == httpx.codes.OK
+
+    await ship.up.http.delete(f"/api/session/{session}", params={"purge": "true"})
+
+    async with asyncio.timeout(PATIENCE_S):
+        while (await ship.up.http.get(url)).status_code != httpx.codes.NOT_FOUND:
+            await asyncio.sleep(0.05)
+
+
 async def test_a_large_image_goes_by_reference(ship: Ship) -> None:
     """J-29, L-21: the log names it, the store has it, and the session goes on."""
     image = Image.frombytes("RGB", (40, 40), hashlib.shake_128(b"rough").digest(4800))
@@ -321,7 +335,7 @@ async def test_a_large_image_goes_by_reference(ship: Ship) -> None:
     ],
 )
 async def test_what_cannot_be_done_is_told_to_the_model(
-    ship: Ship, tool: str, asked: dict[str, object], message: str
+    ship: Ship, tool: str, asked: dict[str, Any], message: str
 ) -> None:
     """J-10, J-17, L-01, L-75: a typed failure, and the turn goes on."""
     event = await ship.call(tool, **asked)
