@@ -231,6 +231,26 @@ async def test_a_question_is_answered_over_http(ship: Ship) -> None:
     assert rejected.status_code == httpx.codes.NOT_FOUND
 
 
+async def test_an_interrupt_ends_a_call_that_waits_for_a_person(ship: Ship) -> None:
+    """E-16, K-26, N-24: nobody held it, and still it is settled and its question gone."""
+    session = await ship.up.session()
+    await ship.ask(session, "question", questions=[{"question": "Which side?"}])
+    log = await ship.up.until(session, "execution.released")
+    (asked,) = of(log, "question.asked")
+
+    await ship.up.http.post(f"/api/session/{session}/interrupt")
+
+    log = await ship.up.until(session, "tool.failed")
+    assert of(log, "tool.failed")[0].error.message == INTERRUPTED_TOOL
+    log = await settled(ship.up, session)
+    assert [one.request_id for one in of(log, "question.rejected")] == [asked.request.id]
+    url = f"/api/session/{session}/question"
+    assert (await ship.up.http.get(url)).json() == {"data": []}
+    body = {"answers": [["port"]]}
+    late = await ship.up.http.post(f"{url}/{asked.request.id}/reply", json=body)
+    assert late.status_code == httpx.codes.NOT_FOUND
+
+
 async def test_a_skill_is_loaded(ship: Ship) -> None:
     """L-71, L-73: its words, its place and what lies beside it."""
     place = ship.work / ".fairlead/skills/sailing"
