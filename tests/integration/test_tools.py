@@ -306,7 +306,11 @@ async def test_a_kept_output_is_read_and_searched_by_its_path(ship: Ship) -> Non
     grepped = await ship.call("grep", session=session, path=path, pattern="^12345$")
     nowhere = await ship.call("read", session=session, path=f"{path}x")
 
+    page = await ship.call("read", session=session, path=path)
+
     assert read.structured["content"] == "15000\n15001"
+    assert (page.structured["next"], page.output_paths) == (2001, None)
+    assert "\n1000\n1001\n" in told(page), "a page is shown whole"
     (line,) = grepped.structured["value"]
     assert (line["path"], line["line"], line["text"]) == (path, 12_345, "12345")
     assert nowhere.error.message == f"Unable to read {path}x"
