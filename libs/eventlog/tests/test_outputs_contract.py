@@ -49,6 +49,23 @@ async def test_nothing_is_kept_under_another_tenants_id(eventlog: EventLog) -> N
     assert await eventlog.outputs.stat("default", ids.output_id()) is None
 
 
+async def test_an_output_that_is_dropped_is_gone_and_its_neighbour_is_not(
+    eventlog: EventLog,
+) -> None:
+    """J-35: before its time, however often it is said."""
+    gone, there = ids.output_id(), ids.output_id()
+    for id_ in (gone, there):
+        await eventlog.outputs.put("default", id_, pieces(b"text"), mime="text/plain")
+
+    await eventlog.outputs.drop("other", there)
+    for _ in range(2):
+        await eventlog.outputs.drop("default", gone)
+
+    assert await eventlog.outputs.stat("default", gone) is None
+    assert await whole(eventlog, "default", gone) == b""
+    assert await whole(eventlog, "default", there) == b"text"
+
+
 async def test_an_empty_output_is_there(eventlog: EventLog) -> None:
     """J-30: kept, with nothing in it."""
     id_ = ids.output_id()

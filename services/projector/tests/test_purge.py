@@ -1,6 +1,7 @@
 """A purged session leaves no row, no content in the log, and no trace in the feed but its end."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -21,10 +22,12 @@ from fairlead_schema.events import (
     SessionArchived,
     SessionCreated,
     SessionPurged,
+    ToolSucceeded,
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address, shard
+from fairlead_schema.tool import Executor, managed_path
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import Given, Projection
@@ -70,6 +73,34 @@ async def test_erasing_forgets_all_but_the_last_word_however_often(given: "Given
     assert isinstance(eventlog.snapshots, MemorySnapshots)
     assert eventlog.snapshots.kept == {}
     assert (await eventlog.log.head(NEIGHBOUR)).seq == 2
+
+
+async def test_what_calls_left_aside_is_erased_too(given: "Given") -> None:
+    """H-29, J-35: a managed output does not outlive the session that it belongs to."""
+    outputs = given.eventlog.outputs
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"secret"
+
+    for output_id in ("out_1", "out_2"):
+        await outputs.put("default", output_id, pieces(), mime="text/plain")
+    succeeded = ToolSucceeded(
+        assistant_message_id="msg_a",
+        call_id="call_1",
+        structured={},
+        content=(),
+        output_paths=(managed_path("out_1"), "/elsewhere"),
+        provider=Executor(),
+    )
+    await given.append(AT, CREATED, succeeded)
+    await given.append(AT, SessionPurged())
+    last = given.log.entries[shard(AT.session_id)][-1].position
+
+    for _ in range(2):
+        await erase(given.eventlog, {AT: last})
+
+    assert await outputs.stat("default", "out_1") is None
+    assert await outputs.stat("default", "out_2") is not None
 
 
 async def test_the_feed_keeps_the_end_of_a_purged_session_alone(

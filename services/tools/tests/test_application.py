@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryRegistrations, MemoryRequests
+from fairlead_eventlog.memory import MemoryOutputs, MemoryRegistrations, MemoryRequests
 from fairlead_eventlog.memory_work import MemoryWork
 from fairlead_schema.application import (
     ListRegistered,
@@ -18,9 +18,19 @@ from fairlead_schema.application import (
     SettleTool,
     ToolTask,
 )
-from fairlead_schema.events import ToolDeferred, ToolFailed
+from fairlead_schema.events import (
+    InterruptRequested,
+    PermissionAsked,
+    ToolDeferred,
+    ToolFailed,
+    ToolSucceeded,
+)
+from fairlead_schema.tool import ErrorInfo, Executor, TextContent, managed_id
 from fairlead_schema.tooling import ToolInfo
+from fairlead_service.config import Config
 from fairlead_service.ids import now_ms
+from fairlead_session.bounding import LINES_MAX
+from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_tools.application import records as records_module
 from fairlead_tools.application.calling import make
 from fairlead_tools.application.records import Records
@@ -398,6 +408,95 @@ async def test_a_settlement_is_checked_like_any_other_result(
 
     (told,) = await office.world.settlements()
     assert told.startswith(message)
+
+
+async def test_a_settlement_from_outside_is_bounded_and_kept_like_any_other(
+    office: Office,
+) -> None:
+    """J-24, J-26, J-30: who answers makes no difference to what the log holds."""
+    task = await handed(office)
+    text = "".join(f"{number}\n" for number in range(5000))
+    said = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
+
+    await office.ask("settle", _settlement(task, **said))
+
+    await _bounded(office, text)
+
+
+async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> None:
+    """J-24, J-26, J-30."""
+    text = "".join(f"{number}\n" for number in range(5000))
+
+    async def answer(_body: bytes) -> bytes:
+        said = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
+        return json.dumps(said).encode()
+
+    await office.ask("register", DOUBLE)
+    office.serve(DOUBLE["subject"], answer)
+    await office.call("double", n=4)
+    await office.served()
+
+    await _bounded(office, text)
+
+
+async def _bounded(office: Office, text: str) -> None:
+    events = await office.world.events()
+    (event,) = [one for one in events if isinstance(one, ToolSucceeded)]
+    (shown,) = event.content
+    assert isinstance(shown, TextContent)
+    assert shown.text.count("\n") < LINES_MAX
+    (path,) = event.output_paths or ()
+    outputs = office.world.eventlog.outputs
+    assert isinstance(outputs, MemoryOutputs)
+    assert outputs.kept["default", managed_id(path) or ""][0].decode() == text
+
+
+@pytest.mark.parametrize("registered", [DOUBLE, QUEUED])
+async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
+    office: Office, registered: dict[str, Any]
+) -> None:
+    """K-02, K-05, K-12: nothing is sent before a person has permitted it."""
+    await office.ask("register", {**registered, "action": "sums"})
+    await office.call("double", n=4)
+
+    assert await _under(office, "ask") == []
+    (asked,) = [one for one in await office.world.events() if isinstance(one, PermissionAsked)]
+    assert (asked.request.action, asked.request.save) == ("sums", ("*",))
+    assert _queue(office).jobs == []
+
+    await office.call("double", id_="call_2", n=4)
+    (denied,) = await _under(office, "deny")
+    assert denied.startswith("Permission denied: sums")
+
+
+async def _under(office: Office, effect: str) -> list[str]:
+    """Let a worker work for which this is the rule."""
+    rule = {"action": "sums", "resource": "*", "effect": effect}
+    rules = Config.model_validate({"permissions": [rule]}).rules
+    world = office.world
+    worker = Execute("wkr_a", world.eventlog, world.registry, world.settings, rules)
+    async with standing(worker):
+        await until(lambda: not world.jobs)
+    return await world.settlements()
+
+
+async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) -> None:
+    """E-16: its request is done with, and whoever answers later is told that nobody waits."""
+    task = await handed(office)
+    await office.world.write(
+        InterruptRequested(),
+        ToolFailed(
+            assistant_message_id=task.assistant_message_id,
+            call_id=task.call_id,
+            error=ErrorInfo(message=INTERRUPTED_TOOL),
+            provider=Executor(),
+        ),
+    )
+
+    late = await office.ask("settle", _settlement(task, output={"n": 8}))
+
+    assert late["error"]["_tag"] == "ConflictError"
+    assert await office.served() == [INTERRUPTED_TOOL]
 
 
 async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) -> None:

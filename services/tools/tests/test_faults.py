@@ -5,11 +5,21 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.port import Page
+from fairlead_eventlog.memory_work import MemoryJob
+from fairlead_eventlog.port import Job, Page
 from fairlead_schema.record import Draft, UnknownEvent
+from fairlead_schema.subjects import Address
+from fairlead_schema.tooling import ToolRequest
+from fairlead_service.config import Config
+from fairlead_session.permission import Need
+from fairlead_session.state import Session
 from fairlead_tools import ledger
+from fairlead_tools.beginning import Beginning, Decision
+from fairlead_tools.execute import DEFECTS_MAX, Execute
+from fairlead_tools.tool import Context
 from services.tools.tests.conftest import (
     AT,
+    Asked,
     Gate,
     World,
     ended,
@@ -90,3 +100,90 @@ async def test_a_session_that_cannot_be_read_is_buried(
 
     ((source, _subject, _body, reason),) = world.buried
     assert (source, "from.the.future" in reason) == ("tool", True)
+
+
+def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """Let the worker's own code fail so often; the deliveries at which it did."""
+    decide, failed = Beginning.decide, list[int]()
+
+    async def wrong(
+        self: Beginning, session: Session, at: Address, request: ToolRequest, job: Job
+    ) -> Decision:
+        if len(failed) < times:
+            failed.append(job.deliveries)
+            raise ZeroDivisionError("a defect")
+        return await decide(self, session, at, request, job)
+
+    monkeypatch.setattr(Beginning, "decide", wrong)
+    return failed
+
+
+async def again(world: World, job: MemoryJob, failed: list[int]) -> None:
+    """Let the deadline of a request pass each time that nobody keeps it."""
+    seen = 0
+
+    def heard() -> bool:
+        return len(failed) > seen or job not in world.jobs
+
+    while job in world.jobs:
+        await until(heard)
+        seen = len(failed)
+        job.expire()
+
+
+async def test_a_request_that_was_often_put_back_survives_a_defect(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-20: waiting is no fault; only what failed here counts against it."""
+    failed = defective(monkeypatch, 1)
+    running = tool()
+    world.registry.register(running)
+    job = await world.call(running)
+    job.times = 100
+
+    async with standing(world.worker()):
+        await again(world, job, failed)
+
+    assert (failed, world.buried) == ([101], [])
+    assert await world.settlements() == ["{'said': 'k'}"]
+
+
+async def test_a_defect_that_stays_is_buried_and_the_call_told_so(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-07: nothing hangs: the model is told, the session woken, the operator has the request."""
+    failed = defective(monkeypatch, 1000)
+    running = tool()
+    world.registry.register(running)
+    job = await world.call(running)
+
+    async with standing(world.worker()):
+        await again(world, job, failed)
+
+    assert len(failed) == DEFECTS_MAX
+    assert await world.settlements() == ["Tool execution failed: a defect"]
+    assert len(world.wakes) == 1
+    ((source, _subject, _body, reason),) = world.buried
+    assert (source, "a defect" in reason) == ("tool", True)
+
+
+async def test_a_permission_too_large_to_ask_for_fails_the_call(world: World) -> None:
+    """K-14: what no log can hold is nobody's question, and nothing waits for it."""
+
+    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+        return (Need("echo", metadata={"all": "x" * (9 << 20)}),)
+
+    running = tool(needs=needs)
+    world.registry.register(running)
+    await world.call(running)
+    rules = [{"action": "echo", "resource": "*", "effect": "ask"}]
+    config = Config.model_validate({"permissions": rules})
+    world.liveness.alive.add("wkr_a")
+    worker = Execute("wkr_a", world.eventlog, world.registry, world.settings, config.rules)
+
+    async with standing(worker):
+        await until(lambda: not world.jobs)
+
+    (message,) = await world.settlements()
+    assert message.startswith("Tool execution failed: it cannot be recorded")
+    assert len(world.wakes) == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_tools.files import mutation
+from fairlead_tools.files import draft, mutation
 from fairlead_tools.files.mutation import Busy, Stale, unbroken
 from fairlead_tools.files.path import PathRefused, Place, resolve
 
@@ -208,7 +208,7 @@ def test_a_pipe_is_neither_written_nor_waited_for(tmp_path: Path) -> None:
 
 LOOP = """
 import sys
-from fairlead_tools.files import mutation
+from fairlead_tools.files import draft, mutation
 from fairlead_tools.files.path import resolve
 place = resolve(sys.argv[1], "a.txt")
 print("ready", flush=True)
@@ -237,3 +237,39 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
         found = (tmp_path / "a.txt").read_text()
         assert len(found) == 300_000
         assert len(set(found)) == 1
+
+
+KILLED = """
+import os, signal, sys
+from fairlead_tools.files import draft, mutation
+from fairlead_tools.files.path import resolve
+mutation.os.fsync = lambda _descriptor: os.kill(os.getpid(), signal.SIGKILL)
+mutation.write(resolve(sys.argv[1], sys.argv[2]), b"new")
+"""
+
+
+@pytest.mark.parametrize("name", ["old.txt", "new.txt"])
+def test_a_writer_that_is_killed_leaves_no_draft(tmp_path: Path, name: str) -> None:
+    """L-08: what nobody finished has no name, so nobody finds it."""
+    (tmp_path / "old.txt").write_text("old")
+
+    writer = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), name], check=False)
+
+    assert writer.returncode == -signal.SIGKILL
+    assert [one.name for one in tmp_path.iterdir()] == ["old.txt"]
+    assert (tmp_path / "old.txt").read_text() == "old"
+
+
+def test_without_nameless_files_a_draft_has_a_hidden_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """L-08, L-10: some file systems know no others."""
+    monkeypatch.setattr(draft, "_NAMELESS", 0)
+    place = resolve(str(tmp_path), "a.txt")
+
+    assert [mutation.write(place, text) for text in (b"one", b"two")] == [False, True]
+    with pytest.raises(FileExistsError):
+        mutation.create(place, b"three")
+
+    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "two"

@@ -20,8 +20,9 @@ from fairlead_session.permission import Need, effect
 from fairlead_tools import execute
 from fairlead_tools.app import list_tools
 from fairlead_tools.execute import Execute
+from fairlead_tools.permitting import UNPERMITTED
 from fairlead_tools.registry import Registry
-from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_tools.tool import CallFailed, Context, Needs, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, World, standing, tool, until
 
 
@@ -255,17 +256,45 @@ async def test_an_interrupt_that_comes_while_it_is_judged_asks_nobody(world: Wor
     assert await asks(world) == []
 
 
+async def begun(world: World, needs: Needs) -> None:
+    """A call that a person permitted once, and whose worker died when it had begun."""
+    made = registered(world, tool(retry="pure", needs=needs))
+    await world.call(made)
+    await served(world, configured(ask("echo")))
+    (asked,) = await asks(world)
+    await world.write(
+        PermissionReplied(request_id=asked.request.id, reply="once"),
+        ToolStarted(
+            assistant_message_id="msg_a", call_id="call_1", worker="wkr_dead", generation=1
+        ),
+    )
+    await world.put()
+
+
 async def test_a_call_that_began_before_is_not_asked_about_again(world: World) -> None:
     """K-15: its worker died; whoever takes it on finds the permission used, not missing."""
-    made = registered(world, tool(retry="pure"))
-    await world.call(made)
-    begun = ToolStarted(
-        assistant_message_id="msg_a", call_id="call_1", worker="wkr_dead", generation=1
-    )
-    await world.write(begun)
+
+    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+        return (Need("echo", ("a.txt",)),)
+
+    await begun(world, needs)
 
     assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
-    assert await asks(world) == []
+    assert len(await asks(world)) == 1
+
+
+async def test_a_call_that_would_do_something_else_now_does_not_run_again(world: World) -> None:
+    """K-15, L-05: a link was exchanged while its worker was dead; that was permitted by nobody."""
+    leads = ["a.txt", "/etc/passwd"]
+
+    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+        return (Need("echo", (leads[0],)),)
+
+    await begun(world, needs)
+    del leads[0]
+
+    assert await served(world, configured(ask("echo"))) == [UNPERMITTED]
+    assert len(await asks(world)) == 1
 
 
 async def test_a_runner_that_waits_is_told_that_a_person_is_asked(world: World) -> None:

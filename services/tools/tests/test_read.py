@@ -11,10 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from fairlead_eventlog.memory import MemoryOutputs
+from fairlead_service.config import Config
+from fairlead_session.bounding import Limits
 from fairlead_session.permission import Need
-from fairlead_tools.builtin import grep, read
+from fairlead_tools.builtin import builtins, grep, read
 from fairlead_tools.files.paging import CUT, page
+from fairlead_tools.retention import Retention
 from fairlead_tools.tool import CallFailed, Context
+from services.tools.tests.conftest import AT
 from services.tools.tests.filing import asked, context, done, refused, text
 
 READ = read.tool()
@@ -315,3 +320,27 @@ async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Pa
     ended = await READ.execute(READ.input.model_validate({"path": "a.txt"}), context(tmp_path))
 
     assert ended is not None
+
+
+@pytest.mark.parametrize("line", ["x" * 12, "x" * 60, "é" * 3000])
+async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None:
+    """J-24, L-14: it has its own measure; nothing is cut out of its middle and kept aside."""
+    (tmp_path / "long.txt").write_text(f"{line}\n" * 5000)
+    (reader,) = (one for one in builtins(Config()) if one.name == "read")
+    outputs = MemoryOutputs()
+    retention = Retention(outputs, Limits(), 1 << 20)
+
+    read_ = await done(reader, tmp_path, path="long.txt")
+    shown = await retention.recordable(AT, read_, limits=reader.limits or retention.limits)
+
+    assert text(read_).endswith(f"(There is more: continue with offset {read_.structured['next']})")
+    assert (shown, outputs.kept) == (read_, {})
+
+
+def test_less_than_a_page_is_shown_where_less_is_configured() -> None:
+    """J-24: the operator's limit is everybody's."""
+    for less in ({"output_bytes_max": 10_000}, {"output_lines_max": 100}):
+        config = Config.model_validate({"tools": less})
+        (reader,) = (one for one in builtins(config) if one.name == "read")
+
+        assert reader.limits is None

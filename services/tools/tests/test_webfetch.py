@@ -18,6 +18,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.tool import TextContent
 from fairlead_service.config import Config, Tools
 from fairlead_session.calling import Succeeded
+from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, made, needed, run
 from fairlead_tools.performance import encoded
@@ -26,7 +27,6 @@ from fairlead_tools.tool import CallFailed, Context
 from fairlead_tools.web import guard
 from fairlead_tools.web.fetching import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, Page, fetch, textual
 from services.tools.tests.conftest import AT
-from services.tools.tests.web_server import Site, reply, site
 
 CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 NEAR = partial(fetch, private=True)

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
 from fairlead_service.config import Tools
+from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.builtin.websearch import (
     NOTHING,
     REPLY_BYTES_MAX,
@@ -21,7 +22,6 @@ from fairlead_tools.builtin.websearch import (
 )
 from fairlead_tools.tool import CallFailed, Context
 from services.tools.tests.conftest import AT
-from services.tools.tests.web_server import Site, reply, site
 
 CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 KEY = "sk-very-secret"

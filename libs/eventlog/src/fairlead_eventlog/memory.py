@@ -272,6 +272,9 @@ class MemoryOutputs:
         for start in range(0, len(rest), PIECE_BYTES):
             yield rest[start : start + PIECE_BYTES]
 
+    async def drop(self, tenant: TenantId, output_id: OutputId) -> None:
+        self.kept.pop((tenant, output_id), None)
+
 
 class MemoryRequests:
     """Requests answered by functions."""

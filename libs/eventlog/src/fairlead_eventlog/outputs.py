@@ -82,6 +82,13 @@ class JetStreamOutputs:
                     yield rest
             sequence = found[-1].sequence + 1
 
+    async def drop(self, tenant: TenantId, output_id: OutputId) -> None:
+        told = await self._told(tenant, output_id)
+        if told is not None:
+            # The description goes last: as long as it is there, this can be done again.
+            await forget(self._link, OUTPUTS.name, _chunk(told["nuid"]))
+            await forget(self._link, OUTPUTS.name, _described(tenant, output_id))
+
     @property
     def _chunk_bytes(self) -> int:
         return min(CHUNK_BYTES, self._link.payload_bytes_max)

@@ -291,6 +291,10 @@ class Outputs(Protocol):
         """
         ...
 
+    async def drop(self, tenant: TenantId, output_id: OutputId) -> None:
+        """Forget an output before its time, if there is one. Raises LogUnavailable."""
+        ...
+
 
 class Requests(Protocol):
     """Request and reply between services."""

@@ -202,7 +202,8 @@ def _tools(pool: str) -> ConsumerSpec:
         TOOLS.name,
         tools_consumer(pool),
         ack_wait_s=TOOL_DEADLINE_S,
-        max_ack_pending=10_000,
+        # What was put back counts as well: calls that wait in the queues of others, perhaps for days.
+        max_ack_pending=LANE_PENDING_MAX,
         filter_subject=f"{ROOT}.tool.{pool}.>",
     )
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from pydantic import ValidationError
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S, TOOLS, tools_consumer
 from fairlead_schema.ids import CallId, MessageId, WorkerId
@@ -20,16 +20,20 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.config import Config, Tools
 from fairlead_session.asking import Rules
+from fairlead_session.fold_calls import find
 from fairlead_tools.call import Life
 from fairlead_tools.held import Held
 from fairlead_tools.metrics import CALLS
+from fairlead_tools.performance import crashed, detail
 from fairlead_tools.registry import Registry
 
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S: Final = 3.0
 RETRY_S: Final = 1.0
-DELIVERIES_MAX: Final = 5
+# Only what failed in this code counts: a request that waits is delivered any number of times.
+DEFECTS_MAX: Final = 5
+DEFECTS_KNOWN_MAX: Final = 4096
 # After the grace time: how long stopped calls may take to settle or to be put back.
 LAST_S: Final = 8.0
 # How soon a request is looked at again whose location has as many calls as it may.
@@ -87,6 +91,8 @@ class Execute:
         self._held: dict[Key, Held] = {}
         self._busy: Counter[LocationRef | None] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._worker = worker
+        self._defects: Counter[int] = Counter()
 
     @property
     def life(self) -> Life:
@@ -140,15 +146,19 @@ class Execute:
             end = await self._bury(job, "poison", str(poison))
         except RecordError as error:
             log.warning("session cannot be read", extra=_why(job, error))
+            await self._told(job, error)
             end = await self._bury(job, "unreadable", str(error))
+        except CommitTooLarge as error:
+            log.warning("call unrecordable", extra=_why(job, error))
+            await self._told(job, RuntimeError(f"it cannot be recorded: {error}"))
+            end = await self._finished(job, "refused")
         except LogError as error:
             # Not acknowledged: the request comes again, and the log says what is left to do.
             log.warning("request deferred", extra=_why(job, error))
             end = "unavailable"
         except Exception as error:
             log.exception("request failed", extra={"subject": job.subject})
-            last = job.deliveries >= DELIVERIES_MAX
-            end = await self._bury(job, "defect", repr(error)) if last else "defect"
+            end = await self._on_defect(job, error)
         CALLS.labels(end).inc()
 
     async def _served(self, job: Job) -> str:
@@ -185,9 +195,40 @@ class Execute:
             if not self._busy[location]:
                 del self._busy[location]
 
+    async def _on_defect(self, job: Job, error: Exception) -> str:
+        """Let the request come again; one that never gets through is given up, and its call told."""
+        self._defects[job.sequence] += 1
+        if self._defects[job.sequence] < DEFECTS_MAX:
+            if len(self._defects) > DEFECTS_KNOWN_MAX:
+                self._defects.clear()
+            return "defect"
+        del self._defects[job.sequence]
+        await self._told(job, error)
+        return await self._bury(job, "defect", repr(error))
+
+    async def _told(self, job: Job, error: Exception) -> None:
+        """Settle a call that cannot be served, as far as its log can be read: nobody waits for ever.
+
+        Not one that somebody else works on: only this worker's handling of it failed.
+        """
+        asked = read(job)
+        try:
+            session = await self._life.read(asked.at)
+            call = find(session, asked.request.assistant_message_id, asked.request.call_id)
+            if call is None or call.worker not in {None, self._worker} or call.deferred_until:
+                return
+            await self._life.conclude(asked.at, call, crashed(detail(error)))
+        except Exception:
+            log.exception("call left unsettled", extra={"subject": job.subject})
+
     async def _bury(self, job: Job, end: str, reason: str) -> str:
         with suppress(LogError):
             await self._eventlog.dead.bury("tool", job.subject, job.payload, reason)
+            await job.done()
+        return end
+
+    async def _finished(self, job: Job, end: str) -> str:
+        with suppress(LogError):
             await job.done()
         return end
 

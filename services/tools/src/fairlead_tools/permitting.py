@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from dataclasses import dataclass
+from typing import Final
 
 from fairlead_eventlog.port import Approvals
 from fairlead_schema.events import PermissionAsked, QuestionAsked
@@ -18,6 +19,11 @@ from fairlead_tools.registry import Prepared
 from fairlead_tools.tool import CallFailed, Context
 
 log = logging.getLogger(__name__)
+
+UNPERMITTED: Final = (
+    "The call was stopped when it had begun, and may not run again: what it would do now is not"
+    " what was permitted"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +48,15 @@ class Permitting:
         if isinstance(needs, Failed):
             return needs
         found = permit(self._rules(call.agent), (), call.grants, needs)
-        if isinstance(found, asking.Ask) and call.worker is not None:
-            found = None  # It began once: whoever permitted it then is not asked again.
         if isinstance(found, asking.Ask):
             # Approvals are only looked up where they can change something.
             saved = await self._saved(session, context)
             found = permit(self._rules(call.agent), saved, call.grants, needs)
         if isinstance(found, Denied):
             return failed(found.message)
+        if found is not None and call.worker is not None:
+            # What it did when it began was permitted; this is something else, or no longer is.
+            return failed(UNPERMITTED)
         if found is not None:
             return asking.ask(session.id, call, found.need, ids.permission_id())
         if prepared.tool.questions is not None:

@@ -10,17 +10,21 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from fairlead_schema.tool import FileContent, Json, TextContent, ToolContent
+from fairlead_service.config import Tools
+from fairlead_session.bounding import Limits
 from fairlead_session.permission import Need
 from fairlead_tools.builtin.reach import reached, saying, sought
 from fairlead_tools.files import kind, paging
 from fairlead_tools.files.image import SOURCE_BYTES_MAX, ImageLimits, ImageRefused, Picture, normal
 from fairlead_tools.files.listing import Kind, listing
 from fairlead_tools.files.outputs import NoOutputs, Outputs
-from fairlead_tools.files.paging import PAGE_LINES_MAX, Binary, OutOfRange
+from fairlead_tools.files.paging import PAGE_BYTES_MAX, PAGE_LINES_MAX, Binary, OutOfRange
 from fairlead_tools.files.path import Place, authority, opened, resolve
 from fairlead_tools.tool import CallFailed, Context, Result, Tool
 
 ACTION: Final = "read"
+# What is said about a page: where it goes on, and which of its lines were cut.
+NOTES: Final = 2_048
 DESCRIPTION: Final = (
     "Reads a file or lists a directory. Relative paths start at the working directory. Long text "
     "comes in pages: continue with the offset that the page names. Images are shown as such."
@@ -161,7 +165,15 @@ class Reader:
             raise CallFailed(f"{error}: {path}") from error
 
 
-def tool(limits: ImageLimits | None = None, outputs: Outputs | None = None) -> Tool:
+def shown(settings: Tools) -> Limits | None:
+    """How much of it the model sees: a page whole, unless less than that is configured."""
+    less = settings.output_bytes_max < PAGE_BYTES_MAX or settings.output_lines_max < PAGE_LINES_MAX
+    return None if less else Limits(lines=PAGE_BYTES_MAX + NOTES, bytes=PAGE_BYTES_MAX + NOTES)
+
+
+def tool(
+    limits: ImageLimits | None = None, outputs: Outputs | None = None, page: Limits | None = None
+) -> Tool:
     """The tool, with its limits and with the store of managed outputs, if there is one."""
     reader = Reader(limits or ImageLimits(), outputs or NoOutputs())
     return Tool(
@@ -173,6 +185,7 @@ def tool(limits: ImageLimits | None = None, outputs: Outputs | None = None) -> T
         needs=reader.needs,
         project=project,
         retry="pure",
+        limits=page,
     )
 
 

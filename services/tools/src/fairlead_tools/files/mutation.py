@@ -8,7 +8,6 @@ name to another file, so whoever waited looks again.
 import asyncio
 import fcntl
 import os
-import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from contextlib import contextmanager, suppress
 from errno import EMLINK, ENOENT, ENOTSUP, EPERM
 from typing import Final, ParamSpec, TypeVar
 
+from fairlead_tools.files.draft import NEW, link, named_in, written
 from fairlead_tools.files.path import PathRefused, Place, entered
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -25,7 +25,6 @@ CHANGE_BYTES_MAX: Final = 32 << 20
 POLL_S: Final = 0.005
 
 _LOCKED: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -177,47 +176,27 @@ def _holds(file: int, expected: bytes) -> bool:
 
 
 def _create(parent: int, name: str, text: bytes, like: os.stat_result | None) -> None:
-    with _written(parent, text, like) as draft:
+    with written(parent, text, like) as draft:
         try:
-            os.link(draft, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
+            link(parent, draft, name)
         except OSError as error:
             if error.errno not in {EPERM, ENOTSUP, EMLINK}:
                 raise
             # No hard links here: claim the name, then give it the bytes.
-            os.close(os.open(name, _NEW, 0o666, dir_fd=parent))
+            os.close(os.open(name, NEW, 0o666, dir_fd=parent))
             os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
     _sync(parent)
 
 
 def _swap(parent: int, name: str, text: bytes, like: os.stat_result) -> None:
-    with _written(parent, text, like) as draft:
-        os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
+    with written(parent, text, like) as draft:
+        named = named_in(parent, draft)
+        try:
+            os.rename(named, name, src_dir_fd=parent, dst_dir_fd=parent)
+        except OSError:
+            os.unlink(named, dir_fd=parent)
+            raise
     _sync(parent)
-
-
-@contextmanager
-def _written(parent: int, text: bytes, like: os.stat_result | None) -> Iterator[str]:
-    """New bytes on disk under a name of their own, which is gone afterwards."""
-    draft = f".{secrets.token_hex(8)}.fairlead"
-    descriptor = os.open(draft, _NEW, 0o666, dir_fd=parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(text)
-            file.flush()
-            if like is not None:
-                _liken(descriptor, like)
-            os.fsync(descriptor)
-        yield draft
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(draft, dir_fd=parent)
-
-
-def _liken(descriptor: int, like: os.stat_result) -> None:
-    """The new file belongs to whom the old one did, as far as this process may say so."""
-    with suppress(PermissionError):
-        os.fchown(descriptor, like.st_uid, like.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(like.st_mode))
 
 
 def _sync(parent: int) -> None:

@@ -1,0 +1,150 @@
+"""Where permission meets files: what was permitted is what is touched, whatever links lead where then."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_eventlog.port import START
+from fairlead_schema import subjects
+from fairlead_schema.events import (
+    PermissionAsked,
+    PermissionReplied,
+    SessionCreated,
+    SessionEvent,
+    ToolCalled,
+    ToolFailed,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Executor
+from fairlead_schema.tooling import ToolRequest
+from fairlead_service.config import Config
+from fairlead_tools.builtin import write
+from fairlead_tools.execute import Execute
+from services.tools.tests.conftest import BEFORE, World, standing, until
+
+AT = Address("default", "ses_linked")
+RULES = Config.model_validate(
+    {"permissions": [{"action": "edit", "resource": "*", "effect": "ask"}]}
+).rules
+
+
+class Linked:
+    """A location with a link in it, and a session that wants to write through it."""
+
+    def __init__(self, world: World, place: Path) -> None:
+        self.world = world
+        self.place = place
+        for name in ("inner", "other", "outside"):
+            (self.work.parent if name == "outside" else self.work).joinpath(name).mkdir(
+                parents=True
+            )
+        self.lead("inner")
+
+    @property
+    def work(self) -> Path:
+        return self.place / "work"
+
+    def lead(self, to: str) -> None:
+        """Let the link lead elsewhere."""
+        link = self.work / "link"
+        link.unlink(missing_ok=True)
+        link.symlink_to(self.place / "outside" if to == "outside" else self.work / to)
+
+    def written(self) -> list[str]:
+        return sorted(str(one.relative_to(self.place)) for one in self.place.rglob("a.txt"))
+
+    async def called(self) -> None:
+        """The call, as a runner leaves it."""
+        tool = write.tool()
+        self.world.registry.register(tool)
+        place = LocationRef(directory=str(self.work))
+        created = SessionCreated(title="t", project_id="p", location=place)
+        call = ToolCalled(
+            assistant_message_id="msg_a",
+            call_id="call_1",
+            tool=tool.name,
+            input={"path": "link/a.txt", "content": "text"},
+            provider=Executor(),
+            agent="build",
+            retry=tool.retry,
+            revision=tool.info.revision,
+        )
+        await self.world.write(created, *BEFORE[1:], call, at=AT)
+
+    async def served(self) -> None:
+        """One request, to its end."""
+        request = ToolRequest(
+            session_id=AT.session_id, assistant_message_id="msg_a", call_id="call_1"
+        )
+        body = request.model_dump_json(by_alias=True).encode()
+        await self.world.eventlog.work.put(subjects.tool(AT, "default"), body)
+        world = self.world
+        world.liveness.alive.add("wkr_a")
+        worker = Execute("wkr_a", world.eventlog, world.registry, world.settings, RULES)
+        async with standing(worker):
+            await until(lambda: not world.jobs)
+
+    async def permitted(self) -> None:
+        """A person says yes to what was asked last."""
+        asked = (await self.events(PermissionAsked))[-1]
+        assert isinstance(asked, PermissionAsked)
+        await self.world.write(PermissionReplied(request_id=asked.request.id, reply="once"), at=AT)
+
+    async def asked(self) -> list[tuple[str, ...]]:
+        asks = await self.events(PermissionAsked)
+        return [one.request.resources for one in asks if isinstance(one, PermissionAsked)]
+
+    async def events(self, *kinds: type[SessionEvent]) -> list[SessionEvent]:
+        page = await self.world.log.read(AT, after=START)
+        every = (one.event for stored in page.commits for one in stored.commit.events)
+        return [one for one in every if isinstance(one, kinds)]
+
+
+@pytest.fixture
+async def linked(world: World, tmp_path: Path) -> Linked:
+    made = Linked(world, tmp_path)
+    await made.called()
+    await made.served()
+    assert await made.asked() == [("inner/a.txt",)]
+    return made
+
+
+async def test_what_was_permitted_is_written(linked: Linked) -> None:
+    """L-05, L-06, K-15: where the link led when a person was asked."""
+    await linked.permitted()
+    await linked.served()
+
+    assert linked.written() == ["work/inner/a.txt"]
+    assert len(await linked.events(ToolSucceeded)) == 1
+
+
+async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(linked: Linked) -> None:
+    """L-05, K-15: a permission is for the file, not for the name."""
+    await linked.permitted()
+    linked.lead("other")
+    await linked.served()
+
+    assert await linked.asked() == [("inner/a.txt",), ("other/a.txt",)]
+    assert (linked.written(), await linked.events(ToolStarted)) == ([], [])
+
+
+@pytest.mark.parametrize("to", ["other", "outside"])
+async def test_a_link_exchanged_when_the_call_has_begun_is_refused(linked: Linked, to: str) -> None:
+    """L-03, L-05: checked once more by whoever opens it."""
+    await linked.permitted()
+
+    async def exchange(drafts: tuple[Draft, ...]) -> None:
+        if isinstance(drafts[0].event, ToolStarted):
+            linked.lead(to)
+
+    linked.world.log.before = exchange
+    await linked.served()
+
+    (failed,) = await linked.events(ToolFailed)
+    assert isinstance(failed, ToolFailed)
+    assert failed.error.message == "Unable to write link/a.txt"
+    assert linked.written() == []
