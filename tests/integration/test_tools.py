@@ -277,6 +277,7 @@ async def test_a_page_is_fetched(ship: Ship) -> None:
 
     assert told(event).strip() == "# Tides\n\nHigh at noon."
     assert len(told(bounded).encode()) <= 51_200
+    assert len(json.dumps(bounded.structured)) < 1_000, "the log holds a long page nowhere"
     (path,) = bounded.output_paths
     assert (await ship.up.http.get(f"/api/tool-output/{managed_id(path)}")).text == long
 

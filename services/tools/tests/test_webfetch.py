@@ -39,7 +39,9 @@ async def web() -> AsyncIterator[Site]:
 
 
 async def fetched(url: str, **asked: Any) -> str:  # noqa: ANN401
-    return (await run(NEAR, WebfetchInput(url=url, **asked), CONTEXT)).output
+    (shown,) = (await run(NEAR, WebfetchInput(url=url, **asked), CONTEXT)).content or ()
+    assert isinstance(shown, TextContent)
+    return shown.text
 
 
 async def refused(url: str, **asked: Any) -> str:  # noqa: ANN401

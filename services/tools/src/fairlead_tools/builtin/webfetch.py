@@ -7,10 +7,10 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import Json, TextContent, ToolContent
+from fairlead_schema.tool import TextContent
 from fairlead_service.config import Tools
 from fairlead_session.permission import Need
-from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_tools.tool import CallFailed, Context, Result, Tool
 from fairlead_tools.web import guard
 from fairlead_tools.web.fetching import ACCEPT, Page, fetch
 from fairlead_tools.web.reading import Format, readable
@@ -41,14 +41,13 @@ class WebfetchInput(BaseModel):
 
 
 class WebfetchOutput(BaseModel):
-    """The page."""
+    """Where the page was. Its text is what the model sees, and is kept only once."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     url: str
     content_type: str = Field(alias="contentType")
     format: Format
-    output: str
 
 
 Read = Callable[[str, str], Awaitable[Page]]
@@ -67,7 +66,6 @@ def made(read: Read) -> Tool:
         input=WebfetchInput,
         output=WebfetchOutput,
         execute=partial(run, read),
-        project=shown,
         needs=needed,
         retry="pure",
         timeout_s=TIMEOUT_S_MAX + MARGIN_S,
@@ -82,7 +80,7 @@ async def needed(asked: WebfetchInput, _context: Context) -> tuple[Need, ...]:
     return (Need("webfetch", (asked.url,), save=(always,), metadata=told),)
 
 
-async def run(read: Read, asked: WebfetchInput, _context: Context) -> WebfetchOutput:
+async def run(read: Read, asked: WebfetchInput, _context: Context) -> Result:
     """Fetch and convert within the time that was asked for. Raises CallFailed."""
     try:
         async with asyncio.timeout(asked.timeout):
@@ -92,7 +90,8 @@ async def run(read: Read, asked: WebfetchInput, _context: Context) -> WebfetchOu
                 text = await asyncio.to_thread(_converted, text, asked.format)
     except TimeoutError as error:
         raise CallFailed(f"{asked.url} took longer than {asked.timeout:g} s") from error
-    return WebfetchOutput(url=page.url, content_type=page.mime, format=asked.format, output=text)
+    found = WebfetchOutput(url=page.url, content_type=page.mime, format=asked.format)
+    return Result(found, content=(TextContent(text=text),))
 
 
 def decoded(page: Page) -> str:
@@ -101,10 +100,6 @@ def decoded(page: Page) -> str:
         return page.body.decode(page.charset or "utf-8", errors="replace")
     except LookupError:
         return page.body.decode("utf-8", errors="replace")
-
-
-def shown(encoded: Json) -> tuple[ToolContent, ...]:
-    return (TextContent(text=encoded["output"]),)
 
 
 def _converted(html: str, wanted: Format) -> str:
