@@ -177,7 +177,10 @@ async def test_a_moved_session_has_a_whole_new_baseline(up: Stack, tmp_path: Pat
 
 
 async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_path: Path) -> None:
-    """M-07, M-08, M-09: a link out, a pipe, bytes, 100 MB: unavailable; then good again."""
+    """M-07, M-08, M-09: a link out, a pipe, bytes, 100 MB: unavailable; then good again.
+
+    A new session begins all the same, and knows what is missing.
+    """
     place = project(tmp_path)
     rules = place / "AGENTS.md"
     session = await began(up, place)
@@ -198,11 +201,14 @@ async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_p
                 os.truncate(rules, 100 * 1024 * 1024)
         log = await turn(up, session)
     assert told(log) == []
+    fresh = await began(up, place)
+    assert "cannot be read" in baseline(await turn(up, fresh))["core/instructions"]
     rules.unlink()
     rules.write_text("Be good.")
 
-    (update,) = told(await turn(up, session))
-    assert "Be good." in update
+    for one in (session, fresh):
+        (update,) = told(await turn(up, one))
+        assert "Be good." in update
 
 
 async def test_instructions_below_join_after_something_there_was_read(
