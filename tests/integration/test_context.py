@@ -14,11 +14,9 @@ import pytest_asyncio
 
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
-from fairlead_schema.events import ToolCalled, ToolSucceeded
 from fairlead_schema.record import Recorded
-from fairlead_schema.tool import Executor
 from fairlead_service.messages import Carrier
-from fairlead_testing.driving import force, of, say, settled
+from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -218,19 +216,14 @@ async def test_instructions_below_join_after_something_there_was_read(
     place = project(tmp_path)
     (place / "api").mkdir()
     (place / "api" / "AGENTS.md").write_text("Mind the API.")
+    (place / "api" / "x.py").write_text("pass")
     session = await began(up, place)
     before = await turn(up, session)
-    call: dict[str, Any] = {"assistant_message_id": "msg_read", "call_id": "call_read"}
-    await force(
-        up,
-        session,
-        ToolCalled(tool="read", input={"path": "api/x.py"}, provider=Executor(), **call),
-        ToolSucceeded(structured={}, content=(), provider=Executor(), **call),
-    )
+    reading = """[[sim: tool=read args='{"path": "api/x.py"}' ; answer=done]] go"""
 
-    for _ in range(2):
-        await say(up, session, "hello")
-        after = await up.rested(session)
+    for text in (reading, "hello"):
+        await say(up, session, text)
+        after = await settled(up, session)
 
         (update,) = told(after)
         assert update.endswith("api/AGENTS.md:\nMind the API.")
