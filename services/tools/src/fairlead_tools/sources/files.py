@@ -107,9 +107,9 @@ def real(path: str | Path) -> Path:
 def resolved(path: Path) -> Path:
     """The file that a path leads to. Raises Unreadable."""
     try:
-        return path.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or "leads in a circle"
+        return Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
         raise Unreadable("unreadable", f"{shown(path)}: {reason}") from error
 
 

@@ -1,6 +1,7 @@
 """`core/instructions`: every instruction file that applies, as one source."""
 
 import glob
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -176,23 +177,20 @@ def upward(directory: Path, root: Path) -> tuple[Path, ...]:
     """A directory and those above it, up to the root; nothing if it is not in there."""
     if not directory.is_relative_to(root):
         return ()
-    above = (directory, *directory.parents)
-    return tuple(place for place in above if place.is_relative_to(root))
+    depth = len(directory.parts) - len(root.parts)
+    return (directory, *islice(directory.parents, depth))
 
 
 def below(directory: Path, touched: tuple[str, ...]) -> tuple[Path, ...]:
     """The directories below a location on the way to where the session has read, outermost first."""
-    targets = (real(place) for place in touched)
-    return tuple(
-        sorted(
-            {
-                place
-                for target in targets
-                for place in upward(target, directory)
-                if place != directory
-            }
-        )
-    )
+    base, found = str(directory).rstrip("/"), set[str]()
+    for place in touched:
+        target = os.path.realpath(place)
+        # Ways to different places mostly begin alike: what was met is not gone again.
+        while target.startswith(f"{base}/") and target not in found:
+            found.add(target)
+            target = os.path.dirname(target)  # noqa: PTH120 - before every turn, for many
+    return tuple(sorted(Path(place) for place in found if place != str(directory)))
 
 
 def is_url(entry: str) -> bool:
