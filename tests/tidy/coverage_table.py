@@ -1,7 +1,7 @@
 """Which behaviours the tests name: every id of the catalogue, with the tests that cite it.
 
 A test cites a behaviour by its id in its docstring. `python tests/tidy/coverage_table.py --write` writes
-`docs/coverage.md`; without `--write` it lists what of sections A to E is missing.
+`docs/coverage.md`; without `--write` it lists what of the sections below is missing.
 """
 
 import ast
@@ -19,7 +19,10 @@ ID = re.compile(r"\b[A-Q]-\d\d\b")
 LISTED = re.compile(r"(?m)^- \*\*([A-Q]-\d\d)\*\*")
 ROW = re.compile(r"(?m)^\| ([A-Q]-\d\d) \|")
 FOLDERS = ("libs", "services", "apps", "tests")
-SECTIONS = "ABCDE"
+SECTIONS = (
+    "ABCDE"  # session semantics
+    "FGM"  # context, compaction, instructions and skills
+)
 
 HEAD = """\
 # Coverage
@@ -28,7 +31,7 @@ Every behaviour of the catalogue and the tests that name it in their docstrings.
 `make coverage`; the catalogue itself is not part of this repository. `none` means that no test names it yet.
 """
 
-# Of sections A to E: what the architecture decided otherwise, or what has no meaning outside one process.
+# Of these sections: what the architecture decided otherwise, or what has no meaning outside one process.
 DECIDED: Mapping[str, str] = {
     "B-18": "a promotion is one commit of the log, and no projection can roll it back (sections 4, 7)",
     "B-19": "nothing observes inside a commit: projections read the log afterwards (section 7)",
@@ -90,7 +93,7 @@ def _tests(id_: str, cited: Mapping[str, list[str]]) -> str:
 
 
 def missing(known: Iterable[str], cited: Mapping[str, list[str]]) -> list[str]:
-    """The ids of A to E that no test names and nobody decided against."""
+    """The ids of these sections that no test names and nobody decided against."""
     return [
         id_ for id_ in known if id_[0] in SECTIONS and id_ not in DECIDED and not cited.get(id_)
     ]
@@ -102,7 +105,7 @@ def main() -> None:
         TABLE.write_text(table(known, cited))
     covered = sum(1 for id_ in known if cited.get(id_))
     lacking = " ".join(missing(known, cited)) or "nothing"
-    sys.stdout.write(f"{covered} of {len(known)} covered; of A to E missing: {lacking}\n")
+    sys.stdout.write(f"{covered} of {len(known)} covered; missing: {lacking}\n")
 
 
 if __name__ == "__main__":

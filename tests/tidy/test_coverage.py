@@ -1,4 +1,4 @@
-"""The table of covered behaviours is what the tests say, and no gap in A to E opens unseen."""
+"""The table of covered behaviours is what the tests say, and no gap in its sections opens unseen."""
 
 from tests.tidy.coverage_table import DECIDED, SECTIONS, TABLE, citations, ids, missing, table
 
@@ -7,7 +7,7 @@ def test_the_coverage_table_is_up_to_date() -> None:
     assert TABLE.read_text() == table(ids(), citations()), "run `make coverage`"
 
 
-def test_no_behaviour_of_the_session_semantics_lacks_a_test_unseen() -> None:
+def test_no_behaviour_lacks_a_test_unseen() -> None:
     assert missing(ids(), citations()) == []
 
 
