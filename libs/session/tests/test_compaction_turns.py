@@ -323,3 +323,33 @@ def test_an_update_told_while_it_was_blocked_ends_with_the_old_baseline() -> Non
     replaced = then(session, event)
 
     assert [message.id for message in history(replaced)] == ["msg_c"]
+
+
+def test_a_compaction_waits_for_people_and_calls_like_everything_else() -> None:
+    """G-40, K-13: it comes once the calls are settled, before the turn that answers them."""
+    source = SourceCall(message_id="msg_a", call_id="call_1")
+    request = PermissionRequest(
+        id="per_1", session_id="ses_1", action="bash", resources=("*",), source=source
+    )
+    call: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "call_1"}
+    finished = AttemptFinished(attempt_id="att_msg_a", finish="tool-calls", cost=0, tokens=Tokens())
+    parked = given(
+        *BEGUN,
+        dispatched(),
+        step_started(),
+        ToolCalled(tool="bash", input={}, provider=Executor(), **call),
+        finished,
+        PermissionAsked(request=request, agent="build"),
+        released("parked"),
+        CompactionRequested(),
+    )
+    assert (moving(parked), isinstance(next_move(parked), AwaitCalls)) == (False, True)
+
+    answered = then(parked, PermissionReplied(request_id="per_1", reply="once"))
+    done = ToolSucceeded(structured={}, content=(), provider=Executor(), **call)
+    settled = then(answered, done, claimed(2), step_ended())
+
+    assert moving(answered)
+    assert next_move(settled) == Compact("manual")
+    after = then(settled, CompactionFailed(reason="manual", outcome="nothing", message="no"))
+    assert taking(after).step == 2
