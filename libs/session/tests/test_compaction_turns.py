@@ -1,5 +1,7 @@
 """Compaction in the life of a turn: what the log holds of it, and what comes next."""
 
+from typing import Any
+
 import pytest
 from libs.session.tests.conftest import (
     CREATED,
@@ -21,6 +23,7 @@ from libs.session.tests.conftest import (
 
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.events import (
+    AttemptFinished,
     AttemptOverflowed,
     BudgetSet,
     CompactionEnded,
@@ -32,15 +35,31 @@ from fairlead_schema.events import (
     ContextReplaced,
     ContextUpdated,
     InterruptRequested,
+    PermissionAsked,
+    PermissionReplied,
     ResumeRequested,
     SessionEvent,
     StepFailed,
+    ToolCalled,
+    ToolInputStarted,
+    ToolSucceeded,
 )
 from fairlead_schema.message import AssistantMessage, CompactionMessage
+from fairlead_schema.permission import CallSource, PermissionRequest
+from fairlead_schema.tool import Executor
 from fairlead_session.boundary import begin_epoch, reconcile
 from fairlead_session.budget import Spending
 from fairlead_session.compaction import overflow_message
-from fairlead_session.drain import Compact, Limits, Rest, Stop, TakeTurn, moving, next_move
+from fairlead_session.drain import (
+    AwaitCalls,
+    Compact,
+    Limits,
+    Rest,
+    Stop,
+    TakeTurn,
+    moving,
+    next_move,
+)
 from fairlead_session.epoch import Blocked
 from fairlead_session.explain import explain
 from fairlead_session.history import history
@@ -327,16 +346,23 @@ def test_an_update_told_while_it_was_blocked_ends_with_the_old_baseline() -> Non
 
 def test_a_compaction_waits_for_people_and_calls_like_everything_else() -> None:
     """G-40, K-13: it comes once the calls are settled, before the turn that answers them."""
-    source = SourceCall(message_id="msg_a", call_id="call_1")
+    source = CallSource(message_id="msg_a", call_id="call_1")
     request = PermissionRequest(
         id="per_1", session_id="ses_1", action="bash", resources=("*",), source=source
     )
     call: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "call_1"}
-    finished = AttemptFinished(attempt_id="att_msg_a", finish="tool-calls", cost=0, tokens=Tokens())
+    finished = AttemptFinished(
+        attempt_id="att_msg_a",
+        assistant_message_id="msg_a",
+        finish="tool-calls",
+        cost=0,
+        tokens=Tokens(),
+    )
     parked = given(
         *BEGUN,
         dispatched(),
         step_started(),
+        ToolInputStarted(name="bash", **call),
         ToolCalled(tool="bash", input={}, provider=Executor(), **call),
         finished,
         PermissionAsked(request=request, agent="build"),
