@@ -14,11 +14,9 @@ import pytest_asyncio
 
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
-from fairlead_schema.events import ToolCalled, ToolSucceeded
 from fairlead_schema.record import Recorded
-from fairlead_schema.tool import Executor
 from fairlead_service.messages import Carrier
-from fairlead_testing.driving import force, of, say, settled
+from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import Stack, stack
 
 pytestmark = [
@@ -177,7 +175,10 @@ async def test_a_moved_session_has_a_whole_new_baseline(up: Stack, tmp_path: Pat
 
 
 async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_path: Path) -> None:
-    """M-07, M-08, M-09: a link out, a pipe, bytes, 100 MB: unavailable; then good again."""
+    """M-07, M-08, M-09: a link out, a pipe, bytes, 100 MB: unavailable; then good again.
+
+    A new session begins all the same, and knows what is missing.
+    """
     place = project(tmp_path)
     rules = place / "AGENTS.md"
     session = await began(up, place)
@@ -198,11 +199,14 @@ async def test_whatever_becomes_of_the_file_the_session_goes_on(up: Stack, tmp_p
                 os.truncate(rules, 100 * 1024 * 1024)
         log = await turn(up, session)
     assert told(log) == []
+    fresh = await began(up, place)
+    assert "cannot be read" in baseline(await turn(up, fresh))["core/instructions"]
     rules.unlink()
     rules.write_text("Be good.")
 
-    (update,) = told(await turn(up, session))
-    assert "Be good." in update
+    for one in (session, fresh):
+        (update,) = told(await turn(up, one))
+        assert "Be good." in update
 
 
 async def test_instructions_below_join_after_something_there_was_read(
@@ -212,19 +216,14 @@ async def test_instructions_below_join_after_something_there_was_read(
     place = project(tmp_path)
     (place / "api").mkdir()
     (place / "api" / "AGENTS.md").write_text("Mind the API.")
+    (place / "api" / "x.py").write_text("pass")
     session = await began(up, place)
     before = await turn(up, session)
-    call: dict[str, Any] = {"assistant_message_id": "msg_read", "call_id": "call_read"}
-    await force(
-        up,
-        session,
-        ToolCalled(tool="read", input={"path": "api/x.py"}, provider=Executor(), **call),
-        ToolSucceeded(structured={}, content=(), provider=Executor(), **call),
-    )
+    reading = """[[sim: tool=read args='{"path": "api/x.py"}' ; answer=done]] go"""
 
-    for _ in range(2):
-        await say(up, session, "hello")
-        after = await up.rested(session)
+    for text in (reading, "hello"):
+        await say(up, session, text)
+        after = await settled(up, session)
 
         (update,) = told(after)
         assert update.endswith("api/AGENTS.md:\nMind the API.")

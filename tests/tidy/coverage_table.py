@@ -19,8 +19,8 @@ ID = re.compile(r"\b[A-Q]-\d\d\b")
 LISTED = re.compile(r"(?m)^- \*\*([A-Q]-\d\d)\*\*")
 ROW = re.compile(r"(?m)^\| ([A-Q]-\d\d) \|")
 FOLDERS = ("libs", "services", "apps", "tests")
-# The session semantics, and the tools with everything they ask people.
-SECTIONS = (*"ABCDEJKL", *(f"N-{number}" for number in range(23, 28)))
+# The session semantics, context, providers, and the tools with everything they ask people.
+SECTIONS = (*"ABCDEFGJKLMO", *(f"N-{number}" for number in range(23, 28)))
 
 HEAD = """\
 # Coverage

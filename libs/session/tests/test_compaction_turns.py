@@ -1,5 +1,7 @@
 """Compaction in the life of a turn: what the log holds of it, and what comes next."""
 
+from typing import Any
+
 import pytest
 from libs.session.tests.conftest import (
     CREATED,
@@ -11,6 +13,7 @@ from libs.session.tests.conftest import (
     given,
     observed,
     promoted,
+    recorded,
     released,
     sample,
     step_ended,
@@ -20,6 +23,7 @@ from libs.session.tests.conftest import (
 
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.events import (
+    AttemptFinished,
     AttemptOverflowed,
     BudgetSet,
     CompactionEnded,
@@ -31,20 +35,38 @@ from fairlead_schema.events import (
     ContextReplaced,
     ContextUpdated,
     InterruptRequested,
+    PermissionAsked,
+    PermissionReplied,
     ResumeRequested,
     SessionEvent,
     StepFailed,
+    ToolCalled,
+    ToolInputStarted,
+    ToolSucceeded,
 )
 from fairlead_schema.message import AssistantMessage, CompactionMessage
+from fairlead_schema.permission import CallSource, PermissionRequest
+from fairlead_schema.tool import Executor
 from fairlead_session.boundary import begin_epoch, reconcile
+from fairlead_session.budget import Spending
 from fairlead_session.compaction import overflow_message
-from fairlead_session.drain import Compact, Rest, Stop, TakeTurn, moving, next_move
+from fairlead_session.drain import (
+    AwaitCalls,
+    Compact,
+    Limits,
+    Rest,
+    Stop,
+    TakeTurn,
+    moving,
+    next_move,
+)
 from fairlead_session.epoch import Blocked
 from fairlead_session.explain import explain
 from fairlead_session.history import history
-from fairlead_session.requests import compact
+from fairlead_session.requests import compact, resume
 from fairlead_session.settlement import overflowed, stop
 from fairlead_session.state import Compacting, Session
+from fairlead_session.unfinished import unfinished
 
 STARTED = CompactionStarted(message_id="msg_c", reason="auto")
 ENDED = CompactionEnded(message_id="msg_c", reason="auto", text="summary", recent="tail")
@@ -177,6 +199,62 @@ def test_whatever_comes_of_it_the_request_is_cleared(outcome: tuple[SessionEvent
     assert not then(session, released()).stirring
 
 
+KEPT = (CREATED, INITIALISED, admitted("msg_1"), InterruptRequested(), CompactionRequested())
+
+
+def test_a_compaction_that_is_asked_for_runs_no_input_that_an_interrupt_kept() -> None:
+    """G-40, C-16: whoever asks for it asks for nothing else, even if its owner dies after it."""
+    done = CompactionFailed(reason="manual", outcome="nothing", message="no")
+    asked = given(*KEPT)
+
+    compacted = then(asked, claimed(), done)
+
+    assert (moving(asked), next_move(asked)) == (True, Compact("manual"))
+    assert next_move(compacted) == next_move(then(compacted, claimed(2))) == Rest("idle")
+    rested = then(compacted, released())
+    assert (len(rested.inbox), moving(rested)) == (1, False)
+    assert unfinished(recorded(*KEPT, claimed(), done, released())) == ()
+
+
+@pytest.mark.parametrize("more", [admitted("msg_2"), ResumeRequested(forced=False)])
+def test_what_is_asked_for_during_a_compaction_is_done_after_it(more: SessionEvent) -> None:
+    """C-13, C-16: a prompt or a stir makes the kept input move, as it does at any time."""
+    done = CompactionFailed(reason="manual", outcome="nothing", message="no")
+
+    session = given(*KEPT, claimed(), more, done)
+
+    assert taking(session).inputs[0].message_id == "msg_1"
+
+
+def test_a_resume_during_a_compaction_is_not_taken_for_granted() -> None:
+    """C-16: the compaction alone would take no turn, so whoever resumes is not merely joining."""
+    compacting = given(*KEPT, claimed(), MANUAL)
+
+    assert resume(compacting) == ResumeRequested()
+    assert resume(then(compacting, admitted("msg_2"))) is None
+
+
+def test_a_session_that_is_given_up_asks_for_no_compaction_any_more() -> None:
+    """G-15: else a defect during a summary would be met again and again."""
+    session = given(CREATED, INITIALISED, CompactionRequested(), claimed(), released("failed"))
+
+    assert not moving(session)
+    assert unfinished(recorded(CREATED, CompactionRequested(), claimed(), released("failed"))) == ()
+
+
+def test_a_compaction_waits_until_its_budget_is_known() -> None:
+    """G-40: no provider is called for it in the dark; it stays asked for."""
+    session = given(CREATED, INITIALISED, CompactionRequested(), claimed())
+    dark = Limits(tenant=Spending(cost_max=1.0, known=False))
+
+    move = next_move(session, dark)
+
+    assert isinstance(move, Rest)
+    assert move.reason == "budget-unknown"
+    rested = then(session, released("budget-unknown"))
+    assert (moving(rested), next_move(rested)) == (True, Compact("manual"))
+
+
 def test_a_death_during_a_requested_summary_leaves_it_asked_for() -> None:
     """G-15: with its try counted."""
     session = given(CREATED, INITIALISED, CompactionRequested(), claimed(), MANUAL, claimed(2))
@@ -264,3 +342,40 @@ def test_an_update_told_while_it_was_blocked_ends_with_the_old_baseline() -> Non
     replaced = then(session, event)
 
     assert [message.id for message in history(replaced)] == ["msg_c"]
+
+
+def test_a_compaction_waits_for_people_and_calls_like_everything_else() -> None:
+    """G-40, K-13: it comes once the calls are settled, before the turn that answers them."""
+    source = CallSource(message_id="msg_a", call_id="call_1")
+    request = PermissionRequest(
+        id="per_1", session_id="ses_1", action="bash", resources=("*",), source=source
+    )
+    call: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "call_1"}
+    finished = AttemptFinished(
+        attempt_id="att_msg_a",
+        assistant_message_id="msg_a",
+        finish="tool-calls",
+        cost=0,
+        tokens=Tokens(),
+    )
+    parked = given(
+        *BEGUN,
+        dispatched(),
+        step_started(),
+        ToolInputStarted(name="bash", **call),
+        ToolCalled(tool="bash", input={}, provider=Executor(), **call),
+        finished,
+        PermissionAsked(request=request, agent="build"),
+        released("parked"),
+        CompactionRequested(),
+    )
+    assert (moving(parked), isinstance(next_move(parked), AwaitCalls)) == (False, True)
+
+    answered = then(parked, PermissionReplied(request_id="per_1", reply="once"))
+    done = ToolSucceeded(structured={}, content=(), provider=Executor(), **call)
+    settled = then(answered, done, claimed(2), step_ended())
+
+    assert moving(answered)
+    assert next_move(settled) == Compact("manual")
+    after = then(settled, CompactionFailed(reason="manual", outcome="nothing", message="no"))
+    assert taking(after).step == 2

@@ -229,7 +229,7 @@ def test_remembered_directories_are_bounded_and_never_dropped(seen: list[int]) -
     session = given(*TURN, *read("x"))
     (call,) = session.calls
     for name in (*range(TOUCHED_MAX - 5), *seen):
-        session = touch(session, replace(call, input={"path": f"{name}/x"}))
+        session = touch(session, replace(call, input={"path": f"{name}/x"}), {})
 
     touched = session.touched
 

@@ -86,6 +86,22 @@ def test_what_nobody_requires_is_left_out_until_it_is_there() -> None:
     assert outcome.text == "acme/x is 2"
 
 
+def test_what_waiting_would_not_mend_is_told_by_what_stands_in_for_it() -> None:
+    """F-06, F-10, F-16: a first baseline only; afterwards it is unavailable like any other."""
+    bad = away("core/a").model_copy(update={"instead": observed("core/a", "bad", removed="gone")})
+
+    begun = initialise(sample(bad))
+
+    assert isinstance(begun, Baseline)
+    assert text(begun.parts) == "core/a is bad"
+    assert reconcile(begun.snapshot, sample(bad)) == Unchanged()
+    assert reconcile(TOLD, sample(bad, observed("core/b", 2))) == Unchanged()
+    assert replace(TOLD, sample(bad)) == Blocked(("core/a",))
+    mended = reconcile(begun.snapshot, sample(observed("core/a", 1)))
+    assert isinstance(mended, Updated)
+    assert mended.text == "core/a became 1"
+
+
 def test_no_sources_give_an_empty_baseline() -> None:
     """F-22: nothing to say is a baseline too."""
     assert initialise(sample()) == Baseline((), {})

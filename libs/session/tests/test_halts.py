@@ -276,3 +276,12 @@ def test_a_dead_owners_calls_are_awaited_before_its_turn_is_settled() -> None:
     events = settle(recovered, recovered.attempt)
     assert isinstance(events[-1], ExecutionRecovered)
     assert isinstance(next_move(then(recovered, *events)), TakeTurn)
+
+
+def test_a_session_that_goes_on_beyond_an_old_limit_survives_a_hand_over() -> None:
+    """P-02: the claim says that it moves again, whoever drains it after that."""
+    over = given(CREATED, admitted("msg_1"), claimed(), released("over-budget"))
+
+    left = then(over, claimed(2), released("handover"))
+
+    assert (moving(over), moving(left)) == (False, True)

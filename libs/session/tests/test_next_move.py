@@ -136,7 +136,8 @@ def test_an_interrupt_of_an_unowned_session_changes_nothing() -> None:
     """C-11: there is no drain to stop, and the next one is not stopped either."""
     session = given(*READY, admitted("msg_1"), InterruptRequested())
 
-    assert turn(session) == (["msg_1"], 1)
+    assert next_move(session) == Rest("idle")
+    assert turn(then(session, ResumeRequested(forced=False))) == (["msg_1"], 1)
 
 
 def test_a_release_ends_the_interruption() -> None:
@@ -145,7 +146,7 @@ def test_a_release_ends_the_interruption() -> None:
         *READY, admitted("msg_1"), claimed(), InterruptRequested(), released("interrupted")
     )
 
-    assert turn(session) == (["msg_1"], 1)
+    assert turn(then(session, ResumeRequested(forced=False))) == (["msg_1"], 1)
 
 
 @pytest.mark.parametrize("started", [False, True], ids=["no output", "partial output"])
@@ -170,7 +171,7 @@ def test_a_retried_attempt_runs_again_without_a_second_promotion() -> None:
 
 def test_recoveries_beyond_the_budget_hold_the_session() -> None:
     """P-01: a turn that keeps killing its owner is not tried for ever."""
-    session = given(*READY, promoted("msg_1"))
+    session = given(*READY, admitted("msg_1"), promoted("msg_1"))
     for _ in range(3):
         session = then(session, dispatched(), RETRIED)
 

@@ -35,7 +35,7 @@ def test_only_a_pause_owes_another_turn(finish: str, owed: bool) -> None:  # noq
 def test_a_provider_that_only_pauses_reaches_the_limit_of_turns() -> None:
     """E-22: a pause counts as a turn, so it cannot go on for ever."""
     session = given(
-        CREATED, INITIALISED, promoted("msg_1"), dispatched(), step_started(),
+        CREATED, INITIALISED, admitted("msg_1"), promoted("msg_1"), dispatched(), step_started(),
         step_ended(finish="pause"),
     )  # fmt: skip
 

@@ -3,14 +3,22 @@
 import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
-from libs.session.tests.conftest import CREATED, INITIALISED, dispatched, given, promoted, then
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    admitted,
+    dispatched,
+    given,
+    promoted,
+    then,
+)
 
 from fairlead_schema.provider import ProviderFailure
 from fairlead_session.drain import TakeTurn, next_move
 from fairlead_session.retrying import RetryPolicy, retry
 
 BUSY = ProviderFailure("rate-limit", "slow down", retryable=True, status=429)
-ASKED = given(CREATED, INITIALISED, promoted("msg_1"), dispatched())
+ASKED = given(CREATED, INITIALISED, admitted("msg_1"), promoted("msg_1"), dispatched())
 
 
 def test_a_retry_is_told_and_the_turn_is_owed_again() -> None:

@@ -56,6 +56,13 @@ SESSIONS = {
     ),
 }
 AT = Address("default", "ses_a")
+TOLD: dict[int, dict[str, Any]] = {
+    seq: {"id": f"msg_t{seq}", "type": "system", "text": "told", "time": {"created": seq}}
+    for seq in (2, 4, 8)
+}
+"""System messages of another session: before its epoch, before its compaction, after it."""
+EPOCH, COMPACTED = 3, 6
+TOLD[COMPACTED] = {**MESSAGES[7], "id": "msg_t6"}
 ASKS: dict[str, dict[AskKind, tuple[dict[str, Any], ...]]] = {
     "ses_a": {"permission": ({"id": "per_a"},)},
     "ses_b": {"permission": ({"id": "per_b"},), "question": ({"id": "que_b"},)},
@@ -71,6 +78,9 @@ def _twin() -> MemoryReadModel:
     rows.owner = "run_1"
     rows.messages.update(MESSAGES)
     rows.deliveries["msg_1"] = "queue"
+    told = read.rows[Address("default", "ses_c")]
+    told.messages.update(TOLD)
+    told.epoch = EPOCH
     for session_id, asks in ASKS.items():
         for kind, requests in asks.items():
             read.rows[Address("default", session_id)].asks[kind] = list(requests)
@@ -106,10 +116,17 @@ async def _fill(dsn: str) -> None:
                     " ('default', %s, %s, %s, 1, NULL, NULL, %s, 1)",
                     (session_id, request["id"], kind, json.dumps(request)),
                 )
-        for seq, message in MESSAGES.items():
+        for session_id, messages in (("ses_a", MESSAGES), ("ses_c", TOLD)):
+            for seq, message in messages.items():
+                await connection.execute(
+                    "INSERT INTO projection.session_message VALUES ('default', %s, %s, %s, %s, %s)",
+                    (session_id, message["id"], seq, message["type"], json.dumps(message)),
+                )
+        for seq, type_ in ((1, "context.initialised"), (EPOCH, "context.replaced"), (5, "other")):
             await connection.execute(
-                "INSERT INTO projection.session_message VALUES ('default', 'ses_a', %s, %s, %s, %s)",
-                (message["id"], seq, message["type"], json.dumps(message)),
+                "INSERT INTO projection.session_event VALUES"
+                " ('default', 'ses_c', %s, %s, %s, 1, 1, '{}')",
+                (seq, f"evt_{seq}", type_),
             )
         await connection.execute(
             "INSERT INTO projection.session_input (tenant, session_id, message_id, admitted_seq,"
@@ -174,6 +191,13 @@ async def test_messages_are_ordered_by_sequence(model: ReadModel) -> None:
     assert await ids(up=True) == ["msg_1", "msg_2"]
     assert await ids(7, up=True) == ["msg_3"]
     assert [message.id for message in await model.context(AT)] == ["msg_2", "msg_3"]
+
+
+async def test_context_is_what_the_model_sees(model: ReadModel) -> None:
+    """I-29, F-39: updates of the epoch in force, also those that an older baseline still needs."""
+    seen = await model.context(Address("default", "ses_c"))
+
+    assert [message.id for message in seen] == ["msg_t4", "msg_t6", "msg_t8"]
 
 
 async def test_i38_a_message_is_found_only_in_its_session(model: ReadModel) -> None:

@@ -7,6 +7,7 @@ from prometheus_client import REGISTRY
 from starlette.responses import Response
 
 from fairlead_eventlog.memory import MemoryDeltas
+from fairlead_runner.metrics import EPOCHS
 from fairlead_schema.context import Unavailable
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import (
@@ -15,7 +16,11 @@ from fairlead_schema.events import (
     CompactionRequested,
     CompactionStarted,
     CompactionUsed,
+    ContextInitialised,
+    ContextReplaced,
+    SessionMoved,
 )
+from fairlead_schema.location import LocationRef
 from services.runner.tests.conftest import (
     DATE,
     LONG,
@@ -160,3 +165,20 @@ async def test_compactions_are_counted(small: World) -> None:
 
     assert counted("auto", "ended") == before[0] + 1
     assert counted("manual", "nothing") == before[1] + 1
+
+
+async def test_an_epoch_that_a_compaction_commits_is_counted(small: World) -> None:
+    """F-50: whatever commit it comes with."""
+    before = EPOCHS._value.get()  # noqa: SLF001
+    await small.said("msg_1", LONG)
+    await small.write(SessionMoved(location=LocationRef(directory="/else")))
+    small.provider.replies.append(says("SUMMARY"))
+    await small.said("msg_2", LONG)
+
+    events = await small.events()
+    started = events.index(of(events, CompactionStarted)[0])
+    begun = [at for at, one in enumerate(events) if isinstance(one, ContextInitialised)]
+    replaced = [one for one in events if isinstance(one, ContextReplaced)]
+    assert len(begun) == 2
+    assert begun[-1] < started
+    assert EPOCHS._value.get() - before == len(begun) + len(replaced)  # noqa: SLF001

@@ -17,6 +17,7 @@ from fairlead_schema.events import (
     ExecutionClaimed,
     InterruptRequested,
     PromptPromoted,
+    ResumeRequested,
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_session.history import history
@@ -85,6 +86,24 @@ async def test_a_requested_compaction_runs_in_an_idle_session(small: World) -> N
     assert len(small.provider.requests) == before + 1
     await small.said("msg_2", "Where to?")
     assert [role for role, _text in small.provider.asked()] == ["system", "user", "user"]
+
+
+async def test_a_requested_compaction_leaves_input_that_an_interrupt_kept(small: World) -> None:
+    """G-40, C-16: one summary, no turn; the input waits until somebody asks for it."""
+    await small.said("msg_1", LONG)
+    small.provider.replies.append(says("SUMMARY"))
+    await small.write(admitted("msg_2"), InterruptRequested(), CompactionRequested())
+    before = len(small.provider.requests)
+
+    await small.drained()
+
+    session = await small.session()
+    assert len(small.provider.requests) == before + 1
+    assert [one.message_id for one in session.inbox] == ["msg_2"]
+    assert (session.rested, session.owner) == ("idle", None)
+    await small.write(ResumeRequested(forced=False))
+    await small.drained()
+    assert (await small.session()).inbox == ()
 
 
 async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> None:

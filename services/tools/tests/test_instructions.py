@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,50 @@ async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
     assert away is not None
     kept = epoch.reconcile(snapshot(good), ContextSample(observations=(away,)))
     assert kept == Unchanged()
+
+
+@pytest.mark.parametrize("spoil", [make for make, _why in BAD])
+async def test_a_new_session_begins_with_the_others_and_knows_what_is_missing(
+    project: Path, tmp_path: Path, spoil: Callable[[Path], None]
+) -> None:
+    """M-08, F-06: one bad file holds up no new session; mended, it is told like any change."""
+    everywhere = tmp_path / "everywhere.md"
+    everywhere.write_text("global")
+    spoil(project / "AGENTS.md")
+    by = observer(global_file=str(everywhere))
+
+    away = await seen(by, project)
+
+    assert isinstance(away, Unavailable)
+    begun = epoch.initialise(ContextSample(observations=(away,)))
+    assert isinstance(begun, Baseline)
+    good, missing = epoch.text(begun.parts).split("\n\n")
+    assert good == f"Instructions from {everywhere}:\nglobal"
+    assert missing.startswith(f"There are instructions in {project}/AGENTS.md that cannot be read")
+    everywhere.unlink()
+    bad = project / "AGENTS.md"
+    bad.rmdir() if bad.is_dir() and not bad.is_symlink() else bad.unlink()
+    bad.write_text("good")
+    mended = await seen(by, project)
+    assert mended is not None
+    told = epoch.reconcile(begun.snapshot, ContextSample(observations=(mended,)))
+    assert isinstance(told, Updated)
+    assert told.text.endswith(f"Instructions from {project}/AGENTS.md:\ngood")
+
+
+async def test_what_goes_beyond_the_limit_of_all_is_missing(project: Path) -> None:
+    """M-08: a new session has those that come first."""
+    (project / "src" / "AGENTS.md").write_text("near")
+    (project / "AGENTS.md").write_text("x" * 100)
+
+    away = await seen(observer(total_bytes_max=50), project / "src")
+
+    assert isinstance(away, Unavailable)
+    assert away.instead is not None
+    assert away.instead.value == [
+        [f"{project}/src/AGENTS.md", sha256(b"near").hexdigest()],
+        [f"{project}/AGENTS.md", "too-large"],
+    ]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

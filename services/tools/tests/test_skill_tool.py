@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fairlead_schema.events import PermissionReplied
 from fairlead_schema.location import LocationRef
+from fairlead_schema.permission import Effect
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import TextContent
 from fairlead_service.config import Config
@@ -16,8 +18,12 @@ from fairlead_tools.builtin import skill
 from fairlead_tools.pages import Web
 from fairlead_tools.performance import Performance
 from fairlead_tools.registry import Prepared
-from fairlead_tools.skills.catalog import BUILT_IN, Catalog
+from fairlead_tools.rules import rules
+from fairlead_tools.skills.catalog import BUILT_IN, Catalog, built_in
+from fairlead_tools.sources import skills
 from fairlead_tools.tool import CallFailed, Context, Tool
+from services.tools.tests.conftest import World
+from services.tools.tests.test_permitting import ask, asks, configured, served
 
 
 def tool(**changes: Any) -> Tool:  # noqa: ANN401
@@ -136,3 +142,34 @@ def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
     """L-71: before anything is looked up."""
     with pytest.raises(ValidationError):
         tool().input.model_validate(asked)
+
+
+@pytest.mark.parametrize("whose", ["everybody", "agent"])
+@pytest.mark.parametrize("said", ["allow", "ask", "deny"])
+async def test_the_merged_rules_decide_about_each_skill(
+    world: World, whose: str, said: Effect
+) -> None:
+    """L-71, L-72, M-24: in a worker, by rules for everybody or for the agent alone."""
+    rule = ask("skill", BUILT_IN, said)
+    agent = {"permissions": [rule.model_dump()] if whose == "agent" else []}
+    config = configured(*([rule] if whose == "everybody" else []), build=agent)
+    made = skill.tool(config, Catalog(config, Web(config.context)))
+    world.registry.register(made)
+    await world.call(made, name=BUILT_IN)
+
+    told = await served(world, config)
+
+    asked = await asks(world)
+    if said == "ask":
+        assert told == []
+        assert (asked[0].request.action, asked[0].request.resources) == ("skill", (BUILT_IN,))
+        assert asked[0].request.save == (BUILT_IN,)
+        await world.write(PermissionReplied(request_id=asked[0].request.id, reply="once"))
+        await world.put()
+        told = await served(world, config, "wkr_b")
+    assert len(asked) == (said == "ask")
+    (only,) = told
+    assert (only == f"Unable to load skill {BUILT_IN}") is (said == "deny")
+    listed = skills.observe((built_in(),), rules(config, "build"))
+    assert listed is not None
+    assert (BUILT_IN in listed.baseline) is (said != "deny")

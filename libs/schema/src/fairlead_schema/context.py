@@ -85,6 +85,8 @@ class Unavailable(Model):
     why: Why = "unreadable"
     required: bool = True
     """Whether a first turn waits for it; else it is told as soon as it can be."""
+    instead: Observed | None = None
+    """What a session that was never told of it begins with, where waiting would not help."""
 
 
 Observation: TypeAlias = Annotated[Observed | Unavailable, Field(discriminator="status")]

@@ -114,9 +114,12 @@ def next_move(
         finished = session.attempt.finished is not None
         return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
     if session.compaction_requested:
-        return Compact("manual", exceeded(session, limits.tenant))
+        return _unknown(limits) or Compact("manual", exceeded(session, limits.tenant))
     if session.failure is not None:
         return Rest("failed", session.failure)
+    if not session.stirring:
+        # Only a compaction was asked for: what an interrupt kept stays where it is.
+        return Rest("idle")
     # A turn that is rebuilt after a compaction is the same turn: new input waits for the next one.
     rebuilding = session.compacting.rebuilding and session.owed
     inputs = () if rebuilding else eligible(session, steers_max=limits.steers_max, opening=opening)
@@ -136,14 +139,9 @@ def moving(session: Session) -> bool:
 
     Work that only a person's answer can move on is not standing still.
     """
-    work = (
-        bool(session.inbox)
-        or session.owed
-        or session.attempt is not None
-        or session.compaction_requested
-    )
-    stirring = session.stirring and not waits_for_people(session)
-    return (work and stirring) or session.interrupted
+    work = bool(session.inbox) or session.owed or session.attempt is not None
+    asked = (work and session.stirring) or session.compaction_requested
+    return (asked and not waits_for_people(session)) or session.interrupted
 
 
 def called_for(session: Session) -> bool:
@@ -160,10 +158,9 @@ def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
     over = exceeded(session, limits.tenant)
     if over is not None:
         return Rest("over-budget", over)
-    if limits.tenant.limited and not limits.tenant.known:
-        return Rest("budget-unknown", "what the tenant has used cannot be asked now")
-    if fresh:
-        return None
+    unknown = _unknown(limits)
+    if unknown is not None or fresh:
+        return unknown
     if session.recoveries > limits.recoveries_max:
         return Rest("held", f"recovered {session.recoveries} times without finishing a turn")
     if session.held:
@@ -172,4 +169,11 @@ def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
         return Rest("repeated-calls", f"the same call was made {session.repeats} times in a row")
     if session.step >= limits.turns:
         return Rest("turn-limit", f"{session.step} provider turns without new input")
+    return None
+
+
+def _unknown(limits: Limits) -> Rest | None:
+    """Whether nobody can say what may still be used."""
+    if limits.tenant.limited and not limits.tenant.known:
+        return Rest("budget-unknown", "what the tenant has used cannot be asked now")
     return None

@@ -82,9 +82,13 @@ def combine(*samples: ContextSample) -> ContextSample:
 
 
 def initialise(sample: ContextSample) -> Baseline | Blocked:
-    """The first baseline. Every source must be observed, but for those that nobody requires."""
-    away = tuple(source for source in _unavailable(sample) if source.required)
-    return _blocked(away) if away else _baseline(sample)
+    """The first baseline. Every source must be observed, but for those that nobody requires.
+
+    One that cannot be had by waiting says itself what is told instead, until it can be observed.
+    """
+    begun = ContextSample(observations=tuple(map(_instead, sample.observations)))
+    away = tuple(source for source in _unavailable(begun) if source.required)
+    return _blocked(away) if away else _baseline(begun)
 
 
 def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
@@ -124,6 +128,12 @@ def _baseline(sample: ContextSample) -> Baseline:
         tuple(BaselinePart(key=source.key, text=source.baseline) for source in seen),
         {source.key: _entry(source) for source in seen},
     )
+
+
+def _instead(source: Observed | Unavailable) -> Observed | Unavailable:
+    if isinstance(source, Unavailable) and source.instead is not None:
+        return source.instead
+    return source
 
 
 def _entry(source: Observed) -> SnapshotEntry:

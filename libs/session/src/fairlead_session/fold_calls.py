@@ -78,7 +78,8 @@ def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
     if len(calls) == len(session.calls):
         return session
     if isinstance(event, ToolSucceeded):
-        session = touch(session, next(call for call in session.calls if _same(call, event)))
+        call = next(call for call in session.calls if _same(call, event))
+        session = touch(session, call, event.structured)
     stirs = not calls and not session.interrupted
     return replace(session, calls=calls, stirring=session.stirring or stirs)
 

@@ -36,7 +36,8 @@ def evolve(session: Session, event: CompactionEvent, at: int) -> Session:
     state = session.compacting
     match event:
         case CompactionRequested():
-            return replace(session, compaction_requested=True, stirring=True)
+            # It stirs nothing else: input that an interrupt kept is not asked for by it.
+            return replace(session, compaction_requested=True)
         case CompactionStarted(reason=reason):
             rebuilding = state.rebuilding or reason == "auto"
             tried = replace(state, tries=state.tries + 1, rebuilding=rebuilding)

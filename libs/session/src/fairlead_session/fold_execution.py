@@ -45,7 +45,10 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
     match event:
         case ExecutionClaimed(runner=runner, generation=generation):
             owner = Owner(runner, generation)
-            return replace(session, owner=owner, generation=generation, rested=None)
+            # Whoever claims it beyond its old limit was called because the limit may have changed.
+            stirring = session.stirring or session.rested == "over-budget"
+            claimed = replace(session, owner=owner, generation=generation, rested=None)
+            return replace(claimed, stirring=stirring)
         case ExecutionReleased():
             return _released(session, event)
         case InterruptRequested():
@@ -78,14 +81,15 @@ def evolve(session: Session, event: ExecutionEvent) -> Session:
 
 def _released(session: Session, event: ExecutionReleased) -> Session:
     session = session if event.reason in SAME_TURN else settled(session)
-    stirring = session.stirring and event.reason in STILL_STIRRING
+    goes_on = event.reason in STILL_STIRRING
     released = replace(
         session,
         owner=None,
         rested=event.reason,
         rest_detail=event.detail,
         wake_at=event.wake_at,
-        stirring=stirring,
+        stirring=session.stirring and goes_on,
+        compaction_requested=session.compaction_requested and goes_on,
         failure=None,
     )
     if event.reason in STOPPED:

@@ -60,8 +60,8 @@ def _at_it(session: Session) -> bool:
     """Whether a turn is under way, or about to come without waiting for a timer."""
     if session.attempt is not None or session.calls:
         return True
-    soon = session.stirring and session.rested != "retry-later"
-    return _promised(session) and (soon or session.owner is not None)
+    soon = session.owner is not None or session.rested != "retry-later"
+    return _promised(session) and session.stirring and soon
 
 
 def _promised(session: Session) -> bool:

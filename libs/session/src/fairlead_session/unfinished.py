@@ -67,11 +67,12 @@ class _Asked:
                 self.interrupted = under_way
                 self.owed = self.owed and under_way
             case CompactionRequested():
-                self.asked = self.compaction = True
+                self.compaction = True
             case CompactionEnded() | CompactionFailed(reason="manual"):
                 self.compaction = False
             case ExecutionReleased(reason=reason):
                 self.asked = self.asked and reason in GOES_ON
+                self.compaction = self.compaction and reason in GOES_ON
                 self.interrupted = False
                 self.owed = self._resumed if reason in STOPPED else self.owed
                 self._resumed = False
@@ -114,7 +115,7 @@ def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
         *(("an interrupt is not honoured",) if asked.interrupted else ()),
         *(f"call {call_id} is not settled" for _owner, call_id in left),
         *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),
-        *(("a compaction was asked for",) if asked.asked and asked.compaction else ()),
+        *(("a compaction was asked for",) if asked.compaction else ()),
         *(("a turn is owed",) if asked.asked and asked.owed else ()),
         *(f"input {id_} is pending" for id_ in reading.inbox.pending if asked.asked),
     )

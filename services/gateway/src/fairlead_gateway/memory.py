@@ -28,6 +28,7 @@ class SessionRows:
     seq: int
     owner: str | None = None
     broken: str | None = None
+    epoch: int = 0
     messages: dict[int, dict[str, Any]] = field(default_factory=dict)
     deliveries: dict[MessageId, Delivery] = field(default_factory=dict)
     asks: dict[AskKind, list[dict[str, Any]]] = field(default_factory=dict)
@@ -97,7 +98,12 @@ class MemoryReadModel:
     async def context(self, at: Address) -> Sequence[Message]:
         found = self._messages(at)
         start = max((seq for seq, message in found if message["type"] == "compaction"), default=0)
-        return [rows.message({"message": message}) for seq, message in found if seq >= start]
+        epoch = self.rows[at].epoch if found else 0
+        return [
+            rows.message({"message": message})
+            for seq, message in found
+            if seq > (epoch if message["type"] == "system" else start - 1)
+        ]
 
     async def asks(
         self, tenant: TenantId, kind: AskKind, *, directory: str | None

@@ -91,7 +91,7 @@ class ReadModel(Protocol):
         ...
 
     async def context(self, at: Address) -> Sequence[Message]:
-        """The messages from the newest compaction on, oldest first."""
+        """What the model sees: from the newest compaction on, and the updates of the epoch in force."""
         ...
 
     async def asks(

@@ -141,6 +141,7 @@ def _execute(session: Projected, event: SessionEvent) -> None:
             due = row.owed and bool(calls) and all(map(_settled, calls))
             row.stirring = row.stirring or due
         case ExecutionClaimed():
+            row.stirring = row.stirring or row.rested == "over-budget"
             row.owner, row.wake_at, row.rested = event.runner, None, None
         case InterruptRequested():
             _interrupt(session, event)

@@ -5,27 +5,19 @@ import logging
 
 from fairlead_runner import context
 from fairlead_runner.ledger import Ledger
-from fairlead_runner.metrics import (
-    BASELINE_BYTES,
-    CONTEXT_UPDATES,
-    EPOCHS,
-    PREFIX_BREAKS,
-    PRUNINGS,
-)
+from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.voices import Speaker
 from fairlead_schema.context import ContextSample, ObserveContext
 from fairlead_schema.request import ModelRequest
 from fairlead_schema.tooling import ToolInfo
 from fairlead_service import ids
-from fairlead_session import epoch
 from fairlead_session.boundary import TurnIds, approach, dispatch
 from fairlead_session.calls import Offer
 from fairlead_session.compaction import Plan, fit
 from fairlead_session.drain import TakeTurn
 from fairlead_session.prefix import broken_since, expected, prefix
 from fairlead_session.session_context import with_session
-from fairlead_session.state import Epoch
 
 log = logging.getLogger(__name__)
 
@@ -82,9 +74,7 @@ class Boundary:
             "estimate": fitting.estimate,
         }
         ledger.stage(attempt.model_copy(update=told))
-        before = ledger.durable.epoch
         await ledger.commit()
-        _count(before, ledger.durable.epoch)
         PRUNINGS.inc(fitting.pruned is not None)
         return offer, fitting.asked
 
@@ -108,14 +98,3 @@ class Boundary:
         return await self._tackle.catalogs.offered(
             self._ledger.at, self._ledger.session, speaking.agent
         )
-
-
-def _count(before: Epoch | None, after: Epoch | None) -> None:
-    """Note a new epoch with its size, or an update inside the one there was."""
-    if after is None or after is before:
-        return
-    if before is None or before.seq != after.seq:
-        EPOCHS.inc()
-        BASELINE_BYTES.observe(len(epoch.text(after.baseline).encode()))
-    elif before.snapshot != after.snapshot:
-        CONTEXT_UPDATES.inc()

@@ -10,6 +10,7 @@ import asyncio
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.folded import At, Folded
+from fairlead_runner.measuring import count
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.record import Draft, record
@@ -69,11 +70,13 @@ class Ledger:
         """Write everything staged, or nothing. Raises Moved."""
         if not self._staged:
             return
+        before = self.durable.epoch
         try:
             await self._append(self._staged)
         except AppendConflict:
             await self.reload()
             raise Moved from None
+        count(before, self.durable.epoch)
 
     async def insist(
         self, events: tuple[SessionEvent, ...], runner: RunnerId, generation: int

@@ -1,11 +1,17 @@
-"""What a turn tells about estimates and caches."""
+"""What a turn tells about estimates and caches, and a commit about epochs."""
 
 from collections.abc import Mapping
 
-from fairlead_runner.metrics import CACHE_TOKENS, ESTIMATE_ERROR
+from fairlead_runner.metrics import (
+    BASELINE_BYTES,
+    CACHE_TOKENS,
+    CONTEXT_UPDATES,
+    EPOCHS,
+    ESTIMATE_ERROR,
+)
 from fairlead_schema.provider import StepFinish
-from fairlead_session import estimate
-from fairlead_session.state import Attempt
+from fairlead_session import epoch, estimate
+from fairlead_session.state import Attempt, Epoch
 from fairlead_session.usage import tokens
 
 
@@ -23,3 +29,14 @@ def observe(
         corrected = estimate.corrected(attempt.estimate, ratios.get(estimate.key(attempt.model)))
         ESTIMATE_ERROR.labels("plain").observe(abs(attempt.estimate - reported) / reported)
         ESTIMATE_ERROR.labels("corrected").observe(abs(corrected - reported) / reported)
+
+
+def count(before: Epoch | None, after: Epoch | None) -> None:
+    """Note a new epoch with its size, or an update inside the one there was."""
+    if after is None or after is before:
+        return
+    if before is None or before.seq != after.seq:
+        EPOCHS.inc()
+        BASELINE_BYTES.observe(len(epoch.text(after.baseline).encode()))
+    elif before.snapshot != after.snapshot:
+        CONTEXT_UPDATES.inc()

@@ -35,7 +35,11 @@ class Catalogs:
         self._known: dict[tuple[str, str, str], tuple[float, dict[str, ToolInfo]]] = {}
 
     async def offered(self, at: Address, session: Session, agent: str) -> dict[str, ToolInfo]:
-        """The tools of the session's location for this agent."""
+        """The tools of the session's location for this agent.
+
+        While the tools service is away they are what it offered last: they are not gone, calls wait
+        for it, and a request without them would begin unlike all before it.
+        """
         assert session.profile is not None, "a session that drains was created"
         key = (at.tenant, session.profile.location.directory, agent)
         learned, known = self._known.get(key, (0.0, {}))
@@ -43,6 +47,8 @@ class Catalogs:
             return known
         asked = ListTools(location=session.profile.location, agent=agent, tenant=at.tenant)
         found = await _asked(self._eventlog, asked, pool=self._pool, timeout_s=self._timeout_s)
+        if found is None:
+            return known
         if len(self._known) >= CATALOGS_MAX:
             self._known.clear()
         self._known[key] = (time.monotonic(), found)
@@ -51,16 +57,16 @@ class Catalogs:
 
 async def _asked(
     eventlog: EventLog, asked: ListTools, *, pool: str, timeout_s: float
-) -> dict[str, ToolInfo]:
-    """What the tools service says. One that is away offers none for this turn."""
+) -> dict[str, ToolInfo] | None:
+    """What the tools service says; None while it is away."""
     body = asked.model_dump_json(by_alias=True).encode()
     try:
         answer = await eventlog.requests.ask(subjects.tooling(pool), body, timeout_s=timeout_s)
         catalog = _ANSWER.model_validate_json(answer).data
     except (LogError, ValueError) as error:
-        log.info("no tools", extra={"location": asked.location.directory, "reason": str(error)})
-        return {}
-    return {tool.name: tool for tool in catalog.tools} if catalog else {}
+        log.info("tools away", extra={"location": asked.location.directory, "reason": str(error)})
+        return None
+    return None if catalog is None else {tool.name: tool for tool in catalog.tools}
 
 
 class Wanted(NamedTuple):

@@ -75,7 +75,8 @@ def _read(key: str, read: Read) -> Observation | None:
     try:
         return read()
     except Unreadable as error:
-        return unavailable(key, error.why, error.reason)
+        told = unavailable(key, error.why, error.reason)
+        return told.model_copy(update={"instead": error.instead})
     except OSError as error:
         return unavailable(key, "unreadable", error.strerror or str(error))
     except Exception as error:

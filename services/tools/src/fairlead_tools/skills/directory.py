@@ -26,15 +26,15 @@ def load(place: Path, texts: Texts) -> tuple[Skill, ...]:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    for place, directories, names in os.walk(root):
-        here = Path(place)
+    top = str(root)
+    for place, directories, names in os.walk(top):
         directories.sort()
-        if len(here.relative_to(root).parts) >= DEPTH_MAX:
+        if place.removeprefix(top).count(os.sep) >= DEPTH_MAX:
             directories.clear()
-        if here == root:
-            yield from (here / name for name in names if name.endswith(".md"))
+        if place == top:
+            yield from (root / name for name in names if name.endswith(".md"))
         elif SKILL in names:
-            yield here / SKILL
+            yield Path(place, SKILL)
 
 
 def _loaded(path: Path, root: Path, texts: Texts) -> Skill | None:

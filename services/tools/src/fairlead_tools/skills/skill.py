@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -10,6 +11,8 @@ from fairlead_tools.skills import front_matter
 SKILL: Final = "SKILL.md"
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DESCRIPTION_LENGTH_MAX: Final = 1024
+# Skills are listed before every turn, and seldom change.
+KEPT_MAX: Final = 1024
 
 
 class InvalidSkill(Exception):
@@ -32,6 +35,7 @@ class Skill:
         return self.path.parent if self.path is not None and self.path.name == SKILL else None
 
 
+@lru_cache(KEPT_MAX)
 def parse(text: str, path: Path | None, *, name: str | None = None) -> Skill:
     """The skill that a text describes; `name` is what it is called if it does not say itself.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, TypeAlias
 
-from fairlead_schema.context import Why
+from fairlead_schema.context import Observed, Why
 
 KEPT_MAX: Final = 1024
 # A file may change twice within one tick of its clock: what changed just now is read again.
@@ -19,12 +19,16 @@ Signature: TypeAlias = tuple[int, int, int, int, int]
 
 
 class Unreadable(Exception):
-    """What should be there cannot be read now: with the kind of reason, and words for people."""
+    """What should be there cannot be read now: with the kind of reason, and words for people.
 
-    def __init__(self, why: Why, reason: str) -> None:
+    A source that will not be better by waiting says what a new session is told `instead`.
+    """
+
+    def __init__(self, why: Why, reason: str, instead: Observed | None = None) -> None:
         super().__init__(reason)
         self.why: Why = why
         self.reason = reason
+        self.instead = instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +107,9 @@ def real(path: str | Path) -> Path:
 def resolved(path: Path) -> Path:
     """The file that a path leads to. Raises Unreadable."""
     try:
-        return path.resolve(strict=True)
-    except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or "leads in a circle"
+        return Path(os.path.realpath(path, strict=True))
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
         raise Unreadable("unreadable", f"{shown(path)}: {reason}") from error
 
 

@@ -1,0 +1,50 @@
+"""What a runner offers to a model while the tools service comes and goes."""
+
+import json
+
+import pytest
+
+from fairlead_runner import tooling
+from fairlead_runner.tooling import Catalogs
+from fairlead_schema import subjects
+from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from services.runner.tests.conftest import AT, World
+
+READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
+
+
+def answers(world: World, body: bytes | None) -> None:
+    async def answer(_body: bytes) -> bytes:
+        assert body is not None
+        return body
+
+    answerers = world.eventlog.requests.answerers  # type: ignore[attr-defined]
+    answerers.pop(subjects.tooling("default"), None)
+    if body is not None:
+        answerers[subjects.tooling("default")] = answer
+
+
+def offers(*tools: ToolInfo) -> bytes:
+    return json.dumps({"data": ToolCatalog(tools=tools).wire()}).encode()
+
+
+@pytest.mark.parametrize("away", [None, b"rubbish", b'{"error":{"_tag":"E","message":"no"}}'])
+async def test_while_the_tools_service_is_away_its_tools_are_not_gone(
+    world: World, away: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-10, E-01: the last offer stands, so that the prefix does; an empty one is an answer too."""
+    monkeypatch.setattr(tooling, "FRESH_S", 0)
+    catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1)
+    session = await world.session()
+
+    async def names() -> list[str]:
+        return list(await catalogs.offered(AT, session, "build"))
+
+    answers(world, away)
+    assert await names() == []
+    answers(world, offers(READ))
+    assert await names() == ["read"]
+    answers(world, away)
+    assert await names() == ["read"]
+    answers(world, offers())
+    assert await names() == []

@@ -1,0 +1,109 @@
+"""Where a session has read, from the real tool to the instructions that join."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlead_schema.context import ObserveContext, Observed
+from fairlead_schema.events import (
+    SessionCreated,
+    SessionEvent,
+    ToolCalled,
+    ToolFailed,
+    ToolSucceeded,
+)
+from fairlead_schema.location import LocationRef
+from fairlead_schema.record import Draft, record
+from fairlead_schema.tool import ErrorInfo, Executor, managed_path
+from fairlead_service.config import Config
+from fairlead_session.calling import Succeeded
+from fairlead_session.fold import evolve
+from fairlead_session.state import Session
+from fairlead_tools.builtin import read
+from fairlead_tools.observe import Observer
+from fairlead_tools.sources import instructions
+from services.tools.tests.filing import attempt
+
+MARK = "Mind the API."
+CALL: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "call_a"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A location behind a link, with instructions further below."""
+    real = tmp_path / "real"
+    (real / "api" / "v1").mkdir(parents=True)
+    (real / "api" / "AGENTS.md").write_text(MARK)
+    (real / "api" / "x.py").write_text("x")
+    (real / "api" / "v1" / "y.py").write_text("y")
+    (real / "top.py").write_text("top")
+    (real / "alias").symlink_to("api")
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    return link
+
+
+def folded(place: Path, path: str, settled: SessionEvent) -> Session:
+    """The session as its log has it after one call of the tool."""
+    created = SessionCreated(title="t", project_id="p", location=LocationRef(directory=str(place)))
+    called = ToolCalled(tool="read", input={"path": path}, provider=Executor(), **CALL)
+    events = (created, called, settled)
+    session = Session(id="ses_1")
+    drafts = tuple(Draft(f"evt_{at}", 1, one) for at, one in enumerate(events))
+    for recorded in record(drafts, after=0):
+        session = evolve(session, recorded)
+    return session
+
+
+async def after_reading(place: Path, path: str) -> Session:
+    """After the real tool read something, or failed to."""
+    ended = await attempt(read.tool(), place, path=path)
+    if isinstance(ended, Succeeded):
+        return folded(place, path, succeeded(dict(ended.structured)))
+    error = ErrorInfo(message=ended.message)
+    return folded(place, path, ToolFailed(error=error, provider=Executor(), **CALL))
+
+
+def succeeded(output: dict[str, Any]) -> ToolSucceeded:
+    return ToolSucceeded(structured=output, content=(), provider=Executor(), **CALL)
+
+
+async def joined(place: Path, session: Session) -> bool:
+    context = {"global_file": None}
+    by = Observer(Config.model_validate({"context": context, "skills": {"config_directory": None}}))
+    asked = ObserveContext(location=LocationRef(directory=str(place)), touched=session.touched)
+    found = {one.key: one for one in (await by.observe(asked)).observations}
+    said = found.get(instructions.KEY)
+    return isinstance(said, Observed) and MARK in said.baseline
+
+
+@pytest.mark.parametrize(
+    ("path", "applies"),
+    [
+        ("api/x.py", True),
+        ("./api/../api/v1/y.py", True),
+        ("{place}/api/x.py", True),
+        ("{real}/api/x.py", True),
+        ("alias/x.py", True),
+        ("api", True),
+        ("api/v1/", True),
+        ("top.py", False),
+        (".", False),
+        ("api/missing.py", False),
+    ],
+)
+async def test_instructions_join_where_the_real_tool_has_read(
+    place: Path,
+    path: str,
+    applies: bool,  # noqa: FBT001
+) -> None:
+    """L-28, M-12: by whatever path it was reached; a reading that failed touches nothing."""
+    session = await after_reading(place, path.format(place=place, real=place.parent / "real"))
+
+    assert await joined(place, session) is applies
+
+
+def test_a_managed_output_touches_no_directory(place: Path) -> None:
+    """L-28: it lies in none."""
+    assert folded(place, managed_path("out_1"), succeeded({})).touched == ()
