@@ -44,15 +44,19 @@ class Effects:
 async def quiet(up: Stack, sessions: Iterable[str]) -> dict[str, list[Recorded]]:
     """Wait until no session has anything left to do; every log then. Tells who did not finish."""
     logs: dict[str, list[Recorded]] = {}
-    waiting = list(sessions)
-    async with asyncio.timeout(QUIET_S):
-        while waiting:
-            with suppress(LogError):
-                log = await up.events(waiting[-1])
-                if log and not unfinished(log):
-                    logs[waiting.pop()] = log
-                    continue
-            await asyncio.sleep(0.1)
+    waiting, log = list(sessions), list[Recorded]()
+    try:
+        async with asyncio.timeout(QUIET_S):
+            while waiting:
+                with suppress(LogError):
+                    log = await up.events(waiting[-1])
+                    if log and not unfinished(log):
+                        logs[waiting.pop()] = log
+                        continue
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        told = f"{len(waiting)} sessions, {waiting[-1]} among them: {unfinished(log)}"
+        raise AssertionError(f"{told}\n{transcript(log)}") from None
     return logs
 
 

@@ -17,6 +17,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
+from fairlead_cli.embedded.ports import free_port
 from fairlead_schema import subjects
 from fairlead_schema.events import StepStarted, ToolCalled, ToolInputStarted
 from fairlead_schema.record import Recorded
@@ -25,7 +26,6 @@ from fairlead_schema.tool import Executor
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service import ids
 from fairlead_testing.driving import SIM, admitted, crossed, force, of, say, settled, tool_revision
-from fairlead_testing.nats import free_port
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]

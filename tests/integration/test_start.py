@@ -9,8 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.provision import provision
-from fairlead_testing.nats import Server, free_port
+from fairlead_testing.nats import Server
 
 pytestmark = pytest.mark.integration
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from tests.model import ingest, runner, worker
 from tests.model.state import (
     AVAILABLE,
+    NEVER,
     NO_TOKEN,
     Setting,
     State,
+    Worker,
     moving,
     start,
     undone,
@@ -42,10 +44,19 @@ def _deadlines(s: State) -> Iterator[Step]:
             back = s._replace(wake=AVAILABLE, expiries=s.expiries - held)
             yield "the wake's deadline passes", back
     if s.request >= 0:
-        held = s.workers[s.request].at != "idle"
+        held = _holds(s.workers[s.request], second=False)
         if not held or s.expiries:
             back = s._replace(request=AVAILABLE, expiries=s.expiries - held)
             yield "the request's deadline passes", back
+    if s.second >= 0:
+        held = _holds(s.workers[s.second], second=True)
+        if not held or s.expiries:
+            back = s._replace(second=AVAILABLE, expiries=s.expiries - held)
+            yield "the second request's deadline passes", back
+
+
+def _holds(one: Worker, *, second: bool) -> bool:
+    return one.at != "idle" and one.second is second
 
 
 @dataclass(slots=True)
@@ -96,7 +107,9 @@ def explore(setting: Setting) -> Explored:
 
 def _stranded(states: list[State], before: list[list[int]]) -> list[int]:
     """The states from which no way leads to one where nothing is left undone."""
-    saved = [not undone(s) and s.request == NO_TOKEN for s in states]
+    saved = [
+        not undone(s) and s.request == NO_TOKEN and s.second in {NO_TOKEN, NEVER} for s in states
+    ]
     todo = [index for index, good in enumerate(saved) if good]
     while todo:
         for one in before[todo.pop()]:

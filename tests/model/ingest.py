@@ -18,6 +18,39 @@ def steps(s: State, setting: Setting) -> Iterator[Step]:
         yield _interrupt(s, setting)
     elif s.interrupter == "appended":
         yield from _attend(s, setting)
+    if s.person == "todo" and s.ask == "pending":
+        yield _answer(s, setting)
+    elif s.person != "todo":
+        yield from _roused(s, setting)
+
+
+def _answer(s: State, setting: Setting) -> Step:
+    """A person's word: it stirs what waits for it, or stops it. After an interrupt it is too late."""
+    if setting.asks == "decline":
+        declined = s._replace(ask="closed", interrupted=True, stirring=False, asked=False)
+        done = declined._replace(person="done", interrupter="appended")
+        return "the person declines", written(done, setting)
+    stirs = not (s.interrupted and setting.answer_respects_interrupt)
+    granted = s._replace(ask="granted", person="appended")
+    stirred = granted._replace(stirring=s.stirring or stirs, asked=s.asked or not s.interrupted)
+    return "the person permits", written(stirred, setting)
+
+
+def _roused(s: State, setting: Setting) -> Iterator[Step]:
+    """Wake for an answer, as for a prompt."""
+    if s.person not in {"appended", "refused"}:
+        return
+    done = s._replace(person="done")
+    if not setting.answer_wakes or not moving(s):
+        yield "ingest need not wake for the answer", done
+    elif s.wake == NO_TOKEN:
+        yield "ingest wakes for the answer", woken(done) or done
+    elif s.person == "appended":
+        yield "ingest is refused for the answer", s._replace(person="refused")
+    if s.person == "refused" and not setting.patient:
+        yield "ingest gives up on the answer", done
+    if s.crashes and "ingest" in setting.mortal:
+        yield "ingest dies before it wakes for the answer", done._replace(crashes=s.crashes - 1)
 
 
 def _interrupt(s: State, setting: Setting) -> Step:
@@ -28,6 +61,8 @@ def _interrupt(s: State, setting: Setting) -> Step:
         dropped = s._replace(stirring=False, asked=False, owed=False, interrupter="done")
         return "ingest appends the interrupt, and nothing is open", written(dropped, setting)
     asked = s._replace(interrupted=True, stirring=False, asked=False, interrupter="appended")
+    if s.ask == "pending":
+        asked = asked._replace(ask="closed", person="done")
     return "ingest appends the interrupt", written(asked, setting)
 
 

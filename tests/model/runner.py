@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tests.model.state import (
     AVAILABLE,
     GONE,
+    NEVER,
     NO_TOKEN,
     NOBODY,
     Runner,
@@ -12,6 +13,7 @@ from tests.model.state import (
     State,
     moving,
     unsettled,
+    waits_for_a_person,
     woken,
     written,
 )
@@ -33,7 +35,7 @@ def steps(s: State, r: int, setting: Setting) -> Iterator[Step]:
             yield from _load(s, r)
         case "work":
             yield _work(s, r, setting) if me.fresh else _moved(s, r)
-        case "turn" | "request" | "again" | "stream" | "wait":
+        case "turn" | "request" | "again" | "resend" | "stream" | "wait":
             yield from _turn(s, r, setting)
         case "ack":
             yield f"r{r} acknowledges", _acknowledged(s, r)
@@ -73,10 +75,12 @@ def _work(s: State, r: int, setting: Setting) -> Step:
     if s.owner != r and not moving(s) and setting.wakes_expire:
         # A wake from before an interrupt, or while a tool runs, finds nobody who asks it to move.
         return f"r{r} finds rest", _put(s, r, s.runners[r]._replace(at="ack"))
+    if unsettled(s) and s.owner == NOBODY and _to_resend(s, setting):
+        return f"r{r} finds it parked and answered", _put(s, r, s.runners[r]._replace(at="resend"))
     if unsettled(s) and s.owner == NOBODY:
         return f"r{r} finds it parked", _put(s, r, s.runners[r]._replace(at="ack"))
     if s.attempt and unsettled(s):
-        at = "again" if s.call == "called" else "wait"
+        at = "again" if s.call == "called" and not waits_for_a_person(s) else "wait"
         return f"r{r} waits for the call", _commit(s._replace(owner=r), r, at, setting)
     inputs = _eligible(s, setting)
     if inputs or s.owed or s.attempt:
@@ -108,7 +112,7 @@ def _crossed(s: State, r: int, inputs: tuple[int, ...]) -> State:
 def _turn(s: State, r: int, setting: Setting) -> Iterator[Step]:
     """Facts are written after whatever others wrote, as long as the session is still owned."""
     me = s.runners[r]
-    if s.owner != r and me.at not in {"request", "again"}:
+    if s.owner != r and me.at not in {"request", "again", "resend"}:
         if setting.fenced:
             yield f"r{r} is fenced", _ended(s, r)
             return
@@ -120,10 +124,9 @@ def _turn(s: State, r: int, setting: Setting) -> Iterator[Step]:
         if s.interrupted:
             yield f"r{r} stops its turn", _stopped(s, r, setting)
         yield _answered(s, r, setting)
-    elif me.at in {"request", "again"}:
-        queued = s._replace(request=AVAILABLE) if s.request == NO_TOKEN else s
-        at = "stream" if me.at == "request" else "wait"
-        yield f"r{r} queues the request", _put(queued, r, me._replace(at=at))
+    elif me.at in {"request", "again", "resend"}:
+        at = {"request": "stream", "again": "wait", "resend": "ack"}[me.at]
+        yield f"r{r} queues the request", _put(_queued(s, setting), r, me._replace(at=at))
     elif me.at == "stream":
         finished = s._replace(attempt="finished")
         yield f"r{r} ends the stream", _fact(finished, r, "wait", setting)
@@ -131,10 +134,22 @@ def _turn(s: State, r: int, setting: Setting) -> Iterator[Step]:
         yield from _wait(s, r, setting)
 
 
+def _queued(s: State, setting: Setting) -> State:
+    """An answer brings a request of its own: the first may just be given up by who asked."""
+    if s.ask == "granted" and setting.answer_brings_request:
+        return s._replace(second=AVAILABLE) if s.second in {NEVER, NO_TOKEN} else s
+    return s._replace(request=AVAILABLE) if s.request == NO_TOKEN else s
+
+
+def _to_resend(s: State, setting: Setting) -> bool:
+    return s.call == "called" and s.ask == "granted" and setting.answer_brings_request
+
+
 def _wait(s: State, r: int, setting: Setting) -> Iterator[Step]:
     """A settlement or an interrupt ends the wait; so does patience, and then the session parks."""
     me = s.runners[r]
-    if not unsettled(s) or s.interrupted:
+    answered = _to_resend(s, setting) and s.second == NEVER
+    if not unsettled(s) or s.interrupted or answered:
         yield f"r{r} has waited", _put(s, r, me._replace(at="work", fresh=True))
     elif me.fresh:
         yield f"r{r} parks", _commit(s._replace(owner=NOBODY), r, "ack", setting)
@@ -155,6 +170,8 @@ def _stopped(s: State, r: int, setting: Setting) -> State:
     """Claim if need be, close what is open, settle what is not, release: one commit."""
     open_call = unsettled(s)
     settled = s._replace(call="settled", settles=s.settles + 1) if open_call else s
+    if s.ask == "pending":
+        settled = settled._replace(ask="closed", person="done")
     stirs = open_call and not setting.settlement_respects_interrupt
     stirring = stirs or (s.stirring and setting.interrupt_keeps_later_wakes)
     rest = settled._replace(owner=NOBODY, interrupted=False, attempt="", owed=False)

@@ -14,9 +14,11 @@ GONE: Final = -2  # An owner or a starter that died: the log still names it, nob
 
 NO_TOKEN: Final = -1
 AVAILABLE: Final = -2  # In the queue, held by nobody; otherwise the number of its holder.
+NEVER: Final = -3  # No such request was made yet.
 
 Attempt: TypeAlias = Literal["", "open", "finished"]
 Call: TypeAlias = Literal["", "called", "started", "settled"]
+Ask: TypeAlias = Literal["", "pending", "granted", "closed"]
 Actor: TypeAlias = Literal["ingest", "runner", "worker"]
 
 
@@ -30,10 +32,11 @@ class Runner(NamedTuple):
 
 
 class Worker(NamedTuple):
-    """A tool worker's place in its call."""
+    """A tool worker's place in its call; `second` holds the request that an answer brought."""
 
     at: str = "idle"
     fresh: bool = False
+    second: bool = False
 
 
 class State(NamedTuple):
@@ -45,6 +48,7 @@ class State(NamedTuple):
     owed: bool
     attempt: Attempt
     call: Call
+    ask: Ask
     starter: int
     owner: int
     interrupted: bool
@@ -52,9 +56,11 @@ class State(NamedTuple):
     # The queues.
     wake: int
     request: int
+    second: int
     # The actors.
     prompts: tuple[str, ...]
     interrupter: str
+    person: str
     runners: tuple[Runner, ...]
     workers: tuple[Worker, ...]
     # What may still go wrong.
@@ -75,6 +81,8 @@ class Setting:
     runners: int = 2
     workers: int = 0
     interrupts: int = 0
+    # A person is asked before the call begins, and permits or declines it.
+    asks: Literal["", "permit", "decline"] = ""
     crashes: int = 0
     expiries: int = 0
     mortal: frozenset[Actor] = frozenset({"ingest", "runner", "worker"})
@@ -89,6 +97,9 @@ class Setting:
     wakes_expire: bool = True
     settlement_wakes: bool = True
     settlement_respects_interrupt: bool = True
+    answer_wakes: bool = True
+    answer_brings_request: bool = True
+    answer_respects_interrupt: bool = True
     fenced: bool = True
     # Ingest may give up a refused wake after a while, as the sweep has the session then.
     patient: bool = True
@@ -102,14 +113,17 @@ def start(setting: Setting) -> State:
         owed=False,
         attempt="",
         call="",
+        ask="",
         starter=NOBODY,
         owner=NOBODY,
         interrupted=False,
         stirring=False,
         wake=NO_TOKEN,
         request=NO_TOKEN,
+        second=NEVER,
         prompts=("todo",) * len(setting.prompts),
         interrupter="todo" if setting.interrupts else "done",
+        person="todo" if setting.asks else "done",
         runners=(Runner(),) * setting.runners,
         workers=(Worker(),) * setting.workers,
         crashes=setting.crashes,
@@ -126,9 +140,15 @@ def unsettled(s: State) -> bool:
     return s.call in {"called", "started"}
 
 
+def waits_for_a_person(s: State) -> bool:
+    """Whether the call cannot begin before somebody answers."""
+    return s.call == "called" and s.ask == "pending"
+
+
 def moving(s: State) -> bool:
     """Whether there is work that somebody was asked to do and nobody has rested from."""
-    return s.interrupted or (s.stirring and bool(s.pending or s.owed or s.attempt))
+    stirring = s.stirring and not waits_for_a_person(s)
+    return s.interrupted or (stirring and bool(s.pending or s.owed or s.attempt))
 
 
 def undone(s: State) -> bool:
@@ -157,6 +177,7 @@ def _checked(s: State, setting: Setting) -> State:
     faults = (
         (len(set(s.promoted)) < len(s.promoted), "an input was promoted twice"),
         (setting.once and s.starts > 1, "a once call was started twice"),
+        (bool(setting.asks and s.starts and s.ask != "granted"), "a call began unpermitted"),
         (s.settles > (s.call == "settled"), "a call was settled twice"),
         (not s.asked and s.stirring and not s.interrupted, "an interrupt lost its effect"),
     )

@@ -21,6 +21,11 @@ SWEPT = {
     "call": Setting(prompts=ONE, workers=2, crashes=1, expiries=1),
     "pure call": Setting(prompts=ONE, workers=2, crashes=1, once=False),
     "call and interrupt": Setting(prompts=ONE, workers=2, interrupts=1, crashes=1),
+    "ask": Setting(prompts=ONE, workers=1, asks="permit", crashes=1),
+    "declined ask": Setting(prompts=ONE, workers=1, asks="decline", crashes=1),
+    "ask and interrupt": Setting(
+        prompts=ONE, workers=1, asks="permit", interrupts=1, crashes=1, mortal=frozenset({"runner"})
+    ),
 }
 # Without crashes the sweep is not needed: not with pauses, nor when ingest gives up waking.
 UNSWEPT = {
@@ -29,6 +34,10 @@ UNSWEPT = {
     "interrupt": Setting(interrupts=1, expiries=1, patient=False, sweep=False),
     "call": Setting(prompts=ONE, workers=2, expiries=1, patient=False, sweep=False),
     "call and interrupt": Setting(prompts=ONE, workers=2, interrupts=1, sweep=False),
+    "ask": Setting(prompts=ONE, workers=1, asks="permit", expiries=1, patient=False, sweep=False),
+    "ask and two workers": Setting(prompts=ONE, workers=2, asks="permit", sweep=False),
+    "ask and interrupt": Setting(prompts=ONE, workers=1, asks="permit", interrupts=1, sweep=False),
+    "declined ask": Setting(prompts=ONE, workers=1, asks="decline", expiries=1, sweep=False),
 }
 
 IMPATIENT = Setting(patient=False, sweep=False)
@@ -36,6 +45,7 @@ ONE_RUNNER_DIES = Setting(crashes=1, mortal=frozenset({"runner"}), sweep=False)
 PAUSED = Setting(expiries=1, sweep=False)
 INTERRUPTED = Setting(interrupts=1, sweep=False)
 PARKING = Setting(prompts=ONE, workers=1, sweep=False)
+ASKING = Setting(prompts=ONE, workers=1, asks="permit", sweep=False)
 # Each leaves one rule out, where the whole protocol strands nothing even without the sweep.
 NAIVE = {
     "no second look": (IMPATIENT, replace(IMPATIENT, second_look=False)),
@@ -46,6 +56,8 @@ NAIVE = {
         replace(INTERRUPTED, interrupt_keeps_later_wakes=False),
     ),
     "a settlement that does not wake": (PARKING, replace(PARKING, settlement_wakes=False)),
+    "an answer that does not wake": (ASKING, replace(ASKING, answer_wakes=False)),
+    "an answer that brings no request": (ASKING, replace(ASKING, answer_brings_request=False)),
 }
 UNSAFE = {
     "facts written by whoever": (PAUSED, replace(PAUSED, fenced=False), "another owns"),

@@ -1,4 +1,4 @@
-"""Steps of a tool worker: start a call by a commit, run it, settle it once, wake its session."""
+"""Steps of a tool worker: ask, start a call by a commit, run it, settle it once, wake its session."""
 
 from collections.abc import Iterator
 
@@ -11,6 +11,7 @@ from tests.model.state import (
     State,
     Worker,
     unsettled,
+    waits_for_a_person,
     woken,
     written,
 )
@@ -24,6 +25,9 @@ def steps(s: State, w: int, setting: Setting) -> Iterator[Step]:
     if me.at == "idle":
         if s.request == AVAILABLE:
             yield f"w{w} takes the request", _put(s._replace(request=w), w, Worker("look"))
+        if s.second == AVAILABLE:
+            taken = s._replace(second=w)
+            yield f"w{w} takes the second request", _put(taken, w, Worker("look", second=True))
         return
     if s.crashes and "worker" in setting.mortal:
         yield f"w{w} crashes at {me.at}", _crashed(s, w)
@@ -37,34 +41,40 @@ def steps(s: State, w: int, setting: Setting) -> Iterator[Step]:
         case "wake":
             yield _wake(s, w, setting)
         case _:
-            gone = s._replace(request=NO_TOKEN)
-            yield f"w{w} acknowledges the request", _put(gone, w, Worker())
+            yield f"w{w} acknowledges the request", _put(_back(s, w, NO_TOKEN), w, Worker())
 
 
 def _look(s: State, w: int, setting: Setting) -> Iterator[Step]:
     """A request for a settled call only wakes. A `once` call that was started is not started again."""
     if not unsettled(s):
-        yield f"w{w} finds the call settled", _put(s, w, Worker("wake"))
+        yield f"w{w} finds the call settled", _at(s, w, "wake")
+    elif s.ask == "closed":
+        yield f"w{w} finds the call stopped", _at(s, w, "wake")
+    elif waits_for_a_person(s):
+        yield f"w{w} leaves it to the person", _at(s, w, "ack")
     elif s.call == "called" or not setting.once:
-        yield f"w{w} reads the log", _put(s, w, Worker("start", fresh=True))
+        yield f"w{w} reads the log", _at(s, w, "start", fresh=True)
     else:
         if s.starter != GONE:
-            back = s._replace(request=AVAILABLE)
+            back = _back(s, w, AVAILABLE)
             yield f"w{w} leaves it to w{s.starter}", _put(back, w, Worker())
-        yield f"w{w} finds its starter gone", _put(s, w, Worker("fail"))
+        yield f"w{w} finds its starter gone", _at(s, w, "fail")
 
 
 def _start(s: State, w: int, setting: Setting) -> Step:
     if not s.workers[w].fresh:
-        return f"w{w} finds that the log moved", _put(s, w, Worker("look"))
+        return f"w{w} finds that the log moved", _at(s, w, "look")
+    if setting.asks and not s.ask:
+        asked = written(s._replace(ask="pending"), setting)
+        return f"w{w} asks a person", _at(asked, w, "ack")
     started = s._replace(call="started", starter=w, starts=s.starts + 1)
-    return f"w{w} starts the call", _put(written(started, setting), w, Worker("run"))
+    return f"w{w} starts the call", _at(written(started, setting), w, "run")
 
 
 def _settled(s: State, w: int, setting: Setting) -> State:
     """Written after whatever others wrote, unless one of them settled it."""
     if not unsettled(s):
-        return _put(s, w, Worker("wake"))
+        return _at(s, w, "wake")
     stirs = not (s.interrupted and setting.settlement_respects_interrupt)
     settled = s._replace(
         call="settled",
@@ -73,22 +83,31 @@ def _settled(s: State, w: int, setting: Setting) -> State:
         stirring=s.stirring or stirs,
         asked=s.asked or not s.interrupted,
     )
-    return _put(written(settled, setting), w, Worker("wake"))
+    return _at(written(settled, setting), w, "wake")
 
 
 def _wake(s: State, w: int, setting: Setting) -> Step:
     """Once: whoever holds the wake that refuses this one looks again before it rests."""
     if not setting.settlement_wakes:
-        return f"w{w} does not wake", _put(s, w, Worker("ack"))
+        return f"w{w} does not wake", _at(s, w, "ack")
     if s.wake != NO_TOKEN:
-        return f"w{w} is refused", _put(s, w, Worker("ack"))
-    return f"w{w} wakes the session", _put(woken(s) or s, w, Worker("ack"))
+        return f"w{w} is refused", _at(s, w, "ack")
+    return f"w{w} wakes the session", _at(woken(s) or s, w, "ack")
 
 
 def _crashed(s: State, w: int) -> State:
     """Its request stays in the queue, and its deadline passes."""
     starter = GONE if s.starter == w else s.starter
     return _put(s._replace(starter=starter, crashes=s.crashes - 1), w, Worker())
+
+
+def _back(s: State, w: int, token: int) -> State:
+    """The request that the worker has in hand, given up or put back."""
+    return s._replace(second=token) if s.workers[w].second else s._replace(request=token)
+
+
+def _at(s: State, w: int, at: str, *, fresh: bool = False) -> State:
+    return _put(s, w, s.workers[w]._replace(at=at, fresh=fresh))
 
 
 def _put(s: State, w: int, me: Worker) -> State:

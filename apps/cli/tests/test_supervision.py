@@ -1,5 +1,6 @@
 """When a process that died is started again, and what else the machine may refuse."""
 
+import asyncio
 import shutil
 import socket
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from fairlead_cli.embedded import ports, state
+from fairlead_cli.embedded.child import Command
 from fairlead_cli.embedded.postgres import closed_parent
-from fairlead_cli.embedded.supervisor import DELAY_S_MAX, SETTLED_S, Deaths
+from fairlead_cli.embedded.supervisor import DELAY_S_MAX, SETTLED_S, Deaths, Kept
 from fairlead_cli.errors import DiskFull, PortTaken, StateLocked, StateUnusable
 
 
@@ -30,6 +32,63 @@ def test_restarts_slow_down_to_a_limit() -> None:
 
 def test_a_process_that_had_settled_restarts_fast_again() -> None:
     assert Deaths(6).after(SETTLED_S).delay_s == 0.2
+
+
+class Server:
+    """A process whose revival never comes to an end by itself."""
+
+    def __init__(self, log: Path) -> None:
+        self.starts = 0
+        self.reviving = asyncio.Event()
+        self._log = log
+
+    async def prepare(self) -> Command:
+        self.starts += 1
+        return Command(argv=("/bin/sleep", "60"), log=self._log, cwd=self._log.parent)
+
+    async def revive(self) -> None:
+        self.reviving.set()
+        await asyncio.Event().wait()
+
+
+async def _content() -> None:
+    return None
+
+
+async def test_one_that_dies_again_before_it_was_revived_is_started_again(tmp_path: Path) -> None:
+    """What is put back needs the process, and the process must not wait for it."""
+    server = Server(tmp_path / "log")
+    kept = Kept("server", 0, server.prepare, _content, revive=server.revive)
+    await kept.start()
+    async with asyncio.timeout(30):
+        for _ in range(2):
+            kept.kill(9)
+            await server.reviving.wait()
+            server.reviving.clear()
+
+        assert server.starts == 3
+        assert await kept.complaint() == "restarting"
+        await kept.stop()
+
+
+def test_ports_for_servers_are_not_those_of_connections() -> None:
+    """A server that is killed finds its port free: no connection is given it by chance."""
+    with socket.socket() as given:
+        given.bind(("127.0.0.1", 0))
+        by_kernel = given.getsockname()[1]
+
+    low, high = ports.KERNELS_OWN.read_text().split()
+    assert int(low) <= by_kernel <= int(high)
+    assert all(not int(low) <= port <= int(high) for port in ports.free_ports(50))
+
+
+def test_a_taken_port_is_passed_over() -> None:
+    first = ports.free_port()
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", first + 1))
+        held.listen()
+
+        assert first + 1 not in ports.free_ports(3)
 
 
 def test_a_taken_port_is_named() -> None:

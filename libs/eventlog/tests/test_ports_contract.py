@@ -45,6 +45,23 @@ async def test_a_held_wake_still_refuses_and_a_finished_one_does_not(
     assert await eventlog.wakes.wake(at)
 
 
+async def test_a_renewed_wake_is_delivered_whatever_became_of_the_first(
+    eventlog: EventLog, at: Address
+) -> None:
+    """C-05: one that a killed server does not give to anybody must not refuse all others."""
+    await eventlog.wakes.wake(at)
+    jobs = eventlog.wakes.take(lambda: 100)
+    lost = await first(jobs, subjects.wake(at))
+
+    await eventlog.wakes.renew(at)
+
+    found = await first(jobs, subjects.wake(at))
+    assert found.sequence > lost.sequence
+    assert not await eventlog.wakes.wake(at)
+    await found.done()
+    assert await eventlog.wakes.wake(at)
+
+
 async def test_a_wake_put_back_is_delivered_again(eventlog: EventLog, at: Address) -> None:
     await eventlog.wakes.wake(at)
     jobs = eventlog.wakes.take(lambda: 100)

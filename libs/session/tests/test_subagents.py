@@ -23,6 +23,7 @@ from fairlead_schema.events import (
     BudgetSet,
     ChildFinished,
     InterruptRequested,
+    QuestionReplied,
     SessionEvent,
     TextEnded,
     TextStarted,
@@ -32,7 +33,10 @@ from fairlead_schema.events import (
 from fairlead_schema.tool import ErrorInfo, Executor, TextContent
 from fairlead_session.budget import Spending, exceeded, left
 from fairlead_session.calling import Failed, Succeeded, settle
+from fairlead_session.explain import explain
 from fairlead_session.fold_calls import find
+from fairlead_session.settlement import ask
+from fairlead_session.settlement import settle as crash
 from fairlead_session.state import Budget, Session
 from fairlead_session.subagents import (
     SILENT,
@@ -127,6 +131,28 @@ def test_a_child_that_stopped_fails_its_call() -> None:
     assert "turn-limit" in failed.message
     stopped = working(InterruptRequested(), released("interrupted"))
     assert isinstance(answered(stopped), Failed)
+
+
+def test_a_child_whose_crash_a_person_decides_about_has_no_answer_yet() -> None:
+    """C-24: under the policy `ask` it may go on, and then its answer still finds its call."""
+    held = working()
+    assert held.attempt is not None
+    held = then(held, *crash(held, held.attempt, "ask"), ask(held, "que_1"), released("held"))
+    assert answered(held) is None
+
+    stopped = then(held, QuestionReplied(request_id="que_1", answers=(("Stop",),)))
+    assert isinstance(answered(stopped), Failed)
+
+
+def test_a_session_that_waits_for_another_says_for_which() -> None:
+    """C-20: whoever asks why finds the session to ask next."""
+    parked = then(parent(called("c1"), called("c2", "bash")), released("parked"))
+    told, child = explain(parked), child_of("ses_1", "msg_a", "c1")
+
+    assert (told.state, told.code) == ("waiting", "session")
+    assert told.reason == f"It waits for the sub-agent {child}, the tool bash."
+    assert told.waiting_on is not None
+    assert [(one.kind, one.id) for one in told.waiting_on] == [("session", child), ("tool", "c2")]
 
 
 def test_what_is_used_below_counts_above() -> None:

@@ -63,4 +63,4 @@ async def test_a_raised_limit_finds_those_that_rest_over_it_and_no_others(
         assert await found(cost=3.0, tokens=41) == {POOR}
         assert await found(cost=None, tokens=None) == {POOR}
         assert {at for at, _seq in await _affordable(connection, Allowed())} == {POOR, OTHER}
-        assert [at for at, _seq in await _moving(connection)] == [PARKED]
+        assert [at for at, _seq in (await _moving(connection))[0]] == [PARKED]

@@ -64,3 +64,14 @@ def test_a_session_at_rest_is_forgotten() -> None:
     watch.due([], now=1)
 
     assert watch.due([(AT, 5)], now=4) == []
+
+
+def test_a_wake_that_is_refused_again_and_again_is_lost() -> None:
+    """C-05: what stands still behind it is woken anew; a living owner is given more time."""
+    watch = Watch(age_s=3)
+    watch.due([(AT, 5)], now=0)
+
+    assert [watch.lost(AT, owned=False) for _ in range(3)] == [False, True, True]
+
+    watch.due([(AT, 6)], now=1)
+    assert [watch.lost(AT, owned=True) for _ in range(5)] == [False, False, False, True, True]

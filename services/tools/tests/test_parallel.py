@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.jetstream import connect
 from fairlead_eventlog.port import START, Stored
 from fairlead_eventlog.provision import provision
@@ -18,7 +19,7 @@ from fairlead_schema.tool import Executor
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service import ids
 from fairlead_service.config import Tools
-from fairlead_testing.nats import Server, free_port
+from fairlead_testing.nats import Server
 from fairlead_tools.execute import Execute
 from fairlead_tools.registry import Registry
 from services.tools.tests.conftest import AT, BEFORE, Gate, standing, tool

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from fairlead_eventlog.port import Head, Page
 from fairlead_schema.events import (
     AgentSwitched,
     InterruptRequested,
@@ -92,6 +93,47 @@ async def test_a_permitted_call_runs_when_its_request_comes_again(world: World) 
     assert await served(world, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
     assert await world.starts() == ["wkr_b"]
     assert len(await asks(world)) == 1
+
+
+async def test_the_request_that_an_answer_brought_is_not_dropped_because_a_read_lags_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K-15: a replica that does not know the answer yet proves nothing."""
+    made = registered(world, tool())
+    await world.call(made)
+    await served(world, configured(ask("echo")))
+    (asked,) = await asks(world)
+    await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+    job, read, lagging = await world.put(), world.log.read, [True, True]
+
+    async def lag(at: Address, *, after: Head, limit: int = 500) -> Page:
+        page = await read(at, after=after, limit=limit)
+        return Page(page.commits[:-1], more=False) if lagging and lagging.pop() else page
+
+    monkeypatch.setattr(world.log, "read", lag)
+
+    assert await served(world, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
+    assert job.times == 2
+
+
+async def test_an_answer_may_come_before_the_request_that_asked_is_done_with(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """K-15: the request that it brings comes to the same worker, and is not taken for a spare one."""
+    made = registered(world, tool())
+    first = await world.call(made)
+    done = first.done
+
+    async def late() -> None:
+        (asked,) = await asks(world)
+        await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+        second = await world.put()
+        await until(lambda: second.times > 0)
+        await done()
+
+    monkeypatch.setattr(first, "done", late)
+
+    assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
 
 
 async def test_a_call_with_two_needs_is_asked_about_each(world: World) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.jetstream import connect
@@ -31,7 +32,7 @@ from fairlead_schema.tool import Executor
 from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
 from fairlead_service import ids
 from fairlead_session.settlement import INTERRUPTED_TOOL
-from fairlead_testing.nats import Server, free_port
+from fairlead_testing.nats import Server
 from services.tools.tests.conftest import BEFORE
 
 pytestmark = pytest.mark.integration

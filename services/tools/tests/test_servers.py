@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from fairlead_cli.embedded.ports import free_port
 from fairlead_schema.location import LocationRef
 from fairlead_schema.tool import FileContent, TextContent
 from fairlead_service.config import Config
 from fairlead_session.calling import Succeeded
-from fairlead_testing.nats import free_port
 from fairlead_tools.performance import encoded
 from fairlead_tools.registry import Registry, Scope
 from fairlead_tools.servers.pool import Servers

@@ -46,11 +46,3 @@ class Server:
         assert self.process is not None
         self.process.kill()
         self.process.wait(10)
-
-
-def free_port() -> int:
-    """A loopback port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

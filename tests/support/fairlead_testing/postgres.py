@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -16,6 +15,8 @@ from typing import Any, cast
 import psycopg
 import pytest
 from psycopg import sql
+
+from fairlead_cli.embedded.ports import free_port
 
 NOBODY = 65534
 
@@ -33,9 +34,7 @@ class Server:
         self._home = home
         self._log = home / "log"
         self._child: subprocess.Popen[bytes] | None = None
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = free_port()
 
     def dsn(self, database: str = "postgres") -> str:
         return f"host=127.0.0.1 port={self._port} user=postgres dbname={database}"

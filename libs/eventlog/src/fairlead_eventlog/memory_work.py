@@ -118,5 +118,10 @@ class MemoryWakes:
         self.queue.add(subject, b"")
         return True
 
+    async def renew(self, at: Address) -> None:
+        for job in [job for job in self.queue.jobs if job.subject == subjects.wake(at)]:
+            self.queue.remove(job)
+        await self.wake(at)
+
     def take(self, slots: Slots) -> AsyncIterator[Job]:
         return self.queue.take(slots)

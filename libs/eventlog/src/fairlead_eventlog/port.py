@@ -148,6 +148,14 @@ class Wakes(Protocol):
         """Leave a wake. False: one is already there, which is as good. Raises LogUnavailable."""
         ...
 
+    async def renew(self, at: Address) -> None:
+        """Leave a wake in the place of the one that is there. Raises LogUnavailable.
+
+        A server that was killed may remember a wake and forget that nobody was given it yet, or
+        that it was done with: such a one is never delivered, and refuses every other.
+        """
+        ...
+
     def take(self, slots: Slots) -> AsyncIterator[Job]:
         """Wakes for this process, as they come. Not exclusive: the log fences, not the token."""
         ...

@@ -19,7 +19,7 @@ from fairlead_eventlog.link import SUBJECT_FULL, Link, NoAnswer, ServerRefusal, 
 from fairlead_eventlog.port import Job, Slots
 from fairlead_eventlog.pull import Pull
 from fairlead_eventlog.streams import WAKES, lane, lane_consumer
-from fairlead_eventlog.work import PULL_EXPIRES_S, JetStreamJob
+from fairlead_eventlog.work import PULL_EXPIRES_S, JetStreamJob, forget
 from fairlead_schema import subjects
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import ROOT, Address
@@ -47,6 +47,10 @@ class JetStreamWakes:
         except (NoAnswer, Unanswered) as error:
             raise LogUnavailable("the wake was not acknowledged") from error
         return True
+
+    async def renew(self, at: Address) -> None:
+        await forget(self._link, WAKES.name, subjects.wake(at))
+        await self.wake(at)
 
     async def take(self, slots: Slots) -> AsyncIterator[Job]:
         async for job in _Lanes(self._link, slots).jobs():

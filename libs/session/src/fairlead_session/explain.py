@@ -5,7 +5,8 @@ from typing import Literal, TypeAlias
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.drain import called_for
-from fairlead_session.state import Session
+from fairlead_session.state import Call, Session
+from fairlead_session.subagents import child_for
 from fairlead_session.waiting import ready, what
 
 State: TypeAlias = Literal[
@@ -20,6 +21,7 @@ Code: TypeAlias = (
         "between-turns",
         "archived",
         "tool",
+        "session",
         "permission",
         "question",
         "left-behind",
@@ -36,7 +38,7 @@ Code: TypeAlias = (
 class Waiting(Model):
     """One thing a session waits for."""
 
-    kind: Literal["tool", "permission", "question", "timer"]
+    kind: Literal["tool", "session", "permission", "question", "timer"]
     id: str
     what: str
 
@@ -161,10 +163,7 @@ def _told(
 
 def _waiting(session: Session) -> tuple[Waiting, ...]:
     """Calls that run, and what a person must answer: a call that asks is told by its request."""
-    calls = tuple(
-        Waiting(kind="tool", id=call.call_id, what=f"the tool {call.tool}")
-        for call in ready(session)
-    )
+    calls = tuple(_called(session, call) for call in ready(session))
     permissions = tuple(
         Waiting(kind="permission", id=id_, what=f"a person: {what(ask)}")
         for id_, ask in session.permissions.items()
@@ -176,9 +175,19 @@ def _waiting(session: Session) -> tuple[Waiting, ...]:
     return (*calls, *permissions, *questions)
 
 
+def _called(session: Session, call: Call) -> Waiting:
+    """A call that another session answers is told by that session: ask there next."""
+    child = child_for(session, call)
+    if child is not None:
+        return Waiting(kind="session", id=child, what=f"the sub-agent {child}")
+    return Waiting(kind="tool", id=call.call_id, what=f"the tool {call.tool}")
+
+
 def _doing(session: Session) -> tuple[Code, str]:
     if session.interrupted:
         return "stopping", "stopping as asked"
+    if session.calls and not ready(session):
+        return "calls", "it is about to park, for every open call waits for a person"
     if session.calls:
         return "calls", f"{len(ready(session))} tool calls are running"
     if session.compaction_requested:

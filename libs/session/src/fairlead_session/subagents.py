@@ -36,6 +36,11 @@ def children(session: Session) -> tuple[SessionId, ...]:
     return tuple(_child(session, call) for call in session.calls if call.tool == TASK)
 
 
+def child_for(session: Session, call: Call) -> SessionId | None:
+    """The session that answers a call, if one does."""
+    return _child(session, call) if call.tool == TASK else None
+
+
 def waiting_for(session: Session, child: SessionId) -> Call | None:
     """The unsettled call that a session answers."""
     found = (call for call in session.calls if call.tool == TASK)
@@ -45,7 +50,7 @@ def waiting_for(session: Session, child: SessionId) -> Call | None:
 def answered(child: Session) -> Outcome | None:
     """What a call gets from its session; None while that is at work, waits or asks somebody."""
     prompt = child.admissions.get(first_prompt(child.id))
-    if prompt is None or not at_rest(child):
+    if prompt is None or child.questions or not at_rest(child):
         return None
     cost, tokens = spent(child)
     finished = ChildFinished(session_id=child.id, cost=cost, tokens=tokens)

@@ -26,6 +26,10 @@ WAKES_MAX: Final = 500
 BACK_OFF_S_MAX: Final = 60.0
 # Sums over tenants cost more than the rest of a sweep, and limits are raised rarely.
 AFFORDABLE_S: Final = 5.0
+# A wake that is refused so often stands behind one that nobody is given. A living owner holds its
+# own for as long as a turn takes, so there it takes longer to tell.
+REFUSALS_MAX: Final = 2
+REFUSALS_OWNED_MAX: Final = 4
 
 
 @dataclass(slots=True)
@@ -35,6 +39,7 @@ class Watched:
     seq: int
     due_at: float
     delay_s: float
+    refusals: int = 0
 
 
 class Watch:
@@ -54,6 +59,12 @@ class Watch:
             one.due_at = now + one.delay_s
             one.delay_s = min(one.delay_s * 2, BACK_OFF_S_MAX)
         return chosen
+
+    def lost(self, at: Address, *, owned: bool) -> bool:
+        """A wake was refused. Whether the one that is there must be lost, as nothing moves."""
+        one = self._watched[at]
+        one.refusals += 1
+        return one.refusals >= (REFUSALS_OWNED_MAX if owned else REFUSALS_MAX)
 
     def _look(self, at: Address, seq: int, now: float) -> Watched:
         known = self._watched.get(at)
@@ -89,13 +100,17 @@ async def sweep(
             well()
             await asyncio.sleep(interval_s)
         while True:
-            moving, now = await _moving(connection), time.monotonic()
+            (moving, owned), now = await _moving(connection), time.monotonic()
             if now - looked_at >= AFFORDABLE_S:
                 affordable, looked_at = await _affordable(connection, allowed), now
             for at in watch.due([*moving, *affordable], now=now):
                 if await eventlog.wakes.wake(at):
                     metrics.WOKEN.inc()
                     log.info("woke a session that stood still", extra={"session_id": at.session_id})
+                elif watch.lost(at, owned=at in owned):
+                    await eventlog.wakes.renew(at)
+                    metrics.WOKEN.inc()
+                    log.warning("renewed a lost wake", extra={"session_id": at.session_id})
             well()
             await asyncio.sleep(interval_s)
 
@@ -114,8 +129,14 @@ async def _affordable(connection: Connection, allowed: Allowed) -> list[tuple[Ad
     return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]
 
 
-async def _moving(connection: Connection) -> list[tuple[Address, int]]:
+async def _moving(
+    connection: Connection,
+) -> tuple[list[tuple[Address, int]], frozenset[Address]]:
+    """The sessions that should move, each with its seq, and those among them that are owned."""
     cursor = await connection.execute(
         query("load_moving"), {"limit": MOVING_MAX, "now": ids.now_ms()}
     )
-    return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]
+    rows = [
+        (Address(tenant, id_), seq, owned) for tenant, id_, seq, owned in await cursor.fetchall()
+    ]
+    return [row[:2] for row in rows], frozenset(at for at, _seq, owned in rows if owned)

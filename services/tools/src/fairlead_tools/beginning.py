@@ -1,5 +1,6 @@
 """How a call begins: refused, asked for, answered elsewhere, left alone, or run."""
 
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
@@ -8,7 +9,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import PermissionAsked, QuestionAsked, SessionEvent
-from fairlead_schema.ids import WorkerId
+from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.ids import now_ms
@@ -19,6 +20,7 @@ from fairlead_session.calling import (
     Failed,
     Gone,
     Leave,
+    Outcome,
     Settle,
     Succeeded,
     Waits,
@@ -38,6 +40,7 @@ PING_TIMEOUT_S: Final = 2.0
 LATER_S: Final = 1.0
 # What answers a call brings a new request when it has; one that was lost costs no more than this.
 LOOK_S: Final = 15.0
+LOOKS_MAX: Final = 10_000
 LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
 
 
@@ -62,8 +65,34 @@ class Later:
     delay_s: float
 
 
-Decided: TypeAlias = Ready | Asked | Later | Settle | Succeeded | Failed | Gone
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """A newer request looks after the call: one is enough."""
+
+
+Decided: TypeAlias = Ready | Asked | Later | Spare | Settle | Succeeded | Failed | Gone
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
+
+
+class Looks:
+    """Which request looks after each call that something else answers: the newest one.
+
+    Each time the session is swept, or what it waits for rests, one more may come; all others are
+    spare, or they would add up for as long as the answer takes.
+    """
+
+    def __init__(self) -> None:
+        self._newest: OrderedDict[tuple[Address, MessageId, CallId], int] = OrderedDict()
+
+    def again(self, at: Address, call: Call, job: Job) -> Later | Spare:
+        """Whether this request looks again. A worker that saw no newer one keeps it."""
+        key = (at, call.assistant_message_id, call.call_id)
+        newest = max(job.sequence, self._newest.get(key, 0))
+        self._newest[key] = newest
+        self._newest.move_to_end(key)
+        if len(self._newest) > LOOKS_MAX:
+            self._newest.popitem(last=False)
+        return Later(LOOK_S) if job.sequence == newest else Spare()
 
 
 class Beginning:
@@ -82,6 +111,7 @@ class Beginning:
         self._registry = registry
         self._retention = retention
         self._permitting = Permitting(eventlog.approvals, rules)
+        self._looks = Looks()
 
     async def decide(
         self, session: Session, at: Address, request: ToolRequest, job: Job
@@ -94,7 +124,7 @@ class Beginning:
         decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
         match decision:
             case Begin():
-                return await self._begun(session, at, decision)
+                return await self._begun(session, at, decision, job)
             case Settle(event=event):
                 return (event,), decision
             case Leave():
@@ -109,7 +139,7 @@ class Beginning:
             case _:
                 assert_never(decision)
 
-    async def _begun(self, session: Session, at: Address, decision: Begin) -> Decision:
+    async def _begun(self, session: Session, at: Address, decision: Begin, job: Job) -> Decision:
         assert session.profile is not None, "a session with calls was created"
         scope = Scope(at.tenant, session.profile.location.directory)
         await self._registry.follow(decision.call, scope)
@@ -131,27 +161,27 @@ class Beginning:
             case PermissionAsked() | QuestionAsked():
                 return (first,), Asked()
             case Permitted() if prepared.tool.attend is not None:
-                return await self._attended(session, decision.call, prepared, context)
+                answer = await self._attended(prepared, context)
+                if answer is None:
+                    return (), self._looks.again(at, decision.call, job)
+                return settle(session, decision.call, answer), answer
             case Permitted(needs=needs):
                 permitted = replace(context, permitted=needs)
                 return (decision.event,), Ready(prepared, decision.started, permitted)
             case _:
                 assert_never(first)
 
-    async def _attended(
-        self, session: Session, call: Call, prepared: Prepared, context: Context
-    ) -> Decision:
-        """A call that something else answers: settled once that is there, and nobody waits."""
+    async def _attended(self, prepared: Prepared, context: Context) -> Outcome | None:
+        """The outcome of a call that something else answers, once that is there; nobody waits."""
         assert prepared.tool.attend is not None, "only such a call is attended"
         try:
             outcome = await prepared.tool.attend(prepared.input, context)
         except CallFailed as error:
             outcome = failed(detail(error))
         if outcome is None:
-            return (), Later(LOOK_S)
+            return None
         limits = prepared.tool.limits or self._retention.limits
-        bounded = await self._retention.recordable(context.at, outcome, limits=limits)
-        return settle(session, call, bounded), bounded
+        return await self._retention.recordable(context.at, outcome, limits=limits)
 
     async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
         call = find(session, request.assistant_message_id, request.call_id)

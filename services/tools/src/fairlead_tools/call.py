@@ -31,7 +31,7 @@ from fairlead_session.calling import (
 from fairlead_session.drain import moving
 from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
-from fairlead_tools.beginning import Asked, Beginning, Later, Ready
+from fairlead_tools.beginning import Asked, Beginning, Later, Ready, Spare
 from fairlead_tools.held import Held, Unheld
 from fairlead_tools.ledger import Erased, Ledger
 from fairlead_tools.metrics import RUNNING
@@ -97,6 +97,9 @@ class Life:
                 case Later(delay_s=delay_s):
                     await held.job.later(delay_s)
                     return "left"
+                case Spare():
+                    await held.job.done()
+                    return "spare"
                 case Gone():
                     return await self._gone(at, session, request, held)
                 case Settle() | Failed() | Succeeded():
@@ -202,6 +205,10 @@ class Life:
 
     async def _asked(self, at: Address, session: Session, held: Held) -> str:
         """Nobody is held up by a person: not this worker, and not the runner that waits for it."""
+        if await self._ledger.behind(at, session):
+            # Perhaps the answer is there, and this is the request that it brought.
+            await held.job.later(LAG_S)
+            return "behind"
         if session.owner is not None:
             await self._eventlog.liveness.nudge(session.owner.runner, at)
         await held.job.done()

@@ -89,6 +89,7 @@ class Execute:
         self._settings = settings
         self._life = Life(worker, eventlog, registry, settings, rules)
         self._held: dict[Key, Held] = {}
+        self._next: dict[Key, Job] = {}
         self._busy: Counter[LocationRef | None] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._worker = worker
@@ -105,20 +106,23 @@ class Execute:
         while True:
             try:
                 async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
-                    task = asyncio.create_task(self._on_job(job))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
+                    self._start(job)
             except LogError as error:
                 log.warning("cannot take requests", extra={"reason": str(error)})
                 await asyncio.sleep(RETRY_S)
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.create_task(self._on_job(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def beat(self, every_s: float = HEARTBEAT_S) -> None:
         """Keep every held request in progress, so that nobody else is given it."""
         while True:
             await asyncio.sleep(every_s)
-            for held in tuple(self._held.values()):
+            for job in (*(held.job for held in self._held.values()), *self._next.values()):
                 with suppress(LogError):
-                    await held.job.keep()
+                    await job.keep()
 
     async def leave(self) -> None:
         """Finish within the grace time; then stop what is left, which settles or is put back."""
@@ -165,18 +169,29 @@ class Execute:
         asked = read(job)
         held = self._held.get(asked.key)
         if held is not None:
-            # The same message again: its newest delivery is the one to acknowledge. Another
-            # message for the same call: the first is enough.
-            if held.job.sequence == job.sequence:
-                held.job = job
-            else:
-                await job.done()
-            return "joined"
+            return await self._joined(asked.key, held, job)
         held = self._held[asked.key] = Held(job)
         try:
             return await self._in_turn(asked, held)
         finally:
             del self._held[asked.key]
+            if asked.key in self._next:
+                self._start(self._next.pop(asked.key))
+
+    async def _joined(self, key: Key, held: Held, job: Job) -> str:
+        """A request for a call that is in hand.
+
+        The same message again: its newest delivery is the one to acknowledge. Another one may know
+        more than the first was decided from, a person's answer for example: it comes right after.
+        """
+        if held.job.sequence == job.sequence:
+            held.job = job
+            return "joined"
+        earlier = self._next.get(key)
+        self._next[key] = job
+        if earlier is not None and earlier.sequence != job.sequence:
+            await earlier.done()
+        return "joined"
 
     async def _in_turn(self, asked: Asked, held: Held) -> str:
         """Serve a request unless its location has its share: then it waits in the queue.

@@ -27,14 +27,23 @@ class Wire:
         """A connection for the length of a block."""
         place = urlsplit(base_url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
+        wire = cls(reader, writer)
         try:
-            yield cls(reader, writer)
+            yield wire
         finally:
-            writer.close()
+            wire._writer.close()
+
+    async def _again(self) -> None:
+        """A server closes what stood idle for some seconds, as a slow turn between two posts may."""
+        host, port = self._writer.get_extra_info("peername")[:2]
+        self._writer.close()
+        self._reader, self._writer = await asyncio.open_connection(host, port)
 
     async def post(self, path: str, body: object) -> bytes:
         """One request, answered with 200; its body."""
         content = orjson.dumps(body)
+        if self._reader.at_eof():
+            await self._again()
         self._writer.write(
             f"POST {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n"
             f"content-length: {len(content)}\r\n\r\n".encode()

@@ -151,8 +151,23 @@ class Kept:
             # It may have come up while it was being stopped.
             await self._end()
             return
-        await self._revive()
-        self._whole = True
+        await self._revived()
+
+    async def _revived(self) -> None:
+        """Put back what the death took, unless it dies or is stopped meanwhile: then that comes first."""
+        assert self._process is not None, "it was just started"
+        reviving = asyncio.ensure_future(self._revive())
+        others = {
+            asyncio.ensure_future(self._process.wait()),
+            asyncio.ensure_future(self._stop.wait()),
+        }
+        await asyncio.wait({reviving, *others}, return_when=asyncio.FIRST_COMPLETED)
+        self._whole = reviving.done()
+        for task in (reviving, *others):
+            task.cancel()
+        await asyncio.gather(reviving, *others, return_exceptions=True)
+        if self._whole:
+            reviving.result()
 
     async def _stopped_within(self, delay_s: float) -> bool:
         with suppress(TimeoutError):
