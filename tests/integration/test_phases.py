@@ -1,0 +1,133 @@
+"""A tool worker killed in each phase of a call: what has an effect never has it twice.
+
+The server is stopped in mid-call, so that the worker stands still exactly where it would write next;
+then the worker is killed, and the server goes on.
+"""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_testing.driving import calling, of, probe_lines, probed, runs, say, settled
+from fairlead_testing.stack import PATIENCE_S, Stack
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(240),
+]
+
+WORKERS = 2
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def up() -> AsyncIterator[Stack]:
+    """Two runners, two tool workers, and probes that count their runs."""
+    async with probed() as running:
+        yield running
+
+
+@contextmanager
+def nobody_writes(up: Stack) -> Iterator[None]:
+    """The server holds still: what was sent to it is not stored before it goes on."""
+    up.up.kill("nats", 0, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        up.up.kill("nats", 0, signal.SIGCONT)
+
+
+def kill_workers(up: Stack) -> None:
+    for index in range(WORKERS):
+        up.up.kill("tools", index, signal.SIGKILL)
+
+
+async def noted(up: Stack, key: str, word: str) -> None:
+    """Wait until a probe has come so far."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(line[1] == key and line[-1] == word for line in probe_lines(up)):
+            await asyncio.sleep(0.02)
+
+
+async def finished_unsettled(up: Stack, key: str, tool: str) -> str:
+    """A call whose tool has returned, and whose worker died before it could say so."""
+    session = await up.session()
+    await say(up, session, calling(key, 1_000, tool=tool))
+    await noted(up, key, "begun")
+    with nobody_writes(up):
+        await noted(up, key, "ended")
+        kill_workers(up)
+    return session
+
+
+async def test_killed_after_its_run_a_call_that_may_run_once_does(up: Stack) -> None:
+    """E-20: its effect is in the world and its result is lost: it is settled, and not run again."""
+    session = await finished_unsettled(up, "after-once", "probe_once")
+
+    log = await settled(up, session)
+
+    (failed,) = of(log, "tool.failed")
+    assert failed.error.message == INTERRUPTED_TOOL
+    assert runs(up, "after-once") == 1
+
+
+async def test_killed_after_its_run_a_pure_call_runs_again(up: Stack) -> None:
+    """E-20: nothing was lost but time."""
+    session = await finished_unsettled(up, "after-pure", "probe_pure")
+
+    log = await settled(up, session)
+
+    (succeeded,) = of(log, "tool.succeeded")
+    assert succeeded.structured == {"key": "after-pure", "runs": 2}
+    assert not of(log, "tool.failed")
+
+
+async def test_killed_before_its_start_a_call_runs_once(up: Stack) -> None:
+    """E-01, E-20: the request was taken and no start is in the log: it is simply taken again."""
+    session = await up.session()
+    asked = json.dumps({"key": "before"})
+    await say(
+        up, session, f"[[sim: first_byte_ms=1500 tool=probe_once args='{asked}' ; answer=done]] go"
+    )
+    await up.until(session, "attempt.dispatched")
+    for index in range(WORKERS):
+        up.up.kill("tools", index, signal.SIGSTOP)
+    await up.until(session, "tool.called")
+    kill_workers(up)
+
+    log = await settled(up, session)
+
+    assert len(of(log, "tool.started")) == len(of(log, "tool.succeeded")) == 1
+    assert runs(up, "before") == 1
+
+
+async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
+    up: Stack, tmp_path: Path
+) -> None:
+    """E-18, J-34: the whole text was on its way to the store, and no settlement names it."""
+    mark = tmp_path / "mark"
+    command = f"seq 1 400000; sleep 1; echo done > {mark}"
+    asked = json.dumps({"command": command})
+    session = await up.session()
+    await say(up, session, f"[[sim: tool=bash args='{asked}' ; answer=done]] go")
+    await up.until(session, "tool.started")
+    await asyncio.sleep(0.3)
+    with nobody_writes(up):
+        async with asyncio.timeout(PATIENCE_S):
+            while not mark.exists():
+                await asyncio.sleep(0.02)
+        await asyncio.sleep(0.3)
+        kill_workers(up)
+
+    log = await settled(up, session)
+
+    (failed,) = of(log, "tool.failed")
+    assert failed.error.message == INTERRUPTED_TOOL
+    assert not of(log, "tool.succeeded")
