@@ -16,6 +16,8 @@ class Server:
     directory: Path
     port: int
     process: subprocess.Popen[bytes] | None = None
+    room: str = ""
+    """How much it may store, as its configuration says it; all there is, if empty."""
 
     @property
     def url(self) -> str:
@@ -23,9 +25,10 @@ class Server:
 
     def start(self) -> None:
         config = self.directory / "nats.conf"
+        limit = f", max_file_store: {self.room}" if self.room else ""
         config.write_text(
             f'listen: "127.0.0.1:{self.port}"\n'
-            f'jetstream {{ store_dir: "{self.directory / "js"}", sync_interval: always }}\n'
+            f'jetstream {{ store_dir: "{self.directory / "js"}", sync_interval: always{limit} }}\n'
         )
         self.process = subprocess.Popen(
             [find_binary(), "--config", config],

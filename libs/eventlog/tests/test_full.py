@@ -1,0 +1,82 @@
+"""A server without room: a typed refusal, nothing acknowledged is lost, and room mends it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairlead_cli.embedded.ports import free_port
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.port import START, Head
+from fairlead_eventlog.provision import provision
+from fairlead_schema.events import PromptAdmitted
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_testing.nats import Server
+
+pytestmark = pytest.mark.integration
+
+AT = Address("default", "ses_full")
+LARGE = "x" * 400_000
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    running = Server(tmp_path, free_port(), room="4MB")
+    running.start()
+    try:
+        yield running
+    finally:
+        running.kill()
+
+
+def large() -> tuple[Draft, ...]:
+    admitted = PromptAdmitted(
+        message_id=ids.message_id(), prompt=Prompt(text=LARGE), delivery="steer"
+    )
+    return (Draft(ids.event_id(), ids.now_ms(), admitted),)
+
+
+async def filled(url: str) -> tuple[Head, str, tuple[Draft, ...]]:
+    """Append until the server has no room; the last head, and the commit it did not take."""
+    head = START
+    async with connect(url, name="test") as eventlog:
+        for _ in range(50):
+            commit_id, drafts = ids.commit_id(), large()
+            try:
+                head = (await eventlog.log.append(AT, commit_id, drafts, after=head)).head
+            except LogUnavailable:
+                return head, commit_id, drafts
+    raise AssertionError("the server took everything")
+
+
+async def sequences(eventlog: EventLog) -> list[int]:
+    found: list[int] = []
+    head, more = START, True
+    while more:
+        commits, more = await eventlog.log.read(AT, after=head)
+        found += [one.seq for stored in commits for one in stored.commit.events]
+        head = commits[-1].head if commits else head
+    return found
+
+
+async def test_a_full_server_refuses_loses_nothing_and_goes_on_with_room(server: Server) -> None:
+    """What was acknowledged is there, what was refused is not, and the same commit fits later."""
+    await provision(server.url)
+    head, commit_id, drafts = await filled(server.url)
+    assert head.seq > 1
+    server.kill()
+    server.room = "64MB"
+    server.start()
+
+    async with connect(server.url, name="test") as eventlog:
+        assert await eventlog.log.head(AT) == head
+        stored = await eventlog.log.append(AT, commit_id, drafts, after=head)
+        kept = await sequences(eventlog)
+
+    assert stored.head.seq == head.seq + 1
+    assert kept == list(range(1, head.seq + 2))
