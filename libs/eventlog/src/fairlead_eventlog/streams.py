@@ -9,7 +9,6 @@ DAY_S: Final = 24 * 60 * 60
 COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
 # A tool request whose worker was not heard of for this long goes to another worker.
 TOOL_DEADLINE_S: Final = 10.0
-SNAPSHOT_BUCKET: Final = "KV_fairlead-snapshot"
 OUTPUT_BUCKET: Final = "fairlead-output"
 
 
@@ -59,6 +58,17 @@ def _log(shard: int) -> StreamSpec:
         subjects=tuple(f"{ROOT}.log.*.{partition}.*" for partition in partitions),
         description="Session commits: the truth.",
         republish=(f"{ROOT}.log.>", f"{ROOT}.commit.>"),
+    )
+
+
+def _bucket(name: str, description: str) -> StreamSpec:
+    """A bucket of keys: the last value of each."""
+    return StreamSpec(
+        name=f"KV_{name}",
+        subjects=(f"$KV.{name}.>",),
+        description=description,
+        one_per_subject=True,
+        allow_rollup=True,
     )
 
 
@@ -120,13 +130,7 @@ DEAD: Final = StreamSpec(
     description="Messages that can never be handled, with their reasons.",
     max_age_s=30 * DAY_S,
 )
-SNAPSHOTS: Final = StreamSpec(
-    name=SNAPSHOT_BUCKET,
-    subjects=("$KV.fairlead-snapshot.>",),
-    description="Folded sessions: a cache.",
-    one_per_subject=True,
-    allow_rollup=True,
-)
+SNAPSHOTS: Final = _bucket("fairlead-snapshot", "Folded sessions: a cache.")
 OUTPUTS: Final = StreamSpec(
     name=f"OBJ_{OUTPUT_BUCKET}",
     subjects=(f"$O.{OUTPUT_BUCKET}.C.>", f"$O.{OUTPUT_BUCKET}.M.>"),
@@ -135,35 +139,13 @@ OUTPUTS: Final = StreamSpec(
     max_age_s=7 * DAY_S,
     allow_rollup=True,
 )
-CHECKPOINTS: Final = StreamSpec(
-    name="KV_fairlead-checkpoint",
-    subjects=("$KV.fairlead-checkpoint.>",),
-    description="How far the public feed has come, per shard.",
-    one_per_subject=True,
-    allow_rollup=True,
-)
-APPROVALS: Final = StreamSpec(
-    name="KV_fairlead-approval",
-    subjects=("$KV.fairlead-approval.>",),
-    description="What people approved for always, by project.",
-    one_per_subject=True,
-    allow_rollup=True,
-)
-SOURCES: Final = StreamSpec(
-    name="KV_fairlead-source",
-    subjects=("$KV.fairlead-source.>",),
-    description="Context sources that services registered, per pool and key.",
-    one_per_subject=True,
-    allow_rollup=True,
+CHECKPOINTS: Final = _bucket("fairlead-checkpoint", "How far the public feed has come, per shard.")
+APPROVALS: Final = _bucket("fairlead-approval", "What people approved for always, by project.")
+SOURCES: Final = _bucket(
+    "fairlead-source", "Context sources that services registered, per pool and key."
 )
 
-REGISTRATIONS: Final = StreamSpec(
-    name="KV_fairlead-registration",
-    subjects=("$KV.fairlead-registration.>",),
-    description="The tools that services registered.",
-    one_per_subject=True,
-    allow_rollup=True,
-)
+REGISTRATIONS: Final = _bucket("fairlead-registration", "The tools that services registered.")
 JOBS: Final = StreamSpec(
     name="JOBS",
     subjects=(f"{ROOT}.job.*.>",),
