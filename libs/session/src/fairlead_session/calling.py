@@ -1,7 +1,7 @@
 """Calling: whether a worker may run a call, and how the call is settled. The log fences both."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from fairlead_schema.events import (
@@ -17,6 +17,7 @@ from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.tool import ErrorInfo, Executor, ToolContent
 from fairlead_session.fold_calls import find
 from fairlead_session.ownership import Life
+from fairlead_session.replacing import replace
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_session.state import Call, Session
 from fairlead_session.waiting import pending

@@ -4,7 +4,7 @@ Bounded: a turn starts at most two, an overflow is recovered from once, and a su
 make the request smaller is thrown away.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from fairlead_schema.events import CompactionEnded, CompactionStarted, ContextPruned
@@ -15,6 +15,7 @@ from fairlead_session.calls import Offer
 from fairlead_session.history import lines
 from fairlead_session.lowering import lower
 from fairlead_session.pruning import prune, seen
+from fairlead_session.replacing import replace
 from fairlead_session.request import Voice
 from fairlead_session.serialise import BETWEEN, entry, joined
 from fairlead_session.state import Pruned, Session

@@ -1,6 +1,5 @@
 """What a session becomes: the fold. Total, pure, and it never rejects."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from fairlead_schema.events import (
@@ -74,6 +73,7 @@ from fairlead_session import (
     fold_profile,
     fold_turn,
 )
+from fairlead_session.replacing import replace
 from fairlead_session.state import Line, Session
 from fairlead_session.transcript import revise
 

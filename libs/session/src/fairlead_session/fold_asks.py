@@ -1,7 +1,6 @@
 """Folds what waits for people: permissions, questions, and the todo list."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from pydantic_core import to_json
@@ -14,6 +13,7 @@ from fairlead_schema.events import (
     QuestionReplied,
     TodoUpdated,
 )
+from fairlead_session.replacing import replace
 from fairlead_session.state import (
     Call,
     Grant,

@@ -1,6 +1,5 @@
 """Folds local tool calls: called, started, settled once."""
 
-from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from fairlead_schema.events import (
@@ -12,6 +11,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_session.fingerprint import call_fingerprint
+from fairlead_session.replacing import replace
 from fairlead_session.state import Call, Session
 from fairlead_session.touched import touch
 

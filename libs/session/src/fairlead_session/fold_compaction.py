@@ -1,6 +1,5 @@
 """Folds compaction and pruning: what was asked for, how often it was tried, what it took."""
 
-from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
@@ -13,6 +12,7 @@ from fairlead_schema.events import (
     ContextPruned,
 )
 from fairlead_schema.events.execution import RestReason
+from fairlead_session.replacing import replace
 from fairlead_session.state import Compacting, Overflow, Pruned, Session
 
 CompactionEvent: TypeAlias = (

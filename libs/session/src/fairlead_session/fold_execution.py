@@ -1,6 +1,5 @@
 """Folds execution: who owns the session, what was asked of it, and the epoch it runs in."""
 
-from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
@@ -17,6 +16,7 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.message import SystemMessage
 from fairlead_session.fold_compaction import SAME_TURN, settled
 from fairlead_session.history import compacted_seq
+from fairlead_session.replacing import replace
 from fairlead_session.state import Epoch, Owner, Session
 
 ExecutionEvent: TypeAlias = (

@@ -1,11 +1,11 @@
 """Folds the inbox: what was admitted, changed while pending, and promoted."""
 
-from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, PromptPromoted
 from fairlead_schema.ids import MessageId
 from fairlead_session.fingerprint import fingerprint
+from fairlead_session.replacing import replace
 from fairlead_session.state import Admitted, Input, Session
 
 InboxEvent: TypeAlias = PromptAdmitted | PromptPromoted | InputCancelled | InputEdited

@@ -1,6 +1,5 @@
 """Folds what readers see of a session: title, place, agent, model, reverts."""
 
-from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from fairlead_schema.events import (
@@ -18,6 +17,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import MessageId
 from fairlead_schema.message import SystemMessage
 from fairlead_session.budget import raises
+from fairlead_session.replacing import replace
 from fairlead_session.state import Below, Budget, Epoch, Profile, Session
 
 ProfileEvent: TypeAlias = (

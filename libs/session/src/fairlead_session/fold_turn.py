@@ -1,7 +1,6 @@
 """Folds provider turns: attempts, steps, retries, and what they used."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
@@ -17,6 +16,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_session import estimate
 from fairlead_session.fold_compaction import settled
+from fairlead_session.replacing import replace
 from fairlead_session.state import Asked, Attempt, Finished, Session
 
 # The provider rests in the middle of its own work.

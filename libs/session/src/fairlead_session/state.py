@@ -84,7 +84,7 @@ class Overflow:
     in_stream: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Attempt:
     """A dispatched provider request whose outcome is not in the log yet."""
 
@@ -200,7 +200,7 @@ class Epoch:
     snapshot: Mapping[str, SnapshotEntry]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Profile:
     """What readers see of a session besides its messages."""
 
@@ -220,7 +220,7 @@ class Profile:
     tokens: Tokens = field(default_factory=Tokens)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Session:
     """One durable conversation, folded up to `seq`. A session without a profile does not exist.
 

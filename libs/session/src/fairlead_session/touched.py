@@ -2,11 +2,11 @@
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 from fairlead_schema.context import TOUCHED_MAX
 from fairlead_schema.tool import MANAGED
+from fairlead_session.replacing import replace
 from fairlead_session.state import Call, Session
 
 READ: Final = "read"

@@ -10,6 +10,7 @@ import asyncio
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.folded import At, Folded
+from fairlead_eventlog.port import Stored
 from fairlead_runner.measuring import count
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import RunnerId
@@ -70,12 +71,14 @@ class Ledger:
         """Write everything staged, or nothing. Raises Moved."""
         if not self._staged:
             return
-        before = self.durable.epoch
+        before, becomes = self.durable.epoch, self.session
         try:
-            await self._append(self._staged)
+            stored = await self._stored(self._staged)
         except AppendConflict:
             await self.reload()
             raise Moved from None
+        # What was staged is what the log now holds: it was folded as it was staged.
+        self._written(At(becomes, stored.head))
         count(before, self.durable.epoch)
 
     async def insist(
@@ -88,7 +91,8 @@ class Ledger:
                 if not owns(self.durable, runner, generation):
                     raise Fenced(self.at.session_id)
                 try:
-                    await self._append(drafts)
+                    stored = await self._stored(drafts)
+                    self._written(self._folded.applied(self._known, stored))
                     written = True
                 except AppendConflict:
                     await self._read_on()
@@ -101,10 +105,12 @@ class Ledger:
     async def _read_on(self) -> None:
         self._become(await self._folded.advance(self.at, self._known))
 
-    async def _append(self, drafts: tuple[Draft, ...]) -> None:
-        stored = await self._log.append(self.at, ids.commit_id(), drafts, after=self._known.head)
-        self._become(self._folded.applied(self._known, stored))
-        self._folded.keep(self.at, self._known)
+    async def _stored(self, drafts: tuple[Draft, ...]) -> Stored:
+        return await self._log.append(self.at, ids.commit_id(), drafts, after=self._known.head)
+
+    def _written(self, known: At[Session]) -> None:
+        self._become(known)
+        self._folded.keep(self.at, known)
 
     def _become(self, known: At[Session]) -> None:
         self._known = known

@@ -1,0 +1,33 @@
+"""A changed copy equals what the standard library makes, only sooner."""
+
+import dataclasses
+
+import pytest
+
+from fairlead_session.replacing import replace
+from fairlead_session.state import Owner, Session
+
+
+def test_a_copy_equals_the_standard_one_and_leaves_the_value_alone() -> None:
+    session = Session(id="ses_1", seq=4, owed=True)
+    owner = Owner("rnr_1", 2)
+
+    changed = replace(session, seq=5, owner=owner, owed=False)
+
+    assert changed == dataclasses.replace(session, seq=5, owner=owner, owed=False)
+    assert session == Session(id="ses_1", seq=4, owed=True)
+    assert replace(changed) == changed
+
+
+def test_a_copy_is_as_frozen_as_the_value() -> None:
+    changed = replace(Session(id="ses_1"), seq=1)
+
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        changed.seq = 2  # type: ignore[misc]
+
+
+def test_values_with_slots_are_replaced_too() -> None:
+    owner = replace(Owner("rnr_1", 1), generation=2)
+
+    assert owner == Owner("rnr_1", 2)
+    assert not hasattr(owner, "__dict__")
