@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead_schema.ids import DEFAULT_TENANT, CallId, MessageId, SessionId, TenantId
+from fairlead_schema.ids import DEFAULT_TENANT, CallId, MessageId, RunnerId, SessionId, TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
 from fairlead_schema.tool import RetryClass
@@ -33,9 +33,31 @@ class ToolCatalog(Model):
     tools: tuple[ToolInfo, ...]
 
 
+class CallBrief(Model):
+    """What the owner of a session knew of a call at one head of the log.
+
+    It spares the worker a look at the log, and it is never believed: whatever is decided from it is
+    written on the condition that this is still the head (docs/adr/0020).
+    """
+
+    position: int
+    seq: int
+    runner: RunnerId
+    generation: int
+    project_id: str
+    location: LocationRef
+    tool: str
+    input: dict[str, Any]
+    agent: str
+    retry: RetryClass
+    revision: str | None = None
+    called_seq: int
+
+
 class ToolRequest(Model):
     """Asks a tool worker to run one call. The log says whether it still may."""
 
     session_id: SessionId
     assistant_message_id: MessageId
     call_id: CallId
+    brief: CallBrief | None = None

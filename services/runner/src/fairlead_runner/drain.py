@@ -60,6 +60,7 @@ class Drain:
         self._boundary = Boundary(tackle, ledger)
         self._patience = Patience(ledger)
         self._opening: MessageId | None = None
+        self._requested: set[tuple[int, tooling.Wanted]] = set()
         self._compactor = Compactor(tackle, ledger, self._patience.nudged)
 
     def leave(self) -> None:
@@ -245,9 +246,15 @@ class Drain:
         await self._request(tooling.to_send(events))
 
     async def _request(self, calls: list[tooling.Wanted]) -> None:
+        tackle, ledger = self._tackle, self._ledger
         # A new owner asks anew: the first request may have been lost with its worker.
-        tackle, token = self._tackle, str(self._ledger.session.generation)
-        await tooling.send(tackle.eventlog, self._ledger.at, tackle.pool, calls, token=token)
+        generation = ledger.session.generation
+        news = [wanted for wanted in calls if (generation, wanted) not in self._requested]
+        known = ledger.known if ledger.session is ledger.durable else None
+        await tooling.send(
+            tackle.eventlog, ledger.at, tackle.pool, news, token=str(generation), known=known
+        )
+        self._requested.update((generation, wanted) for wanted in news)
 
     async def _retry(self, retry: Retry) -> bool:
         """Tell the retry; wait for it here if it is short, else park until a timer rings."""

@@ -6,12 +6,14 @@ from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.folded import At
 from fairlead_schema import subjects
 from fairlead_schema.api import Answer
 from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
+from fairlead_session.briefing import brief
 from fairlead_session.state import Session
 from fairlead_session.waiting import ready
 
@@ -20,6 +22,8 @@ log = logging.getLogger(__name__)
 _ANSWER = Answer[ToolCatalog]
 FRESH_S: Final = 1.0
 CATALOGS_MAX: Final = 1024
+# A larger input is in the log, where the worker finds it: not twice on its way.
+BRIEF_LENGTH_MAX: Final = 16 * 1024
 
 
 class Catalogs:
@@ -105,17 +109,28 @@ async def send(
     calls: list[Wanted],
     *,
     token: str,
+    known: At[Session] | None = None,
 ) -> None:
     """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start.
 
     Of several requests with one token the server keeps one; a reason to ask anew is a new token.
+    Whoever knows the session as it is now tells the worker what there is to know.
     """
-    for assistant_message_id, call_id, answers in calls:
-        request = ToolRequest(
-            session_id=at.session_id, assistant_message_id=assistant_message_id, call_id=call_id
-        )
+    for wanted in calls:
+        message_id, call_id, answers = wanted
         await eventlog.work.put(
             subjects.tool(at, pool),
-            request.model_dump_json(by_alias=True).encode(),
-            once=f"{at.session_id}:{assistant_message_id}:{call_id}:{token}:{answers}",
+            _request(at, wanted, known),
+            once=f"{at.session_id}:{message_id}:{call_id}:{token}:{answers}",
         )
+
+
+def _request(at: Address, wanted: Wanted, known: At[Session] | None) -> bytes:
+    message_id, call_id, _ = wanted
+    bare = ToolRequest(session_id=at.session_id, assistant_message_id=message_id, call_id=call_id)
+    told = known and brief(known.state, known.head.position, message_id, call_id)
+    if told:
+        briefed = bare.model_copy(update={"brief": told}).model_dump_json(by_alias=True)
+        if len(briefed) <= BRIEF_LENGTH_MAX:
+            return briefed.encode()
+    return bare.model_dump_json(by_alias=True).encode()

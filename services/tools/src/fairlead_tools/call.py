@@ -9,6 +9,8 @@ from typing import Final, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
+from fairlead_eventlog.folded import At
+from fairlead_eventlog.port import Head
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
@@ -18,6 +20,7 @@ from fairlead_service.config import Tools
 from fairlead_service.ids import now_ms
 from fairlead_session.asking import Rules
 from fairlead_session.bounding import Limits
+from fairlead_session.briefing import recalled
 from fairlead_session.calling import (
     INTERRUPTED,
     Failed,
@@ -33,7 +36,7 @@ from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
 from fairlead_tools.beginning import Asked, Beginning, Later, Ready, Spare
 from fairlead_tools.held import Held, Unheld
-from fairlead_tools.ledger import Erased, Ledger
+from fairlead_tools.ledger import Erased, Guess, Ledger
 from fairlead_tools.metrics import RUNNING
 from fairlead_tools.outputs import materialised
 from fairlead_tools.performance import Performance, Stopped, crashed, detail
@@ -76,8 +79,10 @@ class Life:
         self.over = False
         self.abandon: Abandon | None = None
 
-    async def location(self, at: Address) -> LocationRef | None:
-        """Where the calls of a session run."""
+    async def location(self, at: Address, request: ToolRequest) -> LocationRef | None:
+        """Where a call runs."""
+        if request.brief is not None:
+            return request.brief.location
         return await self._ledger.location(at)
 
     async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:
@@ -86,12 +91,16 @@ class Life:
             if self.over:
                 await held.job.later(0.0)
                 return "left"
-            session, decided = await self._ledger.commit(
-                at, lambda session: self._beginning.decide(session, at, request, held.job)
+            begun, decided = await self._ledger.commit(
+                at,
+                lambda session: self._beginning.decide(session, at, request, held.job),
+                guess=_guess(at, request),
             )
+            session = begun.session
             match decided:
                 case Ready():
-                    return await self._run(at, decided, held, session.seq)
+                    held.begun = begun
+                    return await self._run(at, decided, held, begun.session.seq)
                 case Asked():
                     return await self._asked(at, session, held)
                 case Later(delay_s=delay_s):
@@ -176,11 +185,11 @@ class Life:
         self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling | None
     ) -> str:
         try:
-            session, settled = await self._settled(at, call, outcome, telling)
+            session, settled = await self._settled(at, call, outcome, telling, held.begun)
         except (CommitTooLarge, ValueError) as error:
             log.warning("result unrecordable", extra=_ids(at, call.call_id), exc_info=error)
             outcome = crashed(f"the result cannot be recorded: {detail(error)[:1000]}")
-            session, settled = await self._settled(at, call, outcome, None)
+            session, settled = await self._settled(at, call, outcome, None, None)
         ids = {**_ids(at, call.call_id), "tool": call.tool}
         if not settled and find(session, call.assistant_message_id, call.call_id) is not None:
             # Another worker runs it now: the request is that worker's to acknowledge.
@@ -192,7 +201,12 @@ class Life:
         return end
 
     async def _settled(
-        self, at: Address, call: Call, outcome: Outcome, telling: Telling | None
+        self,
+        at: Address,
+        call: Call,
+        outcome: Outcome,
+        telling: Telling | None,
+        begun: Guess | None,
     ) -> tuple[Session, bool]:
         async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
             events = settle(session, call, outcome)
@@ -201,7 +215,9 @@ class Life:
             before = telling.unwritten(session) if failing and telling else ()
             return (*before, *events), bool(events)
 
-        return await self._ledger.commit(at, decide)
+        guess = None if begun is None else self._ledger.latest(at, begun)
+        after, settled = await self._ledger.commit(at, decide, guess=guess)
+        return after.session, settled
 
     async def _asked(self, at: Address, session: Session, held: Held) -> str:
         """Nobody is held up by a person: not this worker, and not the runner that waits for it."""
@@ -239,6 +255,15 @@ class Life:
         if moving(session):
             await self._eventlog.wakes.wake(at)
         await held.job.done()
+
+
+def _guess(at: Address, request: ToolRequest) -> Guess | None:
+    """The session as its owner knew it when it asked, as far as the call is concerned."""
+    told = request.brief
+    if told is None:
+        return None
+    session = recalled(at.session_id, request.assistant_message_id, request.call_id, told)
+    return Guess(At(session, Head(told.position, told.seq)), whole=False)
 
 
 def _end(outcome: Outcome) -> str:

@@ -198,7 +198,7 @@ class Execute:
 
         A busy location must not take every slot, nor hold one while it waits.
         """
-        location = await self._life.location(asked.at)
+        location = await self._life.location(asked.at, asked.request)
         if self._busy[location] >= self._settings.location_concurrency:
             await held.job.later(CROWDED_S)
             return "crowded"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fairlead_eventlog.port import Job
+from fairlead_tools.ledger import Guess
 from fairlead_tools.performance import Performance, Stop
 
 
@@ -12,6 +13,8 @@ class Held:
 
     job: Job
     performance: Performance | None = None
+    begun: Guess | None = None
+    """The session as the start left it: what settles the call is first tried on top of that."""
 
     def stop(self, why: Stop) -> None:
         if self.performance is not None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from fairlead_eventlog.connection import EventLog
@@ -25,6 +25,17 @@ Decide: TypeAlias = Callable[[Session], Awaitable[tuple[tuple[SessionEvent, ...]
 """What to write, given the session as it is now, and what that means to the writer."""
 
 
+class Guess(NamedTuple):
+    """A session as it was at some head: whole, or only as far as one call is concerned."""
+
+    known: At[Session]
+    whole: bool = True
+
+    @property
+    def session(self) -> Session:
+        return self.known.state
+
+
 class Erased(Exception):
     """The session was deleted meanwhile: there is nothing left to write to."""
 
@@ -39,22 +50,37 @@ class Ledger:
         )
         self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
 
-    async def commit(self, at: Address, decide: Decide[Value]) -> tuple[Session, Value]:
+    async def commit(
+        self, at: Address, decide: Decide[Value], *, guess: Guess | None = None
+    ) -> tuple[Guess, Value]:
         """Write what `decide` says; the answer is the session after it.
 
-        While the servers are away it waits and repeats the same commit: a result that exists in
-        the world is not given up. Raises Erased, CommitTooLarge, RecordError.
+        A guess spares the look at the log: what is decided from it counts if it is written, which
+        it only is while the guess is the head. While the servers are away this waits and repeats
+        the same commit: a result that exists in the world is not given up. Raises Erased,
+        CommitTooLarge, RecordError.
         """
         async with self._alone(at):
-            while True:
-                known = await self._load(at)
-                events, value = await decide(known.state)
-                if not events:
-                    return known.state, value
-                written = await self._written(at, known, events)
+            if guess is not None:
+                events, value = await decide(guess.known.state)
+                written = await self._written(at, guess, events) if events else None
                 if written is not None:
-                    return written.state, value
-                await self._overtaken(at, known)
+                    return written, value
+            while True:
+                read = Guess(await self._load(at))
+                events, value = await decide(read.known.state)
+                if not events:
+                    return read, value
+                written = await self._written(at, read, events)
+                if written is not None:
+                    return written, value
+                await self._overtaken(at, read.known)
+
+    def latest(self, at: Address, guess: Guess) -> Guess:
+        """The better of a guess and what this worker has seen since."""
+        warm = self._folded.warm(at)
+        newer = warm is not None and warm.head.position > guess.known.head.position
+        return Guess(warm) if warm is not None and newer else guess
 
     async def location(self, at: Address) -> LocationRef | None:
         """Where a session lives, as far as this worker knows; it asks the log only once."""
@@ -78,9 +104,10 @@ class Ledger:
                 await asyncio.sleep(RETRY_S)
 
     async def _written(
-        self, at: Address, known: At[Session], events: tuple[SessionEvent, ...]
-    ) -> At[Session] | None:
+        self, at: Address, guess: Guess, events: tuple[SessionEvent, ...]
+    ) -> Guess | None:
         """The session after the events; None if another writer was first."""
+        known = guess.known
         now, commit_id = ids.now_ms(), ids.commit_id()
         drafts = tuple(Draft(ids.event_id(), now, event) for event in events)
         while True:
@@ -92,8 +119,9 @@ class Ledger:
                 await asyncio.sleep(RETRY_S)
                 continue
             written = self._folded.applied(known, stored)
-            self._folded.keep(at, written)
-            return written
+            if guess.whole:
+                self._folded.keep(at, written)
+            return Guess(written, guess.whole)
 
     async def _overtaken(self, at: Address, known: At[Session]) -> None:
         """See what the other wrote. A log that is now shorter than it was has been erased."""

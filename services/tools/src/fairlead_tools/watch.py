@@ -17,12 +17,15 @@ from fairlead_tools.performance import Performance
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
+# Most calls are over sooner: they are not worth a subscription. Nothing is missed meanwhile.
+PATIENCE_S: Final = 0.05
 
 
 async def watch(
     session_log: SessionLog, at: Address, call: Call, after: int, performance: Performance
 ) -> None:
     """Follow the session from its start event on, through outages, until the run must stop."""
+    await asyncio.sleep(PATIENCE_S)
     while True:
         try:
             tail = cast("AsyncGenerator[Stored, None]", session_log.tail(at, after=after))
