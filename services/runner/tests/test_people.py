@@ -2,7 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from fairlead_eventlog.memory_work import MemoryWork
+from fairlead_eventlog.port import START
+from fairlead_runner import tooling
 from fairlead_runner.wakes import Watch
 from fairlead_schema.events import (
     InterruptRequested,
@@ -36,11 +40,16 @@ def permitted(call: str = "c1") -> PermissionReplied:
     return PermissionReplied(request_id=f"per_{call}", reply="once")
 
 
-def sent(world: World) -> list[str]:
-    """The calls whose requests are in the queue, in order."""
+def requests(world: World) -> list[ToolRequest]:
+    """What was asked of the tools, in order."""
     assert isinstance(world.eventlog.work, MemoryWork)
     jobs = world.eventlog.work.queue("TOOLS").jobs
-    return [ToolRequest.model_validate_json(job.payload).call_id for job in jobs]
+    return [ToolRequest.model_validate_json(job.payload) for job in jobs]
+
+
+def sent(world: World) -> list[str]:
+    """The calls whose requests are in the queue, in order."""
+    return [request.call_id for request in requests(world)]
 
 
 async def parked(world: World, *ids: str) -> SessionEvent:
@@ -204,3 +213,38 @@ async def test_new_input_takes_the_question_back(world: World) -> None:
     session, events = await world.session(), await world.events()
     assert QuestionRejected(request_id=question.request.id) in events
     assert (session.questions, session.rested) == ({}, "idle")
+
+
+async def test_a_request_tells_what_its_sender_knows_as_long_as_nothing_else_counts(
+    world: World,
+) -> None:
+    """E-01: the head it was true at, and the call. After a person's answer the worker reads."""
+    called = await parked(world, "c1", "c2")
+    c1, c2 = requests(world)
+    assert c1.brief is not None
+    assert c2.brief is not None
+    page = await world.eventlog.log.read(AT, after=START)
+    (heads,) = {
+        stored.head
+        for stored in page.commits
+        if any(one.event.type == "attempt.finished" for one in stored.commit.events)
+    }
+    assert (c1.brief.position, c1.brief.seq) == (heads.position, heads.seq)
+    assert (c1.brief.tool, c1.brief.input, c1.brief.runner) == ("read", {"path": "x"}, "run_a")
+
+    await world.write(permitted("c1"))
+    await world.wake()
+    async with standing(Watch(world.tackle("run_b"))):
+        await until(lambda: sent(world) == ["c1", "c2", "c1"])
+        await world.write(settled(called, "c1"))
+    assert requests(world)[2].brief is None
+
+
+async def test_a_large_input_is_not_sent_beside_the_log(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-01: the worker finds it where it is."""
+    monkeypatch.setattr(tooling, "BRIEF_LENGTH_MAX", 64)
+    await parked(world, "c1")
+
+    assert [request.brief for request in requests(world)] == [None]

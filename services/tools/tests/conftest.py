@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any, TypeAlias
 
 import pytest
@@ -36,6 +37,9 @@ from fairlead_schema.tool import Executor, RetryClass
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service import ids
 from fairlead_service.config import Tools
+from fairlead_session.briefing import brief
+from fairlead_session.fold import evolve
+from fairlead_session.state import Session
 from fairlead_tools.execute import Execute
 from fairlead_tools.registry import Registry
 from fairlead_tools.tool import Context, Tool
@@ -116,6 +120,8 @@ class World:
     log: WatchedLog
     registry: Registry
     settings: Tools
+    briefed: bool = False
+    """Whether requests say what their sender knew, as a runner's do."""
 
     def worker(self, name: str = "wkr_a") -> Execute:
         self.liveness.alive.add(name)
@@ -154,9 +160,18 @@ class World:
 
     async def put(self, id_: str = "call_1") -> MemoryJob:
         request = ToolRequest(session_id="ses_1", assistant_message_id="msg_a", call_id=id_)
+        if self.briefed:
+            session, head = await self.session(), await self.log.head(AT)
+            told = brief(session, head.position, "msg_a", id_)
+            request = request.model_copy(update={"brief": told})
         body = request.model_dump_json(by_alias=True).encode()
         await self.eventlog.work.put(subjects.tool(AT, "default"), body)
         return self.jobs[-1]
+
+    async def session(self) -> Session:
+        page = await self.log.read(AT, after=START)
+        recorded = (one for stored in page.commits for one in stored.commit.events)
+        return reduce(evolve, recorded, Session(id="ses_1"))
 
     async def events(self) -> list[SessionEvent]:
         page = await self.log.read(AT, after=START)
@@ -164,6 +179,12 @@ class World:
 
     async def starts(self) -> list[str]:
         return [event.worker for event in await self.events() if isinstance(event, ToolStarted)]
+
+    async def started(self, count: int) -> None:
+        """Wait until the log says of so many calls that they run."""
+        async with asyncio.timeout(WAIT_S):
+            while len(await self.starts()) < count:
+                await asyncio.sleep(0)
 
     async def settlements(self) -> list[str]:
         """How each call was settled, in order."""
@@ -223,11 +244,15 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-@pytest.fixture
-async def world() -> World:
+@pytest.fixture(params=[False, True], ids=["", "briefed"])
+async def world(request: pytest.FixtureRequest) -> World:
     log = WatchedLog()
     made = World(
-        replace(memory(), log=log, shards=log), log, Registry(), Tools(grace_s=0.01, concurrency=8)
+        replace(memory(), log=log, shards=log),
+        log,
+        Registry(),
+        Tools(grace_s=0.01, concurrency=8),
+        briefed=request.param,
     )
     await made.write(*BEFORE)
     return made

@@ -63,6 +63,7 @@ async def test_what_may_run_again_runs_again_when_its_worker_died(
 
     async with dying(world):
         await until(lambda: len(gate.runs) == 1)
+        await world.started(1)
     job.expire()
     async with standing(world.worker("wkr_b")):
         await until(lambda: len(gate.runs) == 2)

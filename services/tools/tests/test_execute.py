@@ -75,6 +75,7 @@ async def test_a_request_is_not_dropped_because_a_read_lags_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-01: a replica that does not know the call yet proves nothing."""
+    world.briefed = False
     running = tool()
     world.registry.register(running)
     job = await world.call(running)

@@ -89,6 +89,7 @@ async def test_a_session_that_cannot_be_read_is_buried(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """P-01: it stops with a visible reason and nothing else does."""
+    world.briefed = False
     await world.call("any")
 
     async def unreadable(*_args: object, **_kwargs: object) -> Page:

@@ -55,7 +55,7 @@ async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(world: W
     await served(world)
 
     last = (await world.log.read(AT, after=START)).commits[-1].commit
-    updated, settled = (recorded.event for recorded in last.events)
+    *_start, updated, settled = (recorded.event for recorded in last.events)
     assert isinstance(updated, TodoUpdated)
     assert [one.model_dump() for one in updated.todos] == TODOS
     assert isinstance(settled, ToolSucceeded)

@@ -53,6 +53,7 @@ async def test_an_interrupted_probe_never_ends(world: World, tmp_path: Path) -> 
 
     async with standing(world.worker()):
         await until(lambda: file.exists() and "begun" in file.read_text())
+        await world.started(1)
         await world.write(InterruptRequested())
         await until(lambda: not world.jobs)
 

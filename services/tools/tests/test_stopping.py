@@ -34,6 +34,7 @@ async def test_an_interrupt_cancels_the_tool_and_the_settlement_says_so(
 
     async with standing(world.worker()):
         await until(lambda: len(gate.runs) == 2)
+        await world.started(2)
         await world.write(InterruptRequested())
         await until(lambda: not world.jobs)
 

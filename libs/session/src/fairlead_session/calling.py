@@ -135,6 +135,11 @@ def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent
     """The one settlement of a call, or nothing: it is settled, or another worker started it since."""
     if find(session, call.assistant_message_id, call.call_id) != call:
         return ()
+    return settlement(call, outcome)
+
+
+def settlement(call: Call, outcome: Outcome) -> tuple[SessionEvent, ...]:
+    """The events of a call's outcome, for whoever knows that the call is theirs to settle."""
     if isinstance(outcome, Failed):
         return (*outcome.facts, failure(call, outcome))
     succeeded = ToolSucceeded(

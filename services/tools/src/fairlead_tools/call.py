@@ -1,16 +1,11 @@
 """The life of one call in a worker: begun in the log, run, settled in the log, its session woken."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from functools import partial
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
-from fairlead_eventlog.folded import At
-from fairlead_eventlog.port import Head
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
@@ -20,7 +15,6 @@ from fairlead_service.config import Tools
 from fairlead_service.ids import now_ms
 from fairlead_session.asking import Rules
 from fairlead_session.bounding import Limits
-from fairlead_session.briefing import recalled
 from fairlead_session.calling import (
     INTERRUPTED,
     Failed,
@@ -34,17 +28,16 @@ from fairlead_session.calling import (
 from fairlead_session.drain import moving
 from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Session
-from fairlead_tools.beginning import Asked, Beginning, Later, Ready, Spare
+from fairlead_tools.beginning import Asked, Beginning, Decided, Later, Ready, Spare
 from fairlead_tools.held import Held, Unheld
 from fairlead_tools.ledger import Erased, Guess, Ledger
-from fairlead_tools.metrics import RUNNING
-from fairlead_tools.outputs import materialised
-from fairlead_tools.performance import Performance, Stopped, crashed, detail
+from fairlead_tools.opening import Opening
+from fairlead_tools.performance import Stopped, crashed, detail
 from fairlead_tools.registry import Registry
 from fairlead_tools.retention import Retention
+from fairlead_tools.run import Run
 from fairlead_tools.telling import Telling
 from fairlead_tools.tool import Handed
-from fairlead_tools.watch import watch
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +46,7 @@ LAG_S: Final = 0.2
 Abandon: TypeAlias = Callable[[Address, MessageId, CallId], Awaitable[None]]
 """Ends what may still be at work for a call that is settled."""
 
-_UNRUN: Final = {Settle: "interrupted", Failed: "refused", Succeeded: "succeeded"}
+_AT_ONCE: Final = {Settle: "interrupted", Failed: "refused", Succeeded: "succeeded"}
 
 
 class Life:
@@ -72,10 +65,10 @@ class Life:
             Limits(settings.output_lines_max, settings.output_bytes_max),
             settings.media_bytes_max,
         )
-        self._spool_dir = settings.spool_dir
         self._eventlog = eventlog
         self._ledger = Ledger(eventlog)
-        self._beginning = Beginning(worker, eventlog, registry, self.retention, rules)
+        begins = Beginning(worker, eventlog, registry, self.retention, rules)
+        self._opening = Opening(begins, eventlog, self._ledger, self.retention, settings.spool_dir)
         self.over = False
         self.abandon: Abandon | None = None
 
@@ -91,75 +84,61 @@ class Life:
             if self.over:
                 await held.job.later(0.0)
                 return "left"
-            begun, decided = await self._ledger.commit(
-                at,
-                lambda session: self._beginning.decide(session, at, request, held.job),
-                guess=_guess(at, request),
-            )
-            session = begun.session
-            match decided:
-                case Ready():
-                    held.begun = begun
-                    return await self._run(at, decided, held, begun.session.seq)
-                case Asked():
-                    return await self._asked(at, session, held)
-                case Later(delay_s=delay_s):
-                    await held.job.later(delay_s)
-                    return "left"
-                case Spare():
-                    await held.job.done()
-                    return "spare"
-                case Gone():
-                    return await self._gone(at, session, request, held)
-                case Settle() | Failed() | Succeeded():
-                    log.info("call settled unrun", extra=_ids(at, request.call_id))
-                    await self._wake(at, session, held)
-                    return _UNRUN[type(decided)]
-                case _:
-                    assert_never(decided)
+            begun, decided = await self._opening.open(at, request, held)
+            return await self._done(at, request, held, begun, decided)
         except Erased:
             await held.job.done()
             return "gone"
-
-    async def _run(self, at: Address, ready: Ready, held: Held, seq: int) -> str:
-        limits = ready.prepared.tool.limits or self.retention.limits
-        telling = Telling(self._ledger, self._eventlog.deltas, at, ready.call, limits)
-        context = replace(
-            ready.context,
-            report=telling.report,
-            say=telling.say,
-            managed=partial(
-                materialised, self._eventlog.outputs, at.tenant, directory=self._spool_dir
-            ),
-        )
-        performance = held.performance = Performance(ready.prepared, context)
-        if self.over:
-            performance.stop("leaving")
-        beside = (
-            watch(self._eventlog.log, at, ready.call, seq, performance),
-            telling.write(),
-            telling.broadcast(),
-        )
-        tasks = tuple(asyncio.create_task(one) for one in beside)
-        RUNNING.inc()
-        try:
-            ended = await performance.run()
         finally:
-            RUNNING.dec()
-            for task in tasks:
-                task.cancel()
-        await telling.flush()
+            if held.run is not None:
+                await held.run.drop()
+
+    async def _done(
+        self,
+        at: Address,
+        request: ToolRequest,
+        held: Held,
+        begun: Guess,
+        decided: Decided,
+    ) -> str:
+        session = begun.session
+        match decided:
+            case Ready():
+                held.begun = begun
+                held.run = held.run or self._opening.run(at, decided)
+                return await self._ended(held.run, held, session.seq)
+            case Asked():
+                return await self._asked(at, session, held)
+            case Later(delay_s=delay_s):
+                await held.job.later(delay_s)
+                return "left"
+            case Spare():
+                await held.job.done()
+                return "spare"
+            case Gone():
+                return await self._gone(at, session, request, held)
+            case Settle() | Failed() | Succeeded():
+                log.info("call settled at once", extra=_ids(at, request.call_id))
+                await self._wake(at, session, held)
+                return _AT_ONCE[type(decided)]
+            case _:
+                assert_never(decided)
+
+    async def _ended(self, run: Run, held: Held, seq: int) -> str:
+        if self.over:
+            run.stop("leaving")
+        ended = await run.ended(seq)
+        at, call = run.at, run.call
         # From here on nothing outside can stop what the tool returned from being settled.
         if isinstance(ended, Stopped):
-            log.info("call stopped", extra={**_ids(at, ready.call.call_id), "why": ended.why})
-            if ended.why == "leaving" and ready.call.retry != "once":
+            log.info("call stopped", extra={**_ids(at, call.call_id), "why": ended.why})
+            if ended.why == "leaving" and call.retry != "once":
                 await held.job.later(0.0)
                 return "handed-over"
-            return await self._settle(at, ready.call, INTERRUPTED, held, telling)
+            return await self._settle(at, call, INTERRUPTED, held, run.telling)
         if isinstance(ended, Handed):
-            return await self._hand(at, ready.call, ended.until, held)
-        outcome = await self.retention.recordable(at, ended, limits=limits, spool=performance.spool)
-        return await self._settle(at, ready.call, outcome, held, telling)
+            return await self._hand(at, call, ended.until, held)
+        return await self._settle(at, call, await run.recordable(ended), held, run.telling)
 
     async def read(self, at: Address) -> Session:
         """The session as it is now."""
@@ -255,15 +234,6 @@ class Life:
         if moving(session):
             await self._eventlog.wakes.wake(at)
         await held.job.done()
-
-
-def _guess(at: Address, request: ToolRequest) -> Guess | None:
-    """The session as its owner knew it when it asked, as far as the call is concerned."""
-    told = request.brief
-    if told is None:
-        return None
-    session = recalled(at.session_id, request.assistant_message_id, request.call_id, told)
-    return Guess(At(session, Head(told.position, told.seq)), whole=False)
 
 
 def _end(outcome: Outcome) -> str:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from fairlead_eventlog.port import Job
 from fairlead_tools.ledger import Guess
-from fairlead_tools.performance import Performance, Stop
+from fairlead_tools.performance import Stop
+from fairlead_tools.run import Run
 
 
 @dataclass(slots=True)
@@ -12,13 +13,13 @@ class Held:
     """A request in this worker's hands, and the run it led to."""
 
     job: Job
-    performance: Performance | None = None
+    run: Run | None = None
     begun: Guess | None = None
     """The session as the start left it: what settles the call is first tried on top of that."""
 
     def stop(self, why: Stop) -> None:
-        if self.performance is not None:
-            self.performance.stop(why)
+        if self.run is not None:
+            self.run.stop(why)
 
 
 @dataclass(frozen=True, slots=True)

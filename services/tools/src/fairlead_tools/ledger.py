@@ -1,6 +1,7 @@
 """A worker's hand on the log: decides from the fold, writes, and on a conflict decides again."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from typing import Final, NamedTuple, TypeAlias, TypeVar
@@ -49,6 +50,7 @@ class Ledger:
             eventlog.log, eventlog.snapshots, FOLDING, capacity=CACHE_SESSIONS_MAX
         )
         self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
+        self._seen: OrderedDict[Address, int] = OrderedDict()
 
     async def commit(
         self, at: Address, decide: Decide[Value], *, guess: Guess | None = None
@@ -61,14 +63,14 @@ class Ledger:
         CommitTooLarge, RecordError.
         """
         async with self._alone(at):
-            if guess is not None:
-                events, value = await decide(guess.known.state)
+            if self.current(at, guess) is not None and guess is not None:
+                events, value = await decide(guess.session)
                 written = await self._written(at, guess, events) if events else None
                 if written is not None:
                     return written, value
             while True:
                 read = Guess(await self._load(at))
-                events, value = await decide(read.known.state)
+                events, value = await decide(read.session)
                 if not events:
                     return read, value
                 written = await self._written(at, read, events)
@@ -76,8 +78,13 @@ class Ledger:
                     return written, value
                 await self._overtaken(at, read.known)
 
+    def current(self, at: Address, guess: Guess | None) -> Guess | None:
+        """A guess, unless this worker has seen more of the session."""
+        behind = guess is not None and guess.known.head.position < self._seen.get(at, 0)
+        return None if behind else guess
+
     def latest(self, at: Address, guess: Guess) -> Guess:
-        """The better of a guess and what this worker has seen since."""
+        """The better of a guess and what this worker has read since."""
         warm = self._folded.warm(at)
         newer = warm is not None and warm.head.position > guess.known.head.position
         return Guess(warm) if warm is not None and newer else guess
@@ -99,9 +106,18 @@ class Ledger:
     async def _load(self, at: Address) -> At[Session]:
         while True:
             try:
-                return await self._folded.load(at)
+                loaded = await self._folded.load(at)
             except LogUnavailable:
                 await asyncio.sleep(RETRY_S)
+            else:
+                self._see(at, loaded)
+                return loaded
+
+    def _see(self, at: Address, known: At[Session]) -> None:
+        self._seen[at] = known.head.position
+        self._seen.move_to_end(at)
+        if len(self._seen) > CACHE_SESSIONS_MAX:
+            self._seen.popitem(last=False)
 
     async def _written(
         self, at: Address, guess: Guess, events: tuple[SessionEvent, ...]
@@ -119,6 +135,7 @@ class Ledger:
                 await asyncio.sleep(RETRY_S)
                 continue
             written = self._folded.applied(known, stored)
+            self._see(at, written)
             if guess.whole:
                 self._folded.keep(at, written)
             return Guess(written, guess.whole)

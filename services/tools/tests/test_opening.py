@@ -1,0 +1,235 @@
+"""Requests that say what their sender knew: believed only as far as the log agrees."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from fairlead_eventlog.port import START, Head, Page
+from fairlead_schema.events import (
+    BudgetSet,
+    InterruptRequested,
+    SessionEvent,
+    ToolFailed,
+    ToolProgressed,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
+from fairlead_service.config import Tools
+from fairlead_tools.tool import Context, Tool
+from services.tools.tests.conftest import AT, Asked, Gate, Told, World, standing, tool, until
+
+pytestmark = pytest.mark.parametrize("world", [True], indirect=True, ids=["briefed"])
+
+
+def counted(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Head]:
+    """From where the log is read from now on."""
+    read, reads = world.log.read, list[Head]()
+
+    async def counting(at: Address, *, after: Head, limit: int = 500) -> Page:
+        reads.append(after)
+        return await read(at, after=after, limit=limit)
+
+    monkeypatch.setattr(world.log, "read", counting)
+    return reads
+
+
+async def commits(world: World) -> list[list[type[SessionEvent]]]:
+    """What each commit after the call holds."""
+    page = await world.log.read(AT, after=START)
+    written = [[type(one.event) for one in stored.commit.events] for stored in page.commits]
+    return written[2:]
+
+
+def once_before(world: World, kind: type, then: Callable[[], Awaitable[None]]) -> None:
+    """Let something happen just before the first event of a kind is written."""
+
+    async def before(drafts: tuple[Draft, ...]) -> None:
+        if any(isinstance(draft.event, kind) for draft in drafts):
+            world.log.before = None
+            await then()
+
+    world.log.before = before
+
+
+@pytest.mark.parametrize("retry", ["idempotent", "once"])
+async def test_a_briefed_call_is_begun_and_settled_without_a_look_at_the_log(
+    world: World, retry: RetryClass, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-01: what runs once, or again with its key, is started in the log before it runs."""
+    running = tool(retry=retry)
+    world.registry.register(running)
+    await world.call(running)
+    reads = counted(world, monkeypatch)
+
+    async with standing(world.worker()):
+        await until(lambda: not world.jobs)
+
+    assert reads == []
+    assert await commits(world) == [[ToolStarted], [ToolSucceeded]]
+    assert len(world.wakes) == 1
+
+
+async def test_a_pure_call_that_is_over_at_once_is_started_and_settled_in_one_commit(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-01: it changes nothing, so nobody has to know before that it runs."""
+    running = tool(retry="pure")
+    world.registry.register(running)
+    await world.call(running)
+    reads = counted(world, monkeypatch)
+
+    async with standing(world.worker()):
+        await until(lambda: not world.jobs)
+
+    assert reads == []
+    assert await commits(world) == [[ToolStarted, ToolSucceeded]]
+    assert await world.settlements() == ["{'said': 'k'}"]
+
+
+async def test_a_pure_call_that_takes_longer_is_started_while_it_runs(world: World) -> None:
+    gate = Gate()
+    running = tool(execute=gate, retry="pure")
+    world.registry.register(running)
+    await world.call(running)
+
+    async with standing(world.worker()):
+        await world.started(1)
+        gate.opened.set()
+        await until(lambda: not world.jobs)
+
+    assert len(gate.runs) == 1
+    assert await commits(world) == [[ToolStarted], [ToolSucceeded]]
+
+
+async def test_a_pure_call_that_fails_at_once_keeps_what_it_told(world: World) -> None:
+    """E-28: only a success replaces what was reported on the way."""
+
+    async def fail(_asked: Asked, context: Context) -> Told:
+        await context.report({"half": 1}, ())
+        raise RuntimeError("no more")
+
+    running = tool(execute=fail, retry="pure")
+    world.registry.register(running)
+    await world.call(running)
+
+    assert await world.served() == ["Tool execution failed: no more"]
+    session = await world.session()
+    assert session.calls == ()
+    assert any(isinstance(event, ToolProgressed) for event in await world.events())
+
+
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+async def test_an_interrupt_that_came_first_is_honoured(world: World, retry: RetryClass) -> None:
+    """E-16: the brief is from before it. Nothing but a pure tool may even have run."""
+    gate = Gate()
+    gate.opened.set()
+    running = tool(execute=gate, retry=retry)
+    world.registry.register(running)
+    await world.call(running)
+    await world.write(InterruptRequested())
+
+    assert await world.served() == []
+    assert await world.starts() == []
+    assert len(gate.runs) <= (retry == "pure")
+
+
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+async def test_an_interrupt_between_the_brief_and_the_start_wins(
+    world: World, retry: RetryClass
+) -> None:
+    """E-16: the commit that starts the call fails, and the log says why."""
+    running = tool(retry=retry)
+    world.registry.register(running)
+    await world.call(running)
+    once_before(world, ToolStarted, lambda: world.write(InterruptRequested()))
+
+    assert await world.served() == []
+    assert await world.starts() == []
+
+
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+async def test_a_write_that_does_not_concern_the_call_costs_a_look_and_no_second_run(
+    world: World, retry: RetryClass
+) -> None:
+    gate = Gate()
+    gate.opened.set()
+    running = tool(execute=gate, retry=retry)
+    world.registry.register(running)
+    await world.call(running)
+    once_before(world, ToolStarted, lambda: world.write(BudgetSet(cost=1.0)))
+
+    assert await world.served() == ["{'said': 'k'}"]
+    assert len(gate.runs) == 1
+
+
+async def test_a_call_settled_by_somebody_else_is_not_settled_again(world: World) -> None:
+    """E-20: whoever was first counts; the sprint is forgotten."""
+    running = tool(retry="pure")
+    world.registry.register(running)
+    await world.call(running)
+    other = ToolFailed(
+        assistant_message_id="msg_a",
+        call_id="call_1",
+        error=ErrorInfo(message="Tool execution interrupted"),
+        provider=Executor(),
+    )
+    once_before(world, ToolStarted, lambda: world.write(other))
+
+    assert await world.served() == ["Tool execution interrupted"]
+    assert await world.starts() == []
+
+
+async def test_a_result_too_large_for_one_commit_is_started_and_then_told_as_a_failure(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """J-17: structured values are not cut, so one that no commit holds is a failure."""
+    monkeypatch.setattr("fairlead_eventlog.memory.COMMIT_BYTES_MAX", 2_000)
+    running = tool(retry="pure")
+    world.registry.register(running)
+    await world.call(running, key="k" * 1_000)
+
+    async def big(_asked: Asked, _context: Context) -> Told:
+        return Told(said="x" * 4_000)
+
+    object.__setattr__(running, "execute", big)
+    (settled,) = await world.served()
+
+    assert settled.startswith("Tool execution failed: the result cannot be recorded")
+    assert await world.starts() == ["wkr_a"]
+
+
+async def test_a_sprint_that_nobody_wants_any_more_is_cancelled(world: World) -> None:
+    """E-16: its session was interrupted before its start could be written."""
+    gate = Gate()
+    running: Tool = tool(execute=gate, retry="pure")
+    world.registry.register(running)
+    await world.call(running)
+    once_before(world, ToolStarted, lambda: world.write(InterruptRequested()))
+
+    async with standing(world.worker()):
+        await until(lambda: not world.jobs)
+
+    assert gate.cancelled == 1
+
+
+async def test_many_calls_of_one_turn_all_run_once(world: World) -> None:
+    """E-02: each was told of the same head; only one of them finds it."""
+    gate = Gate()
+    gate.opened.set()
+    kinds: tuple[RetryClass, ...] = ("pure", "idempotent", "once")
+    tools = [tool(f"echo_{retry}", execute=gate, retry=retry) for retry in kinds]
+    for one in tools:
+        world.registry.register(one)
+    for number in range(12):
+        await world.call(tools[number % 3], id_=f"call_{number}", key=f"k{number}")
+    world.settings = Tools(grace_s=0.01, concurrency=32)
+
+    settled = await world.served()
+
+    assert sorted(settled) == sorted(f"{{'said': 'k{number}'}}" for number in range(12))
+    assert sorted(context.call_id for context in gate.runs) == sorted(
+        f"call_{number}" for number in range(12)
+    )
