@@ -57,10 +57,15 @@ async def noted(up: Stack, key: str, word: str) -> None:
 
 
 async def finished_unsettled(up: Stack, key: str, tool: str) -> str:
-    """A call whose tool has returned, and whose worker died before it could say so."""
+    """A call whose tool has returned, and whose worker died before it could say so.
+
+    Somebody else wrote meanwhile, so the worker must read before its settlement can count.
+    """
     session = await up.session()
     await say(up, session, calling(key, 1_000, tool=tool))
     await noted(up, key, "begun")
+    await up.until(session, "tool.started")
+    await say(up, session, "meanwhile")
     with nobody_writes(up):
         await noted(up, key, "ended")
         kill_workers(up)
@@ -87,6 +92,25 @@ async def test_killed_after_its_run_a_pure_call_runs_again(up: Stack) -> None:
     (succeeded,) = of(log, "tool.succeeded")
     assert succeeded.structured == {"key": "after-pure", "runs": 2}
     assert not of(log, "tool.failed")
+
+
+@pytest.mark.parametrize("tool", ["probe_once", "probe_pure"])
+async def test_a_settlement_that_left_its_killed_worker_counts(up: Stack, tool: str) -> None:
+    """E-20: the result is on its way when its worker dies: it lands, and nothing runs again."""
+    key = f"left-{tool}"
+    session = await up.session()
+    await say(up, session, calling(key, 1_000, tool=tool))
+    await up.until(session, "tool.started")
+    with nobody_writes(up):
+        await noted(up, key, "ended")
+        await asyncio.sleep(0.5)  # It has nothing to wait for: by then it has sent its commit.
+        kill_workers(up)
+
+    log = await settled(up, session)
+
+    assert len(of(log, "tool.succeeded")) == 1
+    assert not of(log, "tool.failed")
+    assert runs(up, key) == 1
 
 
 async def test_killed_before_its_start_a_call_runs_once(up: Stack) -> None:
