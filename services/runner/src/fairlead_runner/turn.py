@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -56,7 +56,7 @@ class Facts:
         self._on_written = on_written
         self._waiting: list[SessionEvent] = []
         self._writing: asyncio.Task[None] | None = None
-        self._settling = False
+        self._settling = asyncio.Event()
 
     def put(self, events: tuple[SessionEvent, ...]) -> None:
         """Write these soon. Raises what an earlier write raised."""
@@ -69,7 +69,7 @@ class Facts:
 
     async def settle(self) -> tuple[SessionEvent, ...]:
         """Let the write under way finish; the answer is what no write has taken."""
-        self._settling = True
+        self._settling.set()
         if self._writing is not None:
             # Shielded: what is being written is neither lost nor half told by a cancellation.
             await asyncio.shield(self._writing)
@@ -87,9 +87,11 @@ class Facts:
         await self._on_written(events)
 
     async def _write(self) -> None:
-        # A quick answer is often whole by now: then one commit tells all of it.
-        await asyncio.sleep(LINGER_S)
-        while self._waiting and not self._settling:
+        # A quick answer is often whole by then: one commit tells all of it.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                await self._settling.wait()
+        while self._waiting and not self._settling.is_set():
             events, self._waiting = tuple(self._waiting), []
             await self.insist(events)
 
