@@ -20,6 +20,9 @@ SWEPT = {
     "interrupt": Setting(prompts=ONE, interrupts=1, crashes=1, expiries=1),
     "call": Setting(prompts=ONE, workers=2, crashes=1, expiries=1),
     "pure call": Setting(prompts=ONE, workers=2, crashes=1, once=False),
+    "pure call and interrupt": Setting(
+        prompts=ONE, workers=1, interrupts=1, crashes=1, once=False, mortal=frozenset({"worker"})
+    ),
     "call and interrupt": Setting(prompts=ONE, workers=2, interrupts=1, crashes=1),
     "ask": Setting(prompts=ONE, workers=1, asks="permit", crashes=1),
     "declined ask": Setting(prompts=ONE, workers=1, asks="decline", crashes=1),
@@ -34,6 +37,7 @@ UNSWEPT = {
     "interrupt": Setting(interrupts=1, expiries=1, patient=False, sweep=False),
     "call": Setting(prompts=ONE, workers=2, expiries=1, patient=False, sweep=False),
     "call and interrupt": Setting(prompts=ONE, workers=2, interrupts=1, sweep=False),
+    "pure call": Setting(prompts=ONE, workers=2, expiries=1, once=False, sweep=False),
     "ask": Setting(prompts=ONE, workers=1, asks="permit", expiries=1, patient=False, sweep=False),
     "ask and two workers": Setting(prompts=ONE, workers=2, asks="permit", sweep=False),
     "ask and interrupt": Setting(prompts=ONE, workers=1, asks="permit", interrupts=1, sweep=False),

@@ -35,7 +35,7 @@ def steps(s: State, w: int, setting: Setting) -> Iterator[Step]:
         case "look":
             yield from _look(s, w, setting)
         case "start":
-            yield _start(s, w, setting)
+            yield from _start(s, w, setting)
         case "run" | "fail":
             yield f"w{w} settles the call", _settled(s, w, setting)
         case "wake":
@@ -61,14 +61,19 @@ def _look(s: State, w: int, setting: Setting) -> Iterator[Step]:
         yield f"w{w} finds its starter gone", _at(s, w, "fail")
 
 
-def _start(s: State, w: int, setting: Setting) -> Step:
+def _start(s: State, w: int, setting: Setting) -> Iterator[Step]:
+    """A pure call that was over before its start was written is settled in the same commit."""
     if not s.workers[w].fresh:
-        return f"w{w} finds that the log moved", _at(s, w, "look")
+        yield f"w{w} finds that the log moved", _at(s, w, "look")
+        return
     if setting.asks and not s.ask:
         asked = written(s._replace(ask="pending"), setting)
-        return f"w{w} asks a person", _at(asked, w, "ack")
+        yield f"w{w} asks a person", _at(asked, w, "ack")
+        return
     started = s._replace(call="started", starter=w, starts=s.starts + 1)
-    return f"w{w} starts the call", _at(written(started, setting), w, "run")
+    yield f"w{w} starts the call", _at(written(started, setting), w, "run")
+    if not setting.once:
+        yield f"w{w} starts and settles the call", _settled(started, w, setting)
 
 
 def _settled(s: State, w: int, setting: Setting) -> State:
