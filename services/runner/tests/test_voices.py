@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from fairlead_llm.transport import Transport
+from fairlead_runner.voices import transports
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     AgentSwitched,
@@ -14,6 +16,7 @@ from fairlead_schema.events import (
     StepStarted,
 )
 from fairlead_schema.prompt import Prompt, PromptFile
+from fairlead_service.config import Config
 from fairlead_session.explain import explain
 from services.runner.tests.conftest import World, admitted
 
@@ -214,3 +217,13 @@ async def test_an_agent_that_is_not_configured_speaks_without_words_of_its_own(
         "system",
         "You are running on the model acme/fast.\n\nDay 1",
     )
+
+
+def test_every_configured_provider_is_reached_in_its_way_and_each_way_is_there_once() -> None:
+    """A runner makes its clients before it takes work: the first turn of a session never waits."""
+    provider = {"protocol": "openai-chat", "base_url": "http://127.0.0.1:1"}
+    config = Config.model_validate(
+        {"provider": {"a": provider, "b": provider, "c": provider | {"http2": True}}}
+    )
+
+    assert transports(config) == {Transport(), Transport(http2=True)}

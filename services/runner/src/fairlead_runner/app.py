@@ -8,10 +8,12 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.folded import Folded
 from fairlead_eventlog.jetstream import connect
+from fairlead_llm.errors import NoTransport
 from fairlead_llm.transport import clients
 from fairlead_runner.settings import Settings
 from fairlead_runner.tackle import Tackle
 from fairlead_runner.tooling import Catalogs
+from fairlead_runner.voices import transports
 from fairlead_runner.wakes import Watch
 from fairlead_service import ids
 from fairlead_service.health import Health
@@ -28,6 +30,10 @@ async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
         clients(connections_kept=config.runner.sessions_max) as reach,
     ):
         health.depend("nats", eventlog.complaint)
+        # A client reads the trusted authorities, for tenths of a second: not while sessions wait.
+        for transport in transports(config):
+            with suppress(NoTransport):  # The turn that needs it says so.
+                reach(transport)
         runner = ids.runner_id()
         folded = Folded(
             eventlog.log, eventlog.snapshots, FOLDING, capacity=config.runner.cache_sessions_max

@@ -63,6 +63,11 @@ def speaker(config: Config, session: Session) -> Speaker:
     )
 
 
+def transports(config: Config) -> frozenset[Transport]:
+    """How the configured providers are reached."""
+    return frozenset(_transport(provider) for provider in config.provider.values())
+
+
 def _price(rates: Rates, above: tuple[tuple[int, Price], ...] = ()) -> Price:
     return Price(
         input=rates.input,
