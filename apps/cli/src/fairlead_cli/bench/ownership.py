@@ -17,8 +17,10 @@ from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.config import Config
 
 WAIT_S = 60.0
+WAKE_HEARTBEAT_S = Config().runner.wake_heartbeat_s
 SLOW = "[[sim: chunks=400 delay_ms=20]] a long answer"
 
 
@@ -35,14 +37,18 @@ async def _until(eventlog: EventLog, at: Address, type_: str, *, count: int = 1)
 
 
 async def take_overs(up: Running, eventlog: EventLog, *, trials: int) -> Timing:
-    """From SIGKILL of every runner to the next claim; the supervisor starts them again."""
+    """From SIGKILL of a session's owner to the next claim; the supervisor starts it again.
+
+    The kills are spread over a heartbeat: one just after it has the longest to wait.
+    """
     taken = []
-    for _ in range(trials):
+    for trial in range(trials):
         (session,) = await sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
         await ask(eventlog, "session.prompt", {"sessionID": session, "prompt": {"text": SLOW}})
         await _until(eventlog, at, "step.started")
         owner = await _owner(up, eventlog, at)
+        await asyncio.sleep(WAKE_HEARTBEAT_S * trial / trials)
         began = time.perf_counter()
         up.kill("runner", owner, signal.SIGKILL)
         taken.append(await _until(eventlog, at, "execution.claimed", count=2) - began)

@@ -122,7 +122,6 @@ async def _measure(
     timings["fenced append"], refused = await ownership.fencing(eventlog, count=total)
     results.figures["refused append, ms"] = refused
     timings["steer to promotion"] = await ownership.steers(eventlog, trials=max(3, each // 10))
-    timings["take-over after SIGKILL"] = await ownership.take_overs(up, eventlog, trials=3)
     progress("long sessions")
     await _lengths(results, eventlog, up.http, each)
     progress("parsing")
@@ -137,8 +136,13 @@ async def _measure(
     results.figures |= _memory(up)
 
 
-async def scaled(*, runners: int, scale: float, progress: Callable[[str], None]) -> Timing:
-    """Turns of 64 sessions whose provider takes a while, with so many runners."""
+async def scaled(
+    *, runners: int, scale: float, progress: Callable[[str], None]
+) -> tuple[Timing, Timing | None]:
+    """Turns of 64 sessions whose provider takes a while, with so many runners.
+
+    Of several, one can be killed while it works: the other timing is how soon another took over.
+    """
     with _place() as place:
         progress(f"{runners} runner{'s' if runners > 1 else ''}")
         async with (
@@ -146,7 +150,12 @@ async def scaled(*, runners: int, scale: float, progress: Callable[[str], None])
             connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
             each = max(3, int(12 * scale))
-            return await turning.turns(up.http, eventlog, at_once=64, each=each)
+            turns = await turning.turns(up.http, eventlog, at_once=64, each=each)
+            if runners == 1:
+                return turns, None
+            progress("take-overs")
+            trials = max(10, int(30 * scale))
+            return turns, await ownership.take_overs(up, eventlog, trials=trials)
 
 
 async def _lengths(results: Results, eventlog: EventLog, url: str, each: int) -> None:

@@ -40,15 +40,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _scale_out(scale: float, progress: Callable[[str], None]) -> dict[str, object]:
-    """The same load with one runner and with two."""
-    one, two = (
+    """The same load with one runner and with two; and one of two killed while it works."""
+    (one, _), (two, taken) = (
         uvloop.run(scaled(runners=runners, scale=scale, progress=progress)) for runners in (1, 2)
     )
-    shown = terminal.table("64 sessions", "p50 ms", "p99 ms", "per second")
-    for name, timed in (("1 runner", one), ("2 runners", two)):
+    assert taken is not None, "of two runners one takes over"
+    timings = {
+        "64 sessions, 1 runner": one,
+        "64 sessions, 2 runners": two,
+        "take-over after SIGKILL": taken,
+    }
+    shown = terminal.table("scale-out", "p50 ms", "p99 ms", "per second")
+    for name, timed in timings.items():
         shown.add_row(name, f"{timed.p50_ms:.1f}", f"{timed.p99_ms:.1f}", f"{timed.per_s:,.1f}")
     terminal.answers().print(shown, "", sep="\n")
-    return {"mode": "scale-out", "1 runner": one.told(), "2 runners": two.told()}
+    return {"mode": "scale-out", **{name: timed.told() for name, timed in timings.items()}}
 
 
 def _show(results: Results) -> None:
