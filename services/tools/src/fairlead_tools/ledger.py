@@ -63,7 +63,8 @@ class Ledger:
         CommitTooLarge, RecordError.
         """
         async with self._alone(at):
-            if self.current(at, guess) is not None and guess is not None:
+            guess = self.current(at, guess)
+            if guess is not None:
                 events, value = await decide(guess.session)
                 written = await self._written(at, guess, events) if events else None
                 if written is not None:
