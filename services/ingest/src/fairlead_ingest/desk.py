@@ -39,13 +39,22 @@ class Desk:
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""
-        return (await self._folded.load(at)).state
+        return (await self.look(at)).state
 
-    async def commit(self, at: Address, decide: Decide) -> Session:
-        """Write what `decide` says. If another writer was first, decide again from what it wrote."""
+    async def look(self, at: Address) -> At[Session]:
+        """The session as it is now, and where its log ends."""
+        return await self._folded.load(at)
+
+    async def commit(
+        self, at: Address, decide: Decide, *, seen: At[Session] | None = None
+    ) -> Session:
+        """Write what `decide` says. If another writer was first, decide again from what it wrote.
+
+        Whoever has just looked at the session need not look again.
+        """
         async with self._alone(at):
             for _ in range(APPEND_TRIES):
-                known = await self._folded.load(at)
+                known, seen = seen or await self._folded.load(at), None
                 events = decide(known.state)
                 if not events:
                     return known.state

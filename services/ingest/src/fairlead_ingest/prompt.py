@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from fairlead_eventlog.folded import At
 from fairlead_ingest.desk import Desk
 from fairlead_ingest.existing import maybe
 from fairlead_schema.api import AdmitPrompt
@@ -34,13 +35,12 @@ async def prompt(desk: Desk, tenant: TenantId, command: AdmitPrompt) -> Receipt:
         raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
     resolved = resolved_prompt(desk, command.prompt)
     message_id = command.id or ids.message_id()
-    if command.id is not None:
-        await _bind(desk, at, command.id)
+    seen = None if command.id is None else await _bound(desk, at, command.id)
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
         return _events(desk, session, command, message_id, resolved)
 
-    session = await desk.commit(at, decide)
+    session = await desk.commit(at, decide, seen=seen)
     if command.resume:
         desk.waker.wake(at)
     return receipt(session, message_id, resolved, session.admissions[message_id])
@@ -90,19 +90,20 @@ def resolved_prompt(desk: Desk, prompt: PromptInput) -> Prompt:
     return resolved
 
 
-async def _bind(desk: Desk, at: Address, message_id: MessageId) -> None:
-    """Bind a caller's message id to its one session.
+async def _bound(desk: Desk, at: Address, message_id: MessageId) -> At[Session]:
+    """Bind a caller's message id to its one session; the answer is that session as it is now.
 
     Ids that Fairlead minted need no register: the seal tells them, and one that this session does
     not know was minted for another.
     """
-    session = await desk.load(at)
-    if session.profile is None:
+    seen = await desk.look(at)
+    if seen.state.profile is None:
         raise SessionNotFound(at.session_id)
-    if message_id in session.admissions:
-        return
+    if message_id in seen.state.admissions:
+        return seen
     if minted(message_id):
         raise Conflict(REUSED, message_id)
     bound = await desk.eventlog.messages.bind(at.tenant, message_id, at.session_id)
     if bound != at.session_id:
         raise Conflict(REUSED, message_id)
+    return seen
