@@ -62,6 +62,23 @@ async def test_a_renewed_wake_is_delivered_whatever_became_of_the_first(
     assert await eventlog.wakes.wake(at)
 
 
+async def test_a_wake_that_waits_for_its_turn_keeps_its_place(
+    eventlog: EventLog, at: Address
+) -> None:
+    """C-05: behind a crowd a wake is not lost, however long it takes."""
+    behind = Address(at.tenant, f"{at.session_id}b")
+    await eventlog.wakes.wake(at)
+    await eventlog.wakes.wake(behind)
+
+    assert not await eventlog.wakes.renew(at)
+
+    jobs = eventlog.wakes.take(lambda: 100)
+    earlier = await first(jobs, subjects.wake(at))
+    later = await first(jobs, subjects.wake(behind))
+    assert earlier.sequence < later.sequence
+    assert await eventlog.wakes.renew(at), "it was given to somebody, who may be gone"
+
+
 async def test_a_wake_put_back_is_delivered_again(eventlog: EventLog, at: Address) -> None:
     await eventlog.wakes.wake(at)
     jobs = eventlog.wakes.take(lambda: 100)

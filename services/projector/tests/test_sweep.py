@@ -58,6 +58,19 @@ def test_a_sweep_is_bounded_and_takes_the_longest_due_first() -> None:
     assert len(second) == len(crowd) + 1 - WAKES_MAX
 
 
+def test_a_crowd_of_one_tenant_leaves_room_for_another() -> None:
+    """A lost wake of a quiet tenant is not found later because somebody else has many."""
+    watch = Watch(age_s=0)
+    crowd = [(Address("crowd", f"ses_{n:05}"), 1) for n in range(20 * WAKES_MAX)]
+    alone = Address("alone", "ses_zz")
+    watch.due(crowd, now=0)
+
+    woken = watch.due([*crowd, (alone, 1)], now=10)
+
+    assert alone in woken[:2]
+    assert len(woken) == WAKES_MAX
+
+
 def test_a_session_at_rest_is_forgotten() -> None:
     watch = Watch(age_s=3)
     watch.due([(AT, 5)], now=0)

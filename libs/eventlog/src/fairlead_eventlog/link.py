@@ -19,6 +19,7 @@ from fairlead_eventlog.errors import LogUnavailable, StreamMissing, Unanswered
 WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
 # A subject that holds one message refuses a second.
 SUBJECT_FULL: Final = 10077
+NO_CONSUMER: Final = 10014
 NO_MESSAGE: Final = 10037
 NO_STREAM: Final = 10059
 

@@ -118,10 +118,13 @@ class MemoryWakes:
         self.queue.add(subject, b"")
         return True
 
-    async def renew(self, at: Address) -> None:
-        for job in [job for job in self.queue.jobs if job.subject == subjects.wake(at)]:
+    async def renew(self, at: Address) -> bool:
+        there = [job for job in self.queue.jobs if job.subject == subjects.wake(at)]
+        if any(job.times == 0 for job in there):
+            return False
+        for job in there:
             self.queue.remove(job)
-        await self.wake(at)
+        return await self.wake(at)
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:
         return self.queue.take(slots)

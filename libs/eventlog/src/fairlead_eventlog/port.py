@@ -148,11 +148,12 @@ class Wakes(Protocol):
         """Leave a wake. False: one is already there, which is as good. Raises LogUnavailable."""
         ...
 
-    async def renew(self, at: Address) -> None:
+    async def renew(self, at: Address) -> bool:
         """Leave a wake in the place of the one that is there. Raises LogUnavailable.
 
         A server that was killed may remember a wake and forget that nobody was given it yet, or
-        that it was done with: such a one is never delivered, and refuses every other.
+        that it was done with: such a one is never delivered, and refuses every other. False: the
+        one that is there only waits for its turn behind others, and keeps its place.
         """
         ...
 

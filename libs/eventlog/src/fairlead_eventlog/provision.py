@@ -5,10 +5,9 @@ from typing import Any, Final
 
 from fairlead_eventlog.errors import UnsafeChange
 from fairlead_eventlog.jetstream import linked
-from fairlead_eventlog.link import NO_STREAM, Link, ServerRefusal
+from fairlead_eventlog.link import NO_CONSUMER, NO_STREAM, Link, ServerRefusal
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
 
-_NO_CONSUMER: Final = 10014
 _SECOND_NS: Final = 1_000_000_000
 # Changing one of these in place would drop messages or break readers.
 _FIXED: Final = ("storage", "retention")
@@ -112,7 +111,7 @@ async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:
     try:
         current = await link.api(f"CONSUMER.INFO.{spec.stream}.{spec.name}")
     except ServerRefusal as refusal:
-        if refusal.code != _NO_CONSUMER:
+        if refusal.code != NO_CONSUMER:
             raise
         current = {"config": {}}
     if all(current["config"].get(key) == value for key, value in config.items()):

@@ -15,7 +15,14 @@ from weakref import finalize
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogError, LogUnavailable, Unanswered
-from fairlead_eventlog.link import SUBJECT_FULL, Link, NoAnswer, ServerRefusal, missing
+from fairlead_eventlog.link import (
+    NO_CONSUMER,
+    SUBJECT_FULL,
+    Link,
+    NoAnswer,
+    ServerRefusal,
+    missing,
+)
 from fairlead_eventlog.port import Job, Slots
 from fairlead_eventlog.pull import Pull
 from fairlead_eventlog.streams import WAKES, lane, lane_consumer
@@ -48,13 +55,27 @@ class JetStreamWakes:
             raise LogUnavailable("the wake was not acknowledged") from error
         return True
 
-    async def renew(self, at: Address) -> None:
+    async def renew(self, at: Address) -> bool:
+        if await self._waits(at):
+            return False
         await forget(self._link, WAKES.name, subjects.wake(at))
-        await self.wake(at)
+        return await self.wake(at)
 
-    async def take(self, slots: Slots) -> AsyncIterator[Job]:
-        async for job in _Lanes(self._link, slots).jobs():
-            yield job
+    def take(self, slots: Slots) -> AsyncIterator[Job]:
+        return _Lanes(self._link, slots).jobs()
+
+    async def _waits(self, at: Address) -> bool:
+        """Whether the lane has not come to the wake that is there: it was given to nobody yet."""
+        left = await self._link.last(WAKES.name, subjects.wake(at))
+        if left is None:
+            return False
+        try:
+            told = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane(at.tenant)}")
+        except ServerRefusal as refusal:
+            if refusal.code == NO_CONSUMER:
+                return False
+            raise missing(refusal, WAKES.name) from refusal
+        return left.sequence > int(told["delivered"]["stream_seq"])
 
     async def _open(self, tenant: TenantId) -> None:
         """Make a tenant's lane if it is not there; the deadline is that of the default lane."""

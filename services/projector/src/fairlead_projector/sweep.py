@@ -8,8 +8,10 @@ import asyncio
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
@@ -50,10 +52,10 @@ class Watch:
         self._watched: dict[Address, Watched] = {}
 
     def due(self, moving: Iterable[tuple[Address, int]], *, now: float) -> list[Address]:
-        """The sessions to wake now, the longest due first, at most WAKES_MAX."""
+        """The sessions to wake now, the longest due of each tenant first, at most WAKES_MAX."""
         self._watched = {at: self._look(at, seq, now) for at, seq in moving}
         due = sorted((one.due_at, at) for at, one in self._watched.items() if one.due_at <= now)
-        chosen = [at for _due_at, at in due[:WAKES_MAX]]
+        chosen = _in_turn(at for _due_at, at in due)[:WAKES_MAX]
         for at in chosen:
             one = self._watched[at]
             one.due_at = now + one.delay_s
@@ -61,7 +63,7 @@ class Watch:
         return chosen
 
     def lost(self, at: Address, *, owned: bool) -> bool:
-        """A wake was refused. Whether the one that is there must be lost, as nothing moves."""
+        """A wake was refused. Whether the one that is there may be lost, as nothing moves."""
         one = self._watched[at]
         one.refusals += 1
         return one.refusals >= (REFUSALS_OWNED_MAX if owned else REFUSALS_MAX)
@@ -71,6 +73,16 @@ class Watch:
         if known is not None and known.seq == seq:
             return known
         return Watched(seq, due_at=now + self._age_s, delay_s=max(self._age_s, 1.0))
+
+
+def _in_turn(due: Iterable[Address]) -> list[Address]:
+    """One of each tenant, then the next of each: a crowd leaves room for another's single one."""
+    before: Counter[TenantId] = Counter()
+    ranked: list[tuple[int, Address]] = []
+    for at in due:
+        ranked.append((before[at.tenant], at))
+        before[at.tenant] += 1
+    return [at for _rank, at in sorted(ranked, key=itemgetter(0))]
 
 
 class Allowed(NamedTuple):
@@ -107,8 +119,7 @@ async def sweep(
                 if await eventlog.wakes.wake(at):
                     metrics.WOKEN.inc()
                     log.info("woke a session that stood still", extra={"session_id": at.session_id})
-                elif watch.lost(at, owned=at in owned):
-                    await eventlog.wakes.renew(at)
+                elif watch.lost(at, owned=at in owned) and await eventlog.wakes.renew(at):
                     metrics.WOKEN.inc()
                     log.warning("renewed a lost wake", extra={"session_id": at.session_id})
             well()
