@@ -65,3 +65,51 @@ async def test_no_more_is_taken_than_there_are_slots(own_server: Server) -> None
         taking.cancel()
 
     assert 1 <= len(held) <= 4
+
+
+async def test_a_full_runner_takes_the_next_wake_as_soon_as_a_slot_is_free(
+    own_server: Server,
+) -> None:
+    """Its crowd waits for turns, not for the clock: a look every half second would need 20 s."""
+    await provision(own_server.url)
+    async with connect(own_server.url, name="test") as eventlog:
+        for _ in range(40):
+            await eventlog.wakes.wake(Address("default", ids.session_id()))
+        drains: set[asyncio.Task[None]] = set()
+        served = 0
+        async with asyncio.timeout(10):
+            async for job in eventlog.wakes.take(lambda: 1 - len(drains)):
+                drains.add(task := asyncio.create_task(drained(job)))
+                task.add_done_callback(drains.discard)
+                del job, task
+                served += 1
+                if served == 40:
+                    break
+            await asyncio.gather(*drains)
+
+
+async def drained(job: Job) -> None:
+    await asyncio.sleep(0.01)
+    await job.done()
+
+
+async def test_a_lane_whose_last_job_is_done_may_have_another_in_a_full_runner(
+    own_server: Server,
+) -> None:
+    """Nothing remembers the job that came last: its lane would count as busy."""
+    await provision(own_server.url)
+    async with connect(own_server.url, name="test") as eventlog:
+        await eventlog.wakes.wake(Address("crowd", ids.session_id()))
+        held: list[Job] = []
+        alone = 0
+        async with asyncio.timeout(10):
+            async for job in eventlog.wakes.take(lambda: 1 - len(held)):
+                if subjects.address(job.subject).tenant == "crowd":
+                    held.append(job)
+                else:
+                    await job.done()
+                    alone += 1
+                del job
+                if alone == 3:
+                    break
+                await eventlog.wakes.wake(Address("alone", ids.session_id()))

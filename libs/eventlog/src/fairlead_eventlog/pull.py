@@ -56,6 +56,10 @@ class Pull:
             with suppress(Exception):
                 await subscription.unsubscribe()
 
+    def look(self) -> None:
+        """Slots have come free: ask for more now."""
+        self._changed.set()
+
     async def _ask(self, reply: str) -> None:
         """Ask for what the taker can hold beyond what it has asked for already."""
         wanted = self._slots() - self._outstanding - len(self._buffer)
@@ -72,7 +76,7 @@ class Pull:
             async with asyncio.timeout(min(self._expires_s, 0.5)):
                 await self._changed.wait()
         except TimeoutError:
-            # Slots may have come free; an unanswered pull is forgotten once it has expired.
+            # Slots may have come free untold; an unanswered pull is forgotten once it has expired.
             self._quiet_s += min(self._expires_s, 0.5)
             if self._quiet_s > self._expires_s * 2:
                 self._start_over()

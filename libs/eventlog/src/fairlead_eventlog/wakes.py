@@ -101,6 +101,7 @@ class _Lanes:
         self._arrived: asyncio.Queue[Job | LogError] = asyncio.Queue()
         self._pulls: dict[str, asyncio.Task[None]] = {}
         self._held: Counter[str] = Counter()
+        self._loop = asyncio.get_running_loop()
 
     async def jobs(self) -> AsyncIterator[Job]:
         opened = asyncio.Event()
@@ -112,16 +113,19 @@ class _Lanes:
         watching = asyncio.create_task(self._watch(opened))
         try:
             while True:
-                arrived = await self._arrived.get()
-                if isinstance(arrived, LogError):
-                    raise arrived
-                yield arrived
+                yield await self._next()  # Without a name: the last one would count for ever.
         finally:
             watching.cancel()
             for pull in self._pulls.values():
                 pull.cancel()
             with suppress(Exception):
                 await subscription.unsubscribe()
+
+    async def _next(self) -> Job:
+        arrived = await self._arrived.get()
+        if isinstance(arrived, LogError):
+            raise arrived
+        return arrived
 
     async def _watch(self, opened: asyncio.Event) -> None:
         """Pull from every lane there is; a new one is told, and looked for now and then."""
@@ -143,16 +147,22 @@ class _Lanes:
         try:
             async for batch in pull.batches():
                 for msg in batch:
-                    self._arrived.put_nowait(self._job(name, msg))
+                    self._arrived.put_nowait(self._job(name, msg, pull))
         except LogError as error:
             self._arrived.put_nowait(error)
 
-    def _job(self, name: str, msg: Msg) -> Job:
+    def _job(self, name: str, msg: Msg, pull: Pull) -> Job:
         """A job that counts against its lane for as long as anybody holds it."""
         job = JetStreamJob(self._link, msg)
         self._held[name] += 1
-        finalize(job, self._held.subtract, (name,))
+        finalize(job, self._dropped, name, pull).atexit = False
         return job
+
+    def _dropped(self, name: str, pull: Pull) -> None:
+        """Nobody holds the job any more. Whoever did counts it out a moment later: look then."""
+        self._held[name] -= 1
+        if not self._loop.is_closed():
+            self._loop.call_soon(pull.look)
 
     def _share(self, name: str) -> int:
         """Free slots are shared. With none free, a lane that holds nothing may still have one."""

@@ -58,6 +58,7 @@ class Watch:
             lambda: runner.sessions_max - len(self._tasks)
         ):
             self._start(job)
+            del job  # It counts against its lane for as long as anything names it.
 
     def _start(self, job: Job) -> None:
         task = asyncio.create_task(self._on_wake(job))
@@ -67,9 +68,12 @@ class Watch:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(self._tackle.settings.config.runner.wake_heartbeat_s)
-            for job in (*self._jobs.values(), *self._next.values()):
-                with suppress(LogError):
-                    await job.keep()
+            await self._keep_all()
+
+    async def _keep_all(self) -> None:
+        for job in (*self._jobs.values(), *self._next.values()):
+            with suppress(LogError):
+                await job.keep()
 
     async def _due(self) -> None:
         eventlog = self._tackle.eventlog
