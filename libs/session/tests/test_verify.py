@@ -20,12 +20,15 @@ from libs.session.tests.test_life import lived, plans
 from fairlead_schema.events import (
     AttemptOverflowed,
     CompactionEnded,
+    CompactionRequested,
     CompactionStarted,
     ExecutionRecovered,
     InputCancelled,
     InputEdited,
+    InterruptRequested,
     ReasoningEnded,
     ReasoningStarted,
+    ResumeRequested,
     SessionEvent,
     SessionPurged,
     StepFailed,
@@ -182,6 +185,18 @@ VALID: dict[str, tuple[SessionEvent, ...]] = {
         COMPACTING.model_copy(update={"message_id": "msg_d"}),
         COMPACTED.model_copy(update={"message_id": "msg_d"}),
     ),
+    "input that an interrupt kept is not asked for by a compaction": (
+        *(CREATED, claimed(), admitted("msg_1"), InterruptRequested()),
+        *(released("interrupted"), CompactionRequested(), claimed(2), released(generation=2)),
+    ),
+    "input that a failure kept is not asked for by a compaction": (
+        *(CREATED, admitted("msg_1"), claimed(), released("failed")),
+        *(CompactionRequested(), claimed(2), released(generation=2)),
+    ),
+    "input that nobody asked for may wait": (
+        *(CREATED, admitted("msg_1").model_copy(update={"resume": False})),
+        *(CompactionRequested(), claimed(), released()),
+    ),
     "input may wait at any rest but idleness": (
         *(CREATED, claimed(), admitted("msg_1"), released("interrupted")),
     ),
@@ -216,6 +231,14 @@ def test_a_gap_a_repetition_and_a_missing_beginning_are_found() -> None:
 def test_a_purged_sessions_last_word_may_stand_alone() -> None:
     assert verify(recorded(SessionPurged(), after=50)) == []
     assert verify(recorded(*OPENED, SessionPurged())) == []
+
+
+@pytest.mark.parametrize("asked", [admitted("msg_2"), ResumeRequested()])
+def test_what_an_interrupt_kept_is_not_overlooked_once_somebody_asks(asked: SessionEvent) -> None:
+    kept = (CREATED, claimed(), admitted("msg_1"), InterruptRequested(), released("interrupted"))
+    events = recorded(*kept, asked, claimed(2), released(generation=2))
+
+    assert [found.rule for found in verify(events)] == ["rest"]
 
 
 def test_an_input_is_not_promoted_after_it_was_cancelled() -> None:

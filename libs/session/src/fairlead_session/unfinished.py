@@ -25,20 +25,8 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
-from fairlead_session.verify import Reading
+from fairlead_session.verify import GOES_ON, Reading
 
-# Rest that leaves the work as it was asked for: the session goes on by itself.
-GOES_ON: Final = frozenset(
-    {
-        "handover",
-        "context-unavailable",
-        "interrupted",
-        "declined",
-        "parked",
-        "retry-later",
-        "budget-unknown",
-    }
-)
 # Rest after an interrupt was honoured.
 STOPPED: Final = frozenset({"interrupted", "declined"})
 

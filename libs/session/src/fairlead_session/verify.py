@@ -5,7 +5,7 @@ The fold trusts the log and never rejects; this reads the same events with other
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -18,8 +18,10 @@ from fairlead_schema.events import (
     ExecutionReleased,
     InputCancelled,
     InputEdited,
+    InterruptRequested,
     PromptAdmitted,
     PromptPromoted,
+    ResumeRequested,
     SessionCreated,
     SessionEvent,
     SessionPurged,
@@ -44,6 +46,19 @@ class Violation:
 
 
 Found: TypeAlias = Iterator[tuple[str, str]]
+
+# Rest that leaves the work as it was asked for: the session goes on by itself.
+GOES_ON: Final = frozenset(
+    {
+        "handover",
+        "context-unavailable",
+        "interrupted",
+        "declined",
+        "parked",
+        "retry-later",
+        "budget-unknown",
+    }
+)
 
 
 class Inbox:
@@ -86,12 +101,16 @@ class Inbox:
 
 
 class Ownership:
-    """Generations grow, only the owner releases, and it overlooks no input when it goes idle."""
+    """Generations grow, only the owner releases, and it overlooks no input when it goes idle.
+
+    What an interrupt or a failure kept waits in peace until somebody asks for work again.
+    """
 
     def __init__(self, inbox: Inbox) -> None:
         self.owner: tuple[RunnerId, int] | None = None
         self._generation = 0
         self._inbox = inbox
+        self._asked = False
 
     def see(self, event: SessionEvent) -> Found:
         match event:
@@ -106,9 +125,16 @@ class Ownership:
                         "released-by-owner",
                         f"{generation} is released, the owner is {self.owner}",
                     )
-                if event.reason == "idle" and self._inbox.pending:
+                if event.reason == "idle" and self._inbox.pending and self._asked:
                     yield "rest", f"idle with input pending: {', '.join(self._inbox.pending)}"
                 self.owner = None
+                self._asked = self._asked and event.reason in GOES_ON
+            case PromptAdmitted(resume=resume):
+                self._asked = self._asked or resume is not False
+            case ResumeRequested():
+                self._asked = True
+            case InterruptRequested():
+                self._asked = False
             case _:
                 pass
 
