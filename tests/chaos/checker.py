@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import psycopg
 
@@ -17,6 +17,8 @@ from fairlead_session.unfinished import unfinished
 from fairlead_session.verify import verify
 from fairlead_testing.driving import of, probe_lines, provider_calls
 from fairlead_testing.stack import Stack
+from tests.chaos.asks import asks, waiting_asks
+from tests.chaos.asks import call as _call
 
 QUIET_S: Final = 120.0
 # Tools that may never run twice, by the name the workload calls them.
@@ -25,12 +27,17 @@ ONCE: Final = frozenset({"probe_once"})
 
 @dataclass(slots=True)
 class Promised:
-    """What callers were told: the prompts of each session that have a receipt, in order."""
+    """What callers were told: receipts of prompts, in order, and which replies were accepted."""
 
     receipts: dict[str, list[str]] = field(default_factory=dict)
+    replies: dict[str, set[str]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
 
     def acknowledge(self, session: str, message: str) -> None:
         self.receipts.setdefault(session, []).append(message)
+
+    def reply(self, request: str, word: str) -> None:
+        self.replies.setdefault(request, set()).add(word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,10 @@ class Effects:
 
 
 async def quiet(up: Stack, sessions: Iterable[str]) -> dict[str, list[Recorded]]:
-    """Wait until no session has anything left to do; every log then. Tells who did not finish."""
+    """Wait until no session has anything left to do, and no person; every log then.
+
+    Tells who did not finish.
+    """
     logs: dict[str, list[Recorded]] = {}
     waiting, log = list(sessions), list[Recorded]()
     try:
@@ -50,12 +60,12 @@ async def quiet(up: Stack, sessions: Iterable[str]) -> dict[str, list[Recorded]]
             while waiting:
                 with suppress(LogError):
                     log = await up.events(waiting[-1])
-                    if log and not unfinished(log):
+                    if log and not left(log):
                         logs[waiting.pop()] = log
                         continue
                 await asyncio.sleep(0.1)
     except TimeoutError:
-        told = f"{len(waiting)} sessions, {waiting[-1]} among them: {unfinished(log)}"
+        told = f"{len(waiting)} sessions, {waiting[-1]} among them: {left(log)}"
         raise AssertionError(f"{told}\n{transcript(log)}") from None
     return logs
 
@@ -70,11 +80,19 @@ def judge(logs: Mapping[str, list[Recorded]], promised: Promised, seen: Effects)
     told: list[str] = []
     for session, log in logs.items():
         told += [f"{session} at {one.seq}: {one.rule}: {one.detail}" for one in verify(log)]
-        told += [f"{session} should still move: {left}" for left in unfinished(log)]
+        told += [f"{session} should still move: {undone}" for undone in left(log)]
         told += [f"{session}: {fault}" for fault in _inbox(log, promised.receipts.get(session, []))]
         told += [f"{session}: {fault}" for fault in _provider(log, seen.provider.get(session, 0))]
+        told += [f"{session}: {fault}" for fault in asks(log, promised.replies)]
+        if promised.kinds.get(session) == "blind":
+            told += [f"{session}: {fault}" for fault in _remembers(log)]
     told += [f"{session} has receipts and no log" for session in promised.receipts.keys() - logs]
     return [*told, *_probes(logs, seen.probes)]
+
+
+def left(log: list[Recorded]) -> tuple[str, ...]:
+    """What should still move, by itself or by a person."""
+    return (*unfinished(log), *(f"{id_} waits for a person" for id_ in waiting_asks(log)))
 
 
 def transcript(log: list[Recorded]) -> str:
@@ -94,33 +112,46 @@ def _inbox(log: list[Recorded], receipts: list[str]) -> list[str]:
 
 
 def _provider(log: list[Recorded], calls: int) -> list[str]:
-    """No call without its recorded attempt; an answer needs a call."""
-    attempts, answers = len(of(log, "attempt.dispatched")), len(of(log, "step.ended"))
+    """No call without its recorded attempt or compaction; an answer or a summary needs a call."""
+    attempts = len(of(log, "attempt.dispatched")) + len(of(log, "compaction.started"))
+    answers = len(of(log, "step.ended")) + len(of(log, "compaction.ended"))
     if answers <= calls <= attempts:
         return []
     return [f"{attempts} attempts, {calls} provider calls, {answers} answers"]
 
 
+def _remembers(log: list[Recorded]) -> list[str]:
+    """Whatever was summarised and whoever died meanwhile: what was said first is still known.
+
+    Prompts that came together may be too much for any summary: then the log says that none came.
+    """
+    if any(event.outcome == "failed" for event in of(log, "compaction.failed")):
+        return []
+    said = [event.text for event in of(log, "text.ended")]
+    return [] if said and said[-1] == "the cargo is salt" else [f"forgot its cargo: {said[-1:]}"]
+
+
 def _probes(logs: Mapping[str, list[Recorded]], lines: Sequence[Sequence[str]]) -> list[str]:
-    """Each `once` call ran at most once; what succeeded ran; what ran was started in the log."""
+    """Each `once` call ran at most once; what succeeded ran; what ran was started in the log.
+
+    A model that forgot in a compaction may call with the same key again: that is another call.
+    """
     begun = Counter(line[1] for line in lines if line[-1] == "begun")
     told = []
     for session, log in logs.items():
         started = {_call(event) for event in of(log, "tool.started")}
         succeeded = {_call(event) for event in of(log, "tool.succeeded")}
-        for event in of(log, "tool.called"):
-            key, call = str(event.input.get("key")), _call(event)
-            if event.tool in ONCE and begun[key] > 1:
+        called = {_call(event): event for event in of(log, "tool.called")}
+        starts = Counter(str(called[call].input.get("key")) for call in started if call in called)
+        for call, event in called.items():
+            key = str(event.input.get("key"))
+            if event.tool in ONCE and begun[key] > max(1, starts[key]):
                 told.append(f"{session}: once call {key} ran {begun[key]} times")
-            if begun[key] and call not in started:
+            if begun[key] and not starts[key]:
                 told.append(f"{session}: call {key} ran and was never started")
             if call in succeeded and not begun[key]:
                 told.append(f"{session}: call {key} succeeded and never ran")
     return told
-
-
-def _call(event: Any) -> tuple[str, str]:  # noqa: ANN401 - any event that names a call
-    return event.assistant_message_id, event.call_id
 
 
 async def command_verifies(up: Stack) -> tuple[int | None, str]:

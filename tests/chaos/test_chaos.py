@@ -8,14 +8,21 @@ import os
 
 import pytest
 
-from fairlead_testing.driving import probed
+from fairlead_cli.embedded.ports import free_port
+from fairlead_schema.record import Recorded
+from fairlead_testing.driving import of, probed
 from tests.chaos import weather
 from tests.chaos.checker import command_verifies, effects, judge, quiet, rebuilt_alike, transcript
-from tests.chaos.workload import Workload
+from tests.chaos.workload import CONFIG, Workload
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS") or 15)
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
 SESSIONS_PER_SECOND = 14
+TOLD = (
+    *("attempt.dispatched", "tool.called", "permission.asked", "permission.replied"),
+    *("interrupt.requested", "compaction.requested", "compaction.started", "compaction.ended"),
+    *("compaction.failed", "attempt.overflowed", "step.ended", "step.failed"),
+)
 
 # The test's own NATS client drops, without closing, each connection that a paused server let it open.
 CLIENT_LEAK = (
@@ -29,11 +36,18 @@ pytestmark = [
 ]
 
 
+def counted(logs: dict[str, list[Recorded]]) -> str:
+    return ", ".join(
+        f"{sum(len(of(log, type_)) for log in logs.values())} {type_}" for type_ in TOLD
+    )
+
+
 async def test_every_promise_holds_whatever_dies() -> None:
     """C-01, C-24, E-20, P-01, P-02: admitted once, promoted once, in order; nothing left behind."""
     strikes = weather.forecast(SEED, SECONDS)
     print(f"seed {SEED}: {'; '.join(strike.told() for strike in strikes)}")  # noqa: T201 - to run it again
-    async with probed() as up:
+    config = CONFIG.format(port=free_port())
+    async with probed(more=config) as up:
         work = Workload(up, SEED)
         lives = [
             work.live(number, begin_s=number / SESSIONS_PER_SECOND)
@@ -44,13 +58,15 @@ async def test_every_promise_holds_whatever_dies() -> None:
         sessions = await asyncio.gather(*lives)
         await storm
         await up.up.ready()
-        await asyncio.gather(*(work.close(session) for session in sessions))
+        await work.close(sessions)
         logs = await quiet(up, sessions)
+        await work.leave()
 
         faults = judge(logs, work.promised, await effects(up))
         for session in {fault.partition(" ")[0].rstrip(":") for fault in faults}:
             print(session, transcript(logs.get(session, [])), sep="\n")  # noqa: T201
 
+        print(f"{len(sessions)} sessions: {counted(logs)}")  # noqa: T201 - what the run was made of
         assert faults == []
         code, told = await command_verifies(up)
         assert code == 0, told

@@ -3,8 +3,12 @@
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
+    CompactionEnded,
+    CompactionStarted,
     ExecutionClaimed,
     ExecutionReleased,
+    PermissionAsked,
+    PermissionReplied,
     PromptAdmitted,
     PromptPromoted,
     SessionCreated,
@@ -16,6 +20,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.location import LocationRef
+from fairlead_schema.permission import CallSource, PermissionRequest, Reply
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft, Recorded, record
 from fairlead_schema.tool import Executor
@@ -120,6 +125,73 @@ def test_what_should_still_move_is_seen() -> None:
     told = judge(sound(*OPENED), PROMISED, Effects([], {"ses_1": 1}))
 
     assert told == ["ses_1 should still move: attempt att_msg_a has no outcome"]
+
+
+ASKED = PermissionAsked(
+    request=PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        action="probe_once",
+        resources=("*",),
+        source=CallSource(message_id="msg_a", call_id="call_1"),
+    ),
+    agent="asking",
+)
+
+
+def answered(*words: Reply) -> dict[str, list[Recorded]]:
+    replies = (PermissionReplied(request_id="per_1", reply=word) for word in words)
+    return sound(*OPENED, CALL[0], ASKED, *replies, *CALL[1:], *ENDED)
+
+
+def accepting(*words: str) -> Promised:
+    return Promised({"ses_1": ["msg_1"]}, {"per_1": set(words)})
+
+
+def test_an_approved_call_is_not_complained_of() -> None:
+    assert judge(answered("once"), accepting("once"), SEEN) == []
+
+
+def test_a_refused_call_that_began_is_seen() -> None:
+    told = judge(answered("reject"), accepting("reject"), SEEN)
+
+    assert told == ["ses_1: call call_1 began, and per_1 was answered ['reject']"]
+
+
+def test_a_second_answer_is_seen() -> None:
+    told = judge(answered("once", "reject"), accepting("once", "reject"), SEEN)
+
+    assert "ses_1: per_1 was answered 2 times" in told
+
+
+def test_an_accepted_answer_that_is_not_in_the_log_is_seen() -> None:
+    told = judge(answered("once"), accepting("once", "reject"), SEEN)
+
+    assert told == ["ses_1: per_1: ['once', 'reject'] accepted, ['once'] in the log"]
+
+
+def test_an_ask_that_nobody_answered_is_seen() -> None:
+    told = judge(sound(*OPENED, CALL[0], ASKED), PROMISED, Effects([], {"ses_1": 1}))
+
+    assert "ses_1 should still move: per_1 waits for a person" in told
+
+
+def test_a_summary_counts_as_a_provider_call_and_an_unasked_one_is_seen() -> None:
+    id_ = "msg_c"
+    summary: tuple[SessionEvent, ...] = (
+        CompactionStarted(message_id=id_, reason="manual"),
+        CompactionEnded(message_id=id_, reason="manual", text="short", recent=""),
+    )
+    log = sound(*OPENED, *CALL, turn("msg_a", 1)[2], *summary, *turn("msg_b", 2), ENDED[-1])
+
+    assert judge(log, PROMISED, Effects([BEGUN], {"ses_1": 3})) == []
+    assert len(judge(log, PROMISED, Effects([BEGUN], {"ses_1": 4}))) == 1
+
+
+def test_a_forgotten_fact_is_seen() -> None:
+    promised = Promised({"ses_1": ["msg_1"]}, kinds={"ses_1": "blind"})
+
+    assert judge(sound(), promised, SEEN) == ["ses_1: forgot its cargo: []"]
 
 
 def test_the_same_seed_brings_the_same_weather() -> None:

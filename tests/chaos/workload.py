@@ -1,52 +1,95 @@
-"""A seeded workload of careful callers: they retry exactly until they hold a receipt."""
+"""A seeded workload: sessions that talk, call tools, ask people, and outgrow their windows."""
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
-import httpx
-import orjson
-
-from fairlead_eventlog.errors import LogError
 from fairlead_testing.driving import calling
 from fairlead_testing.stack import Stack
+from tests.chaos.asking import until_answered
 from tests.chaos.checker import Promised
+from tests.chaos.person import Person
 
-PATIENCE_S: Final = 60.0
-AGAIN_S: Final = 0.1
+Kind: TypeAlias = Literal["plain", "asking", "small", "blind"]
+
 TOOLS: Final = ("probe_once", "probe_once", "probe_pure", "probe_idempotent")
+KINDS: Final[tuple[Kind, ...]] = ("plain",) * 5 + ("asking",) * 3 + ("small", "small", "blind")
+# Asks for each `once` call, and windows with room for a few prompts: foreseen, and learned by refusal.
+CONFIG: Final = """
+default_model = "sim/fast"
+
+[agent.asking]
+permissions = [ {{ action = "probe_once", resource = "*", effect = "ask" }} ]
+
+[compaction]
+buffer = 600
+keep_tokens = 600
+summary_tokens = 300
+
+[provider.sim]
+protocol = "openai-chat"
+base_url = "http://127.0.0.1:{port}"
+
+[provider.sim.model.fast]
+context = 200_000
+output = 8_192
+
+[provider.sim.model.small]
+id = "fast"
+context = 4_800
+output = 200
+
+[provider.sim.model.blind]
+id = "recall-1500-delay-20"
+context = 100_000
+output = 200
+"""
+FACT: Final = "Fact: the cargo is salt."
+QUESTION: Final = "What is the cargo?"
+SEA: Final = "Tell me of the sea and of the long way over it, of wind and of weather. "
 
 
 @dataclass(slots=True)
 class Workload:
-    """Some sessions, lived side by side; the same seed gives the same prompts."""
+    """Some sessions, lived side by side; the same seed gives the same prompts and answers."""
 
     up: Stack
     seed: int
-    tools: bool = True
     promised: Promised = field(default_factory=Promised)
+    _people: dict[str, tuple[Person, asyncio.Task[None]]] = field(default_factory=dict)
 
     async def live(self, number: int, *, begin_s: float = 0.0) -> str:
         """One session from its creation to its last prompt but one; the answer is its id."""
         luck = random.Random(f"{self.seed}:{number}")  # noqa: S311 - a plan, not a secret
-        session = f"ses_chaos{self.seed}x{number}"
+        session, kind = f"ses_chaos{self.seed}x{number}", luck.choice(KINDS)
         await asyncio.sleep(begin_s)
-        await self._until_answered("session.create", {"id": session}, over_http=False)
-        for prompt in range(luck.randint(1, 3)):
-            text = self._text(luck, f"k{self.seed}x{number}x{prompt}")
-            delivery = luck.choice(("steer", "steer", "queue"))
+        await until_answered(self.up, "session.create", {"id": session, **_chosen(kind)})
+        self.promised.kinds[session] = kind
+        if kind == "asking":
+            self._look_after(session, number)
+        for prompt in range(luck.randint(*_prompts(kind))):
+            text = _text(luck, kind, f"k{self.seed}x{number}x{prompt}", first=prompt == 0)
+            delivery = "steer" if kind == "blind" else luck.choice(("steer", "steer", "queue"))
             await self.say(session, f"m{prompt}", text, delivery, over_http=luck.random() < 0.3)
             await asyncio.sleep(luck.uniform(0, 0.6))
-            if luck.random() < 0.2:
-                await self._until_answered("session.interrupt", {"sessionID": session})
+            await self._disturb(session, luck, kind)
         return session
 
-    async def close(self, session: str) -> None:
-        """A last prompt: what an interrupt left in the inbox is asked for again."""
-        await self.say(session, "last", "last words", "steer")
+    async def close(self, sessions: Iterable[str]) -> None:
+        """A last prompt for each: what an interrupt or a decline left behind is asked for again."""
+        await asyncio.gather(*(person.close() for person, _ in self._people.values()))
+        await asyncio.gather(*(self._last(session) for session in sessions))
+
+    async def leave(self) -> None:
+        """Nobody answers any more."""
+        for _, attending in self._people.values():
+            attending.cancel()
+        for _, attending in self._people.values():
+            with suppress(asyncio.CancelledError):
+                await attending
 
     async def say(
         self, session: str, name: str, text: str, delivery: str, *, over_http: bool = False
@@ -54,41 +97,55 @@ class Workload:
         message = f"msg_{session.removeprefix('ses_')}_{name}"
         body = {"id": message, "prompt": {"text": text}, "delivery": delivery}
         asked = {"sessionID": session, **body}
-        await self._until_answered("session.prompt", asked, over_http=over_http)
+        await until_answered(self.up, "session.prompt", asked, over_http=over_http)
         self.promised.acknowledge(session, message)
 
-    def _text(self, luck: random.Random, key: str) -> str:
-        plain: tuple[Callable[[], str], ...] = (
-            lambda: f"hello {key}",
-            lambda: f"[[sim: chunks={luck.randint(5, 20)} delay_ms=30]] {key}",
-            lambda: f"[[sim: reasoning=hm answer=ok]] {key}",
-        )
-        tooled: tuple[Callable[[], str], ...] = (
-            lambda: calling(key, luck.randint(0, 1000), tool=luck.choice(TOOLS)),
-            lambda: calling(key, luck.randint(0, 50), tool=luck.choice(TOOLS)),
-        )
-        return luck.choice((*plain, *tooled) if self.tools else plain)()
+    async def _last(self, session: str) -> None:
+        blind = self.promised.kinds[session] == "blind"
+        await self.say(session, "last", QUESTION if blind else "last words", "steer")
 
-    async def _until_answered(
-        self, verb: str, body: dict[str, Any], *, over_http: bool = False
-    ) -> None:
-        """Ask again, exactly the same, until somebody answers with data."""
-        answer: dict[str, Any] = {}
-        async with asyncio.timeout(PATIENCE_S):
-            while "data" not in answer:
-                with suppress(LogError, TimeoutError, httpx.HTTPError, orjson.JSONDecodeError):
-                    answer = await (self._post(body) if over_http else self.up.ask(verb, body))
-                    assert "error" not in answer or _passing(answer["error"]), answer
-                if "data" not in answer:
-                    await asyncio.sleep(AGAIN_S)
+    async def _disturb(self, session: str, luck: random.Random, kind: Kind) -> None:
+        """Now and then somebody interrupts, or wants a summary."""
+        if luck.random() < 0.2:
+            await until_answered(self.up, "session.interrupt", {"sessionID": session})
+        if kind in {"small", "blind"} and luck.random() < 0.3:
+            await until_answered(self.up, "session.compact", {"sessionID": session})
 
-    async def _post(self, body: dict[str, Any]) -> dict[str, Any]:
-        rest = {key: value for key, value in body.items() if key != "sessionID"}
-        told = await self.up.http.post(f"/api/session/{body['sessionID']}/prompt", json=rest)
-        answer: dict[str, Any] = orjson.loads(told.content)
-        return answer if told.is_success else {"error": answer}
+    def _look_after(self, session: str, number: int) -> None:
+        luck = random.Random(f"{self.seed}:{number}:person")  # noqa: S311 - a plan, not a secret
+        person = Person(self.up, session, luck, self.promised)
+        self._people[session] = person, asyncio.create_task(person.attend())
 
 
-def _passing(error: dict[str, Any]) -> bool:
-    """Whether the same request may succeed later."""
-    return error.get("_tag") == "ServiceUnavailableError"
+def _chosen(kind: Kind) -> dict[str, Any]:
+    if kind == "asking":
+        return {"agent": "asking"}
+    if kind in {"small", "blind"}:
+        return {"model": {"providerID": "sim", "id": kind}}
+    return {}
+
+
+def _prompts(kind: Kind) -> tuple[int, int]:
+    """A window is outgrown by some long prompts."""
+    return {"small": (3, 5), "blind": (6, 9)}.get(kind, (1, 3))
+
+
+def _text(luck: random.Random, kind: Kind, key: str, *, first: bool) -> str:
+    if kind == "blind":
+        return f"{FACT} {key}" if first else f"{SEA * luck.randint(8, 16)} {key}"
+    words = SEA * luck.randint(8, 24) if kind == "small" else ""
+    plain: tuple[Callable[[], str], ...] = (
+        lambda: f"hello {key}",
+        lambda: f"[[sim: chunks={luck.randint(5, 20)} delay_ms=30]] {key}",
+        lambda: f"[[sim: reasoning=hm answer=ok]] {key}",
+    )
+    tooled: tuple[Callable[[], str], ...] = (
+        lambda: calling(key, luck.randint(0, 1000), tool=luck.choice(TOOLS)),
+        lambda: calling(key, luck.randint(0, 50), tool=luck.choice(TOOLS)),
+    )
+    asked: tuple[Callable[[], str], ...] = (
+        lambda: calling(key, luck.randint(0, 300), tool="probe_once"),
+        lambda: calling(key, 0, tool="probe_once"),
+    )
+    chosen = luck.choice((*asked, *asked, *plain) if kind == "asking" else (*plain, *tooled))
+    return f"{words}{chosen()}"

@@ -47,24 +47,26 @@ probe_file = "{probe}"
 
 
 @asynccontextmanager
-async def probed(*, sweep_age_s: float = 3.0, tools_wait_s: float = 2.0) -> AsyncIterator[Stack]:
-    """Two runners, two tool workers, and probes that count their runs.
+async def probed(
+    *, sweep_age_s: float = 3.0, tools_wait_s: float = 2.0, more: str = ""
+) -> AsyncIterator[Stack]:
+    """Two runners, two tool workers, and probes that count their runs; `more` configuration first.
 
     Its folder is not pytest's: Postgres runs as another user, and pytest closes its own to others.
     """
     with TemporaryDirectory(prefix="fairlead-", ignore_cleanup_errors=True) as made:
         place = Path(made)
-        config = _configured(place, sweep_age_s=sweep_age_s, tools_wait_s=tools_wait_s)
+        config = _configured(place, more, sweep_age_s=sweep_age_s, tools_wait_s=tools_wait_s)
         scale = {"runner": 2, "tools": 2}
         async with stack(place / "state", scale=scale, config=config, sim=True) as up:
             yield up
 
 
-def _configured(place: Path, **values: float) -> Path:
+def _configured(place: Path, more: str, **values: float) -> Path:
     place.chmod(0o755)
     config, probe = place / "fairlead.toml", place / "probe.log"
     probe.touch(mode=0o666)
-    config.write_text(CONFIG.format(probe=probe, **values))
+    config.write_text(more + CONFIG.format(probe=probe, **values))
     return config
 
 

@@ -1,0 +1,46 @@
+"""Careful callers: they ask again, exactly the same, until they hold an answer."""
+
+import asyncio
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any, Final
+
+import httpx
+import orjson
+
+from fairlead_eventlog.errors import LogError
+from fairlead_testing.stack import Stack
+
+PATIENCE_S: Final = 60.0
+AGAIN_S: Final = 0.1
+
+
+async def until_answered(
+    up: Stack,
+    verb: str,
+    body: dict[str, Any],
+    *,
+    over_http: bool = False,
+    final: Collection[str] = (),
+) -> dict[str, Any]:
+    """Ask again until somebody answers with data, or with an error that is final."""
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            with suppress(LogError, TimeoutError, httpx.HTTPError, orjson.JSONDecodeError):
+                answer = await (_post(up, body) if over_http else up.ask(verb, body))
+                if "data" in answer or answer["error"].get("_tag") in final:
+                    return answer
+                assert _passing(answer["error"]), answer
+            await asyncio.sleep(AGAIN_S)
+
+
+async def _post(up: Stack, body: dict[str, Any]) -> dict[str, Any]:
+    rest = {key: value for key, value in body.items() if key != "sessionID"}
+    told = await up.http.post(f"/api/session/{body['sessionID']}/prompt", json=rest)
+    answer: dict[str, Any] = orjson.loads(told.content)
+    return answer if told.is_success else {"error": answer}
+
+
+def _passing(error: dict[str, Any]) -> bool:
+    """Whether the same request may succeed later."""
+    return error.get("_tag") == "ServiceUnavailableError"
