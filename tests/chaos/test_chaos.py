@@ -17,7 +17,7 @@ from tests.chaos.workload import CONFIG, Workload
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS") or 15)
 SEED = int(os.environ.get("CHAOS_SEED") or 1)
-SESSIONS_PER_SECOND = 14
+SESSIONS_PER_SECOND = 10
 TOLD = (
     *("attempt.dispatched", "tool.called", "permission.asked", "permission.replied"),
     *("interrupt.requested", "compaction.requested", "compaction.started", "compaction.ended"),
