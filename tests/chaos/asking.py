@@ -1,8 +1,8 @@
 """Careful callers: they ask again, exactly the same, until they hold an answer."""
 
 import asyncio
+import time
 from collections.abc import Collection
-from contextlib import suppress
 from typing import Any, Final
 
 import httpx
@@ -11,7 +11,8 @@ import orjson
 from fairlead_eventlog.errors import LogError
 from fairlead_testing.stack import Stack
 
-PATIENCE_S: Final = 60.0
+# A service that is killed again and again is started ever later.
+PATIENCE_S: Final = 120.0
 AGAIN_S: Final = 0.1
 
 
@@ -24,14 +25,18 @@ async def until_answered(
     final: Collection[str] = (),
 ) -> dict[str, Any]:
     """Ask again until somebody answers with data, or with an error that is final."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            with suppress(LogError, TimeoutError, httpx.HTTPError, orjson.JSONDecodeError):
-                answer = await (_post(up, body) if over_http else up.ask(verb, body))
-                if "data" in answer or answer["error"].get("_tag") in final:
-                    return answer
-                assert _passing(answer["error"]), answer
-            await asyncio.sleep(AGAIN_S)
+    begun, last = time.monotonic(), "nothing"
+    while time.monotonic() < begun + PATIENCE_S:
+        try:
+            answer = await (_post(up, body) if over_http else up.ask(verb, body))
+            if "data" in answer or answer["error"].get("_tag") in final:
+                return answer
+            assert _passing(answer["error"]), answer
+            last = str(answer)
+        except (LogError, TimeoutError, httpx.HTTPError, orjson.JSONDecodeError) as error:
+            last = repr(error)
+        await asyncio.sleep(AGAIN_S)
+    raise AssertionError(f"{verb} of {body.get('sessionID')} has no answer, at last {last}")
 
 
 async def _post(up: Stack, body: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,12 +48,11 @@ class Person:
 
     async def _follow(self) -> None:
         at = Address(DEFAULT_TENANT, self.session)
-        async with aclosing(self.up.eventlog.log.tail(at, after=self._seen)) as tail:  # type: ignore[type-var]
-            async for stored in tail:
-                for recorded in stored.commit.events:
-                    if recorded.seq > self._seen and isinstance(recorded.event, PermissionAsked):
-                        self._consider(recorded.event.request.id)
-                    self._seen = max(self._seen, recorded.seq)
+        async for stored in self.up.eventlog.log.tail(at, after=self._seen):
+            for recorded in stored.commit.events:
+                if recorded.seq > self._seen and isinstance(recorded.event, PermissionAsked):
+                    self._consider(recorded.event.request.id)
+                self._seen = max(self._seen, recorded.seq)
 
     def _consider(self, request: str) -> None:
         """Draw everything at once: what others do meanwhile changes no later draw."""
