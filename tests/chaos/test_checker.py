@@ -16,6 +16,7 @@ from fairlead_schema.events import (
     StepEnded,
     StepStarted,
     ToolCalled,
+    ToolFailed,
     ToolStarted,
     ToolSucceeded,
 )
@@ -23,7 +24,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import CallSource, PermissionRequest, Reply
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft, Recorded, record
-from fairlead_schema.tool import Executor
+from fairlead_schema.tool import ErrorInfo, Executor
 from tests.chaos.checker import Effects, Promised, judge
 from tests.chaos.weather import forecast
 
@@ -113,6 +114,15 @@ def test_a_result_without_a_run_and_a_run_without_a_start_are_seen() -> None:
         "ses_1: call k succeeded and never ran"
     ]
     assert judge(unstarted, PROMISED, SEEN) == ["ses_1: call k ran and was never started"]
+
+
+def test_a_pure_call_may_run_before_its_start() -> None:
+    pure = CALL[0].model_copy(update={"tool": "probe_pure", "retry": "pure"})
+    failed = ToolFailed(
+        assistant_message_id="msg_a", call_id="call_1", error=ErrorInfo(message="no"), provider=HERE
+    )
+
+    assert judge(sound(*OPENED, pure, failed, *ENDED), PROMISED, SEEN) == []
 
 
 def test_an_unrecorded_provider_call_is_seen() -> None:
