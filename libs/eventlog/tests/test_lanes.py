@@ -88,6 +88,28 @@ async def test_a_full_runner_takes_the_next_wake_as_soon_as_a_slot_is_free(
             await asyncio.gather(*drains)
 
 
+async def test_a_full_worker_takes_the_next_request_as_soon_as_a_slot_is_free(
+    own_server: Server,
+) -> None:
+    """Its calls wait for one another, not for the clock."""
+    await provision(own_server.url)
+    async with connect(own_server.url, name="test") as eventlog:
+        for _ in range(80):
+            at = Address("default", ids.session_id())
+            await eventlog.work.put(subjects.tool(at, "default"), b"{}")
+        calls: set[asyncio.Task[None]] = set()
+        served = 0
+        async with asyncio.timeout(10):
+            async for job in eventlog.work.take("TOOLS", "tools-default", lambda: 2 - len(calls)):
+                calls.add(task := asyncio.create_task(drained(job)))
+                task.add_done_callback(calls.discard)
+                del job, task
+                served += 1
+                if served == 80:
+                    break
+            await asyncio.gather(*calls)
+
+
 async def drained(job: Job) -> None:
     await asyncio.sleep(0.01)
     await job.done()

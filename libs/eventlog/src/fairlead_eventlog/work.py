@@ -1,8 +1,10 @@
 """Work queues and timers on JetStream."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
+from weakref import finalize
 
 import orjson
 from nats.aio.msg import Msg
@@ -67,9 +69,21 @@ class JetStreamWork:
 
     async def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         pull = Pull(self._link, stream, consumer, slots=slots, expires_s=PULL_EXPIRES_S)
+        loop = asyncio.get_running_loop()
         async for batch in pull.batches():
             for msg in batch:
-                yield JetStreamJob(self._link, msg)
+                yield _told(JetStreamJob(self._link, msg), loop, pull)
+
+
+def _told(job: JetStreamJob, loop: asyncio.AbstractEventLoop, pull: Pull) -> JetStreamJob:
+    """A job whose end makes a full taker look for more at once."""
+
+    def dropped() -> None:
+        if not loop.is_closed():
+            loop.call_soon(pull.look)
+
+    finalize(job, dropped).atexit = False
+    return job
 
 
 class JetStreamTimers:
