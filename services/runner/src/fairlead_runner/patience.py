@@ -7,7 +7,7 @@ from typing import Final
 from fairlead_runner.ledger import Ledger
 from fairlead_session.state import Session
 
-LOOK_S_MIN: Final = 0.005
+LOOK_S_MIN: Final = 0.02
 LOOK_S_MAX: Final = 0.5
 
 
