@@ -4,6 +4,8 @@ from pathlib import Path
 
 import orjson
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from fairlead_llm import overflow
 from fairlead_llm.failure import BODY_LENGTH_MAX, failed, refused, retry_after_s, without
@@ -95,6 +97,25 @@ def test_the_provider_may_overrule_the_retry() -> None:
 )
 def test_the_advised_wait_is_read(headers: dict[str, str], wait: float | None) -> None:
     assert retry_after_s(headers) == wait
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["Wed,", "21", "Oct", "2026", "99999999999", "07:28:00", "07:28:" + "9" * 30]
+            + ["GMT", "+9999", "-99999999", "PM", ":", "0", "-1", "31", "1e400", "²"]
+        ),
+        max_size=8,
+    ).map(" ".join)
+)
+@example("Wed, 21 Oct 2026 07:28:99999999999999999999 GMT")
+def test_an_advised_wait_that_makes_no_sense_is_no_crash(asked: str) -> None:
+    """D-43: whatever a provider writes there, the wait is a finite one or none."""
+    date = "Wed, 21 Oct 2026 07:27:00 GMT"
+    for headers in ({"retry-after": asked, "date": date}, {"retry-after": date, "date": asked}):
+        wait = retry_after_s(headers)
+
+        assert wait is None or 0 <= wait < float("inf")
 
 
 def test_a_stored_body_is_bounded_and_its_secret_fields_are_blank() -> None:

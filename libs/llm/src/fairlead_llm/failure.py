@@ -199,7 +199,7 @@ def _seconds(text: str) -> float | None:
 def _between(now: str, until: str) -> float | None:
     try:
         wait = parsedate_to_datetime(until) - parsedate_to_datetime(now)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     return max(0.0, wait.total_seconds())
 
