@@ -3,18 +3,29 @@
 from typing import Any
 
 import pytest
-from libs.session.tests.conftest import CREATED, INITIALISED, MODEL, dispatched, given
+from libs.session.tests.conftest import (
+    CREATED,
+    INITIALISED,
+    MODEL,
+    assistant_of,
+    claimed,
+    dispatched,
+    given,
+    recorded,
+)
 
 from fairlead_schema.events import (
     SessionEvent,
     StepEnded,
     StepFailed,
+    StepStarted,
     ToolCalled,
     ToolFailed,
     ToolInputEnded,
     ToolInputStarted,
     ToolSucceeded,
 )
+from fairlead_schema.message import ToolBlock
 from fairlead_schema.provider import (
     ProviderEvent,
     ProviderFailure,
@@ -26,11 +37,12 @@ from fairlead_schema.provider import (
     ToolResult,
     Usage,
 )
-from fairlead_schema.tool import Executor, TextContent, ToolContent
+from fairlead_schema.tool import Executor, PendingCall, TextContent, ToolContent
 from fairlead_session.calls import ProtocolViolation
 from fairlead_session.drain import Rest, next_move
 from fairlead_session.publication import NO_RESULT, Publication
-from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_session.settlement import INTERRUPTED_TOOL, abandoned
+from fairlead_session.verify import verify
 
 STOP = StepFinish("stop", Usage())
 HOSTED = ToolCall("c", "search", {"q": 1}, executed=True, metadata={"call": 1})
@@ -198,11 +210,58 @@ def test_an_error_repeated_after_a_failure_says_nothing_new() -> None:
         (HOSTED, ToolResult("c", "x"), ToolResult("c", "x")),
         (HOSTED, ToolResult("c", "x"), ToolResult("c", "x", error=True)),
         (HOSTED, ToolResult("c", "x", error=True), ToolResult("c", "x")),
+        (ToolInputStart("", "read"),),
+        (ToolInputStart("c" * 257, "read"),),
+        (ToolCall("", "read", {}),),
+        (ToolCall("c" * 257, "read", {}),),
     ],
 )
 def test_a_tool_stream_that_breaks_its_grammar_is_a_violation(
     events: tuple[ProviderEvent, ...],
 ) -> None:
-    """D-18: duplicate starts, calls or results, a changed name, a result before its call."""
+    """D-18: duplicate starts, calls or results, a changed name, a result before its call.
+
+    Nor is an id that no log can hold a reason to crash.
+    """
+    publishing = Publication("msg_a", "build", MODEL)
+
     with pytest.raises(ProtocolViolation):
-        published(*events)
+        for event in events:
+            publishing.receive(event)
+
+    # The step starts once, whatever the stream broke: its failure has a message to stand on.
+    told = publishing.receive(ProviderFailure("malformed-stream", "no"))[0]
+    started = any(isinstance(event, StepStarted) for event in told)
+    assert started is (len(events) == 1)
+
+
+def test_an_interrupt_in_the_middle_of_a_tools_input_fails_it() -> None:
+    """D-14: nobody will call it any more, and a session at rest has nothing pending."""
+    publishing = Publication("msg_a", "build", MODEL)
+    begun = (ToolInputStart("c1", "read"), ToolInputChunk("c1", '{"pa'), HOSTED)
+    events = tuple(one for event in begun for one in publishing.receive(event)[0])
+
+    stopped = publishing.interrupt()
+
+    assert of(stopped, ToolInputEnded)[0].text == '{"pa'
+    assert [(one.call_id, one.error.message) for one in of(stopped, ToolFailed)] == [
+        ("c1", INTERRUPTED_TOOL),
+        ("c", INTERRUPTED_TOOL),
+    ]
+    assert isinstance(stopped[-1], StepFailed)
+    session = given(CREATED, INITIALISED, claimed(), dispatched(), *events, *stopped)
+    assert abandoned(session) == ()
+    assert verify(recorded(CREATED, INITIALISED, claimed(), dispatched(), *events, *stopped)) == []
+
+
+def test_a_raised_failure_in_the_middle_of_a_tools_input_leaves_it_pending() -> None:
+    """D-14: its raw text is kept, and the next turn says that it was interrupted."""
+    cut = ProviderFailure("network", "cut")
+    events = published(ToolInputStart("c1", "read"), ToolInputChunk("c1", '{"pa'), cut)
+
+    assert of(events, ToolFailed) == []
+    session = given(CREATED, INITIALISED, dispatched(), *events)
+    (block,) = assistant_of(session).content
+    assert isinstance(block, ToolBlock)
+    assert block.state == PendingCall(input='{"pa')
+    assert [one.call_id for one in of(abandoned(session), ToolFailed)] == ["c1"]

@@ -10,6 +10,7 @@ from typing import Annotated, Final, TypeAlias
 from pydantic import StringConstraints
 
 ID_LENGTH_MAX = 128
+CALL_ID_LENGTH_MAX = 256
 BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 _TAIL = r"[A-Za-z0-9_-]{1,120}$"
@@ -31,7 +32,7 @@ AttemptId: TypeAlias = Annotated[str, _prefixed("att_")]
 OutputId: TypeAlias = Annotated[str, _prefixed("out_")]
 
 TenantId: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
-CallId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+CallId: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=CALL_ID_LENGTH_MAX)]
 
 DEFAULT_TENANT = "default"
 

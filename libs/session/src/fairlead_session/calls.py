@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed, ToolSucceeded
-from fairlead_schema.ids import MessageId
+from fairlead_schema.ids import CALL_ID_LENGTH_MAX, MessageId
 from fairlead_schema.provider import ToolCall, ToolInputStart, ToolResult
 from fairlead_schema.tool import ErrorInfo, Executor, TextContent, ToolContent
 from fairlead_schema.tooling import ToolInfo
@@ -50,12 +50,14 @@ class Calls:
 
     def begin(self, event: ToolInputStart) -> None:
         """Note whose input streams."""
+        _check(event.id)
         if event.id in self._called or event.id in self.inputs:
             raise ProtocolViolation(f"tool {event.id} started twice")
         self.inputs[event.id] = event.name
 
     def call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
         """The durable call; one that may not run is settled at once, and says why."""
+        _check(event.id)
         if event.id in self._called:
             raise ProtocolViolation(f"tool {event.id} was called twice")
         if self.inputs.get(event.id, event.name) != event.name:
@@ -121,6 +123,11 @@ class Calls:
         self._settled.update(unsettled)
         return tuple(self._failure(id_, message, Executor(executed=True)) for id_ in unsettled)
 
+    def uncalled(self, message: str) -> tuple[SessionEvent, ...]:
+        """Fail every input that never became a call."""
+        begun = tuple(id_ for id_ in self.inputs if id_ not in self._called)
+        return tuple(self._failure(id_, message, Executor()) for id_ in begun)
+
     def _failure(
         self, id_: str, message: str, provider: Executor, result: object = None
     ) -> ToolFailed:
@@ -131,6 +138,12 @@ class Calls:
             result=result,
             provider=provider,
         )
+
+
+def _check(id_: str) -> None:
+    """An id that no event can hold is refused like any other broken rule of the stream."""
+    if not 1 <= len(id_) <= CALL_ID_LENGTH_MAX:
+        raise ProtocolViolation(f"a tool's id is {len(id_)} characters long")
 
 
 def _object(value: object) -> dict[str, Any]:

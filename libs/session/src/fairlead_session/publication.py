@@ -149,7 +149,8 @@ class Publication:
         if self.failed or self.over or not self.started:
             return ()
         self.failed = True
-        return self._failure(INTERRUPTED_TURN, INTERRUPTED_TOOL, waiting=False)
+        flushed = (*self._flush(), *self._calls.uncalled(INTERRUPTED_TOOL))
+        return (*flushed, *self._failure(INTERRUPTED_TURN, INTERRUPTED_TOOL, waiting=False))
 
     def _start(self) -> tuple[SessionEvent, ...]:
         if self.started:
@@ -226,8 +227,8 @@ class Publication:
         return ToolInputEnded(assistant_message_id=owner, call_id=id_, text=text)
 
     def _call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
-        owner, before = self.assistant_message_id, self._start()
         called = self._calls.call(event)
+        owner, before = self.assistant_message_id, self._start()
         block = self._open.pop(("tool", event.id), None)
         if block is not None:
             return (*before, self._ended("tool", event.id, block.text), *called)
