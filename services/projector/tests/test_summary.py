@@ -218,3 +218,33 @@ def test_an_interrupt_of_what_nobody_has_begun_leaves_it_in_peace(given: "Given"
         "interrupted",
     )
     assert (stirred.stirring, stirred.owed) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("news", "waits"),
+    [
+        (ADMITTED.model_copy(update={"delivery": "queue"}), True),
+        (ADMITTED.model_copy(update={"resume": False}), True),
+        (ADMITTED, False),
+        (ResumeRequested(), False),
+        (ResumeRequested(forced=False), False),
+    ],
+)
+def test_what_ends_a_back_off_brings_the_session_back_into_the_net(
+    given: "Given",
+    news: SessionEvent,
+    waits: bool,  # noqa: FBT001
+) -> None:
+    """P-03: should ingest die before its wake, the sweep does not wait for the timer."""
+    later = ExecutionReleased(generation=1, reason="retry-later", wake_at=9)
+
+    row = row_after(given, CLAIMED, PROMOTED, DISPATCHED, later, news)
+
+    assert (row.wake_at is not None) is waits
+
+
+def test_a_provider_that_paused_owes_the_rest(given: "Given") -> None:
+    """A turn is due without a local call: a hand-over must not take it out of the net."""
+    paused = ENDED.model_copy(update={"finish": "pause"})
+
+    assert row_after(given, CLAIMED, DISPATCHED, STARTED, paused, released("handover")).owed

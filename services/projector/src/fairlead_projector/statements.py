@@ -233,7 +233,10 @@ def _receive(session: Projected, at: Address, recorded: Recorded, changes: Chang
             *at, event.message_id, recorded.seq, event.delivery, event.prompt, recorded.time
         )
         session.pending[event.message_id] = recorded.seq
-        session.row.stirring = session.row.stirring or event.resume is not False
+        if event.resume is not False:
+            session.row.stirring = True
+            # A steer is asked before the time that a back-off waits for.
+            session.row.wake_at = None if event.delivery == "steer" else session.row.wake_at
     else:
         row = changes.inputs.get(key) or changes.input_changes.get(key)
         if row is None:

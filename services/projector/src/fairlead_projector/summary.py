@@ -44,6 +44,7 @@ from fairlead_schema.message import Message, ToolBlock
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_session.fold_execution import STILL_STIRRING, STOPPED
+from fairlead_session.fold_turn import PAUSE
 
 UNREADABLE: Final = "(unreadable)"
 
@@ -134,7 +135,8 @@ def _execute(session: Projected, event: SessionEvent) -> None:
     row = session.row
     match event:
         case StepEnded() | StepFailed():
-            row.owed = bool(_local_calls(session.find(event.assistant_message_id)))
+            calls = _local_calls(session.find(event.assistant_message_id))
+            row.owed = bool(calls) or (isinstance(event, StepEnded) and event.finish == PAUSE)
         case ToolSucceeded() | ToolFailed():
             calls = _local_calls(session.find(event.assistant_message_id))
             # Nothing is owed any more: an interrupt settles them.
@@ -148,8 +150,9 @@ def _execute(session: Projected, event: SessionEvent) -> None:
         case BudgetSet():
             row.stirring = row.stirring or row.rested == "over-budget"
             row.budget_cost, row.budget_tokens = event.cost, event.tokens
-        case ResumeRequested(forced=False):
-            row.stirring, row.rested = True, None
+        case ResumeRequested(forced=forced):
+            row.owed = row.owed or forced is not False
+            row.stirring, row.rested, row.wake_at = True, None, None
         case PermissionReplied(reply="reject"):
             pass  # What follows from a refusal is told by the events beside it.
         case ExecutionReleased():
