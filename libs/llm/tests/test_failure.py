@@ -102,8 +102,8 @@ def test_the_advised_wait_is_read(headers: dict[str, str], wait: float | None) -
 @given(
     st.lists(
         st.sampled_from(
-            ["Wed,", "21", "Oct", "2026", "99999999999", "07:28:00", "07:28:" + "9" * 30]
-            + ["GMT", "+9999", "-99999999", "PM", ":", "0", "-1", "31", "1e400", "²"]
+            "Wed,|21|Oct|2026|99999999999|07:28:00|07:28:999999999999999999999|GMT|+9999"
+            "|-99999999|PM|:|0|-1|31|1e400|²".split("|")
         ),
         max_size=8,
     ).map(" ".join)

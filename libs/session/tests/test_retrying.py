@@ -7,15 +7,25 @@ from libs.session.tests.conftest import (
     CREATED,
     INITIALISED,
     admitted,
+    claimed,
     dispatched,
     given,
     promoted,
     then,
 )
 
+from fairlead_schema.events import (
+    ExecutionReleased,
+    InterruptRequested,
+    ResumeRequested,
+    SessionEvent,
+    TurnRetried,
+)
+from fairlead_schema.events.turn import RetryError
 from fairlead_schema.provider import ProviderFailure
 from fairlead_session.drain import TakeTurn, next_move
-from fairlead_session.retrying import RetryPolicy, retry
+from fairlead_session.explain import explain
+from fairlead_session.retrying import RetryPolicy, retry, waits_s
 
 BUSY = ProviderFailure("rate-limit", "slow down", retryable=True, status=429)
 ASKED = given(CREATED, INITIALISED, admitted("msg_1"), promoted("msg_1"), dispatched())
@@ -43,6 +53,52 @@ def test_retry_after_is_honoured_and_capped() -> None:
     assert seven is not None
     assert capped is not None
     assert (seven.delay_s, capped.delay_s) == (7.0, 60)
+
+
+def test_an_asked_wait_is_spread_only_to_later() -> None:
+    """Sessions that were refused together do not come back together, and none too early."""
+    asked = ProviderFailure("rate-limit", "later", retryable=True, retry_after_s=10.0)
+
+    delays = [retry(ASKED, asked, RetryPolicy(), chance=chance) for chance in (0, 0.5, 0.999)]
+
+    assert [one and one.delay_s for one in delays] == [10.0, 11.0, pytest.approx(11.998)]
+
+
+WAITING = then(
+    ASKED,
+    claimed(),
+    TurnRetried(attempt=1, error=RetryError(message="busy", is_retryable=True)),
+    ExecutionReleased(generation=1, reason="retry-later", wake_at=5_000),
+)
+
+
+def test_a_session_waits_for_its_timer() -> None:
+    assert [waits_s(WAITING, now_ms=now) for now in (1_000, 4_900, 5_000, 9_000)] == [
+        4.0,
+        0.1,
+        0,
+        0,
+    ]
+    assert waits_s(then(WAITING, claimed(2)), now_ms=1_000) == 0
+
+
+@pytest.mark.parametrize(
+    ("news", "waits"),
+    [
+        (admitted("msg_2", delivery="queue"), True),
+        (admitted("msg_2"), False),
+        (ResumeRequested(), False),
+        (ResumeRequested(forced=False), False),
+        (InterruptRequested(), False),
+    ],
+)
+def test_what_may_be_asked_before_its_time_ends_the_wait(news: SessionEvent, waits: bool) -> None:  # noqa: FBT001
+    """B-11: a queued input has its turn after the one that waits, so it hurries nobody."""
+    after = then(WAITING, news)
+
+    assert (waits_s(after, now_ms=1_000) > 0) is waits
+    told = explain(after)
+    assert (told.code == "retry-later") is waits
 
 
 def test_what_cannot_help_is_not_retried() -> None:

@@ -225,14 +225,16 @@ def test_a_tool_stream_that_breaks_its_grammar_is_a_violation(
     """
     publishing = Publication("msg_a", "build", MODEL)
 
+    *before, last = events
+    for event in before:
+        publishing.receive(event)
     with pytest.raises(ProtocolViolation):
-        for event in events:
-            publishing.receive(event)
+        publishing.receive(last)
 
     # The step starts once, whatever the stream broke: its failure has a message to stand on.
     told = publishing.receive(ProviderFailure("malformed-stream", "no"))[0]
     started = any(isinstance(event, StepStarted) for event in told)
-    assert started is (len(events) == 1)
+    assert started is (not before)
 
 
 def test_an_interrupt_in_the_middle_of_a_tools_input_fails_it() -> None:

@@ -5,6 +5,7 @@ from typing import Literal, TypeAlias
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.drain import called_for
+from fairlead_session.retrying import patient
 from fairlead_session.state import Call, Session
 from fairlead_session.subagents import child_for
 from fairlead_session.waiting import ready, what
@@ -125,7 +126,7 @@ def broken(detail: str) -> Explanation:
 def _patient(session: Session) -> bool:
     """Whether it waits for a time or a place, and a free runner would change nothing."""
     if session.rested == "retry-later":
-        return not session.inbox
+        return patient(session)
     return session.rested in {"context-unavailable", "over-budget", "budget-unknown"}
 
 

@@ -43,9 +43,26 @@ def retry(
     return Retry(event, _delay(session.retries, failure, policy, chance))
 
 
+def patient(session: Session) -> bool:
+    """Whether a back-off is waited out: nothing came that may be asked before its time.
+
+    A steer joins the turn that waits and asks anew; a queued input only comes after it.
+    """
+    steered = any(item.delivery == "steer" for item in session.inbox)
+    return not (steered or session.interrupted)
+
+
+def waits_s(session: Session, *, now_ms: int) -> float:
+    """For how long the session still waits for its timer; 0 when it may go on."""
+    if session.rested != "retry-later" or session.wake_at is None or not patient(session):
+        return 0.0
+    return max(0, session.wake_at - now_ms) / 1000
+
+
 def _delay(retries: int, failure: ProviderFailure, policy: RetryPolicy, chance: float) -> float:
-    """What the provider asked for, else growing and spread; never beyond the cap."""
+    """What the provider asked for or a little more, else growing and spread; never beyond the cap."""
     if failure.retry_after_s is not None:
-        return min(max(failure.retry_after_s, 0.0), policy.delay_s_max)
+        asked = max(failure.retry_after_s, 0.0) * (1 + policy.jitter * chance)
+        return min(asked, policy.delay_s_max)
     spread = 1 + policy.jitter * (2 * chance - 1)
     return float(min(policy.base_s * 2**retries * spread, policy.delay_s_max))

@@ -40,7 +40,7 @@ from fairlead_session.drain import (
 )
 from fairlead_session.epoch import Blocked
 from fairlead_session.ownership import Claim, Life, claim, owns, release
-from fairlead_session.retrying import Retry
+from fairlead_session.retrying import Retry, patient, waits_s
 from fairlead_session.settlement import ask, end, settle, stop
 from fairlead_session.state import Session
 from fairlead_session.waiting import waits_for_people
@@ -90,9 +90,7 @@ class Drain:
 
     def _too_early(self) -> bool:
         """A session that waits for its timer is left alone, unless there is something new."""
-        session = self._ledger.session
-        waits = session.rested == "retry-later" and not session.inbox and not session.interrupted
-        return waits and session.wake_at is not None and session.wake_at > ids.now_ms()
+        return waits_s(self._ledger.session, now_ms=ids.now_ms()) > 0
 
     async def _claimed(self) -> bool:
         """Own the session, durably or as the first thing staged."""
@@ -265,7 +263,11 @@ class Drain:
             return False
         wake_at = ids.now_ms() + int(retry.delay_s * 1000)
         await self._tackle.eventlog.timers.wake_at(ledger.at, wake_at)
-        return await self._rest("retry-later", retry.event.error.message, wake_at)
+        runner = self._tackle.runner
+        while owns(ledger.session, runner, generation) and patient(ledger.session):
+            with suppress(Moved):  # What came meanwhile may wait as long as the turn does.
+                return await self._rest("retry-later", retry.event.error.message, wake_at)
+        return False
 
     async def _ask_later(self, detail: str | None) -> bool:
         """Rest until a timer rings, and look again then, as often as it takes."""

@@ -16,8 +16,10 @@ from fairlead_runner.tackle import Tackle
 from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
+from fairlead_service import ids
 from fairlead_session.drain import moving
 from fairlead_session.fold_execution import STOPPED
+from fairlead_session.retrying import waits_s
 
 log = logging.getLogger(__name__)
 
@@ -151,6 +153,11 @@ class Watch:
         if known.state.profile is None:
             await job.done()
             return "unknown"
+        wait_s = waits_s(known.state, now_ms=ids.now_ms())
+        if 0 < wait_s <= LATER_S:
+            # Its timer rang by another clock than ours: this may be the only wake that comes.
+            await job.later(wait_s)
+            return "early"
         ledger = Ledger(at, known, self._tackle.eventlog, self._tackle.folded)
         drain = Drain(self._tackle, ledger)
         if self._leaving:
