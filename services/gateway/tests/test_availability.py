@@ -87,7 +87,7 @@ class TestDisconnected:
         assert await _away(client, "POST", "/api/session") == "nats"
 
 
-async def test_a_commit_from_a_newer_release_is_a_defect_with_a_reference(
+async def test_a_defect_is_told_with_a_reference(
     client: httpx.AsyncClient, append: Append, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await append("ses_1")
@@ -95,7 +95,7 @@ async def test_a_commit_from_a_newer_release_is_a_defect_with_a_reference(
 
     async def head(at: Address) -> None:
         assert at == Address(DEFAULT_TENANT, "ses_1")
-        raise RuntimeError("unknown event")
+        raise RuntimeError("our fault")
 
     monkeypatch.setattr(eventlog.log, "head", head)
 

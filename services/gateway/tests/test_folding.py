@@ -17,7 +17,6 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.record import UnknownEvent
 
 Append = Callable[..., Awaitable[Stored]]
 
@@ -93,19 +92,3 @@ async def test_a_purged_session_is_not_found(
 
     assert (await client.get(AT + path)).json()["_tag"] == "SessionNotFoundError"
     assert (await client.post(f"{AT}/wait")).json()["_tag"] == "SessionNotFoundError"
-
-
-async def test_explain_says_that_a_log_cannot_be_read(
-    client: httpx.AsyncClient, append: Append, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """H-19, P-27: broken is a state like any other, with what stood there."""
-    await append("ses_1", ADMITTED)
-
-    async def unreadable(*_: object) -> None:
-        raise UnknownEvent("from.the.future", 9)
-
-    monkeypatch.setattr("fairlead_gateway.routes.explain.folded", unreadable)
-    data = (await client.get(f"{AT}/explain")).json()["data"]
-
-    assert (data["state"], data["code"]) == ("broken", "unreadable")
-    assert "from.the.future" in data["reason"]

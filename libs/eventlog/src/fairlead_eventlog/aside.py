@@ -8,7 +8,7 @@ from typing import Final
 import nats.errors
 import orjson
 from nats.aio.msg import Msg
-from pydantic import ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable, Unanswered
 from fairlead_eventlog.link import (
@@ -33,6 +33,7 @@ from fairlead_schema.subjects import Address
 DELTA_BUFFER: Final = 1024
 SNAPSHOT_BYTES_MAX: Final = 4 * 1024 * 1024
 LETTER_BYTES_MAX: Final = 64 * 1024
+_HEAD: Final = TypeAdapter(Head, config=ConfigDict(strict=True))
 
 
 class JetStreamSnapshots:
@@ -46,8 +47,10 @@ class JetStreamSnapshots:
         if not found:
             return None
         head, _, state = found[0].payload.partition(b"\n")
-        position, seq = orjson.loads(head)
-        return Snapshot(Head(position, seq), state)
+        try:
+            return Snapshot(_HEAD.validate_json(head), state)
+        except ValidationError:
+            return None  # A cache: the log has what stood here.
 
     async def store(self, at: Address, snapshot: Snapshot) -> None:
         if len(snapshot.state) <= min(SNAPSHOT_BYTES_MAX, self._link.payload_bytes_max):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from fairlead_eventlog.port import START, Head, SessionLog, Snapshot, Snapshots, Stored
-from fairlead_schema.record import Recorded
+from fairlead_schema.record import MalformedCommit, Recorded
 from fairlead_schema.subjects import Address
 
 State = TypeVar("State")
@@ -64,10 +64,15 @@ class Folded(Generic[State]):
         return known
 
     def applied(self, known: At[State], stored: Stored) -> At[State]:
-        """The state after one more commit."""
+        """The state after one more commit. Raises RecordError for one that cannot follow."""
         state = known.state
-        for recorded in stored.commit.events:
-            state = self._folding.evolve(state, recorded)
+        try:
+            for recorded in stored.commit.events:
+                state = self._folding.evolve(state, recorded)
+        except AssertionError as error:
+            # The fold asserts what every log holds: one that does not is as unreadable as any.
+            reason = str(error) or "it breaks a rule that every log keeps"
+            raise MalformedCommit(reason) from error
         return At(state, stored.head)
 
     def keep(self, at: Address, known: At[State]) -> None:

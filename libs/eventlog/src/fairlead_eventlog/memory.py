@@ -3,7 +3,7 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from fairlead_eventlog import approvals
 from fairlead_eventlog.connection import EventLog
@@ -28,7 +28,7 @@ from fairlead_schema import subjects
 from fairlead_schema.delta import Delta
 from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
-from fairlead_schema.record import Commit, Draft, decode, encode, record
+from fairlead_schema.record import Commit, Draft, RecordError, decode, encode, record
 from fairlead_schema.subjects import SHARDS, Address
 
 Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
@@ -37,54 +37,78 @@ BATCH = 500
 PIECE_BYTES = 64 * 1024
 
 
+class Unreadable(NamedTuple):
+    """A commit that cannot be read, and why."""
+
+    position: int
+    error: RecordError
+
+
+def _read(entry: Entry) -> Stored | Unreadable:
+    try:
+        return Stored(entry.position, decode(entry.payload))
+    except RecordError as error:
+        return Unreadable(entry.position, error)
+
+
+def _readable(item: Stored | Unreadable) -> Stored:
+    if isinstance(item, Unreadable):
+        raise item.error
+    return item
+
+
 class MemoryLog:
     """Session logs and shards over lists of entries."""
 
     def __init__(self) -> None:
         self.entries: tuple[list[Entry], ...] = tuple([] for _ in range(SHARDS))
-        self._sessions: defaultdict[Address, list[Stored]] = defaultdict(list)
+        self._sessions: defaultdict[Address, list[Stored | Unreadable]] = defaultdict(list)
         self._moved = asyncio.Condition()
 
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
     ) -> Stored:
         commits = self._sessions[at]
-        current = commits[-1].head if commits else START
-        if current.position != after.position:
-            own = next((stored for stored in commits if stored.commit.id == commit_id), None)
+        current = commits[-1].position if commits else 0
+        if current != after.position:
+            mine = (
+                one for one in commits if isinstance(one, Stored) and one.commit.id == commit_id
+            )
+            own = next(mine, None)
             if own is not None:
                 return own
-            raise AppendConflict(at, expected=after.position, actual=current.position)
+            raise AppendConflict(at, expected=after.position, actual=current)
         payload = encode(Commit(commit_id, record(drafts, after=after.seq)))
         if len(payload) > COMMIT_BYTES_MAX:
             raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
-        return await self.plant(at, payload)
+        return _readable(await self.plant(at, payload))
 
-    async def plant(self, at: Address, payload: bytes) -> Stored:
-        """Store bytes as they are, the way a foreign or newer writer might.
-
-        Raises RecordError for what cannot be read; the shard holds it all the same.
-        """
+    async def plant(self, at: Address, payload: bytes) -> Stored | Unreadable:
+        """Store bytes as they are, the way a foreign or newer writer might, readable or not."""
         entries = self.entries[subjects.shard(at.session_id)]
         entry = Entry(entries[-1].position + 1 if entries else 1, at, payload)
         entries.append(entry)
-        stored = Stored(entry.position, decode(payload))
-        self._sessions[at].append(stored)
+        planted = _read(entry)
+        self._sessions[at].append(planted)
         async with self._moved:
             self._moved.notify_all()
-        return stored
+        return planted
 
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
         rest = [item for item in self._sessions[at] if item.position > after.position]
-        return Page(tuple(rest[:limit]), len(rest) > limit)
+        strange = (i for i, item in enumerate(rest) if isinstance(item, Unreadable))
+        # What cannot be read is not hidden: whoever has read all before it is told.
+        end = min(limit, next(strange, limit) or 1)
+        return Page(tuple(_readable(item) for item in rest[:end]), len(rest) > end)
 
     async def locate(self, at: Address, seq: int) -> Head:
-        heads = (item.head for item in reversed(self._sessions[at]))
+        heads = (item.head for item in reversed(self._sessions[at]) if isinstance(item, Stored))
         return next((head for head in heads if head.seq <= seq), START)
 
     async def head(self, at: Address) -> Head:
         commits = self._sessions[at]
-        return commits[-1].head if commits and not commits[-1].purges else START
+        last = _readable(commits[-1]) if commits else None
+        return START if last is None or last.purges else last.head
 
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
         seen = await self.locate(at, after)

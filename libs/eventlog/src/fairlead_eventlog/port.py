@@ -59,7 +59,10 @@ class SessionLog(Protocol):
         ...
 
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
-        """The commits after a head that was seen before, oldest first."""
+        """The commits after a head that was seen before, oldest first.
+
+        A page ends before a commit that cannot be read; the next one raises RecordError.
+        """
         ...
 
     async def locate(self, at: Address, seq: int) -> Head:
@@ -70,6 +73,7 @@ class SessionLog(Protocol):
         """The last commit's head, from the leader.
 
         START for a session that does not exist: it was never written, or it was purged.
+        Raises RecordError if it cannot be read.
         """
         ...
 

@@ -22,7 +22,7 @@ from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_eventlog.work import forget
 from fairlead_schema import subjects
 from fairlead_schema.ids import CommitId
-from fairlead_schema.record import Commit, Draft, decode, encode, record
+from fairlead_schema.record import Commit, Draft, RecordError, decode, encode, record
 from fairlead_schema.subjects import Address
 
 APPEND_TRIES: Final = 3
@@ -64,7 +64,8 @@ class JetStreamLog:
         found, remaining = await self._link.direct(
             stream, subjects.log(at), first=after.position + 1, batch=limit
         )
-        return Page(tuple(_stored(got) for got in found), remaining > 0)
+        commits = _readable(found)
+        return Page(commits, remaining > 0 or len(commits) < len(found))
 
     async def head(self, at: Address) -> Head:
         stream = log_stream(subjects.shard(at.session_id))
@@ -160,6 +161,19 @@ async def _next(heard: asyncio.Queue[Msg | None]) -> Msg | None:
             return await heard.get()
     except TimeoutError:
         return None
+
+
+def _readable(found: list[Got]) -> tuple[Stored, ...]:
+    """What comes before a commit that cannot be read. Raises RecordError when nothing does."""
+    commits: list[Stored] = []
+    for got in found:
+        try:
+            commits.append(_stored(got))
+        except RecordError:
+            if not commits:
+                raise
+            break
+    return tuple(commits)
 
 
 def _stored(got: Got) -> Stored:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from fairlead_eventlog.errors import LogError, Unanswered
 from fairlead_gateway.readmodel import ReadsUnavailable
 from fairlead_schema.errors import Refused, TooMany, Unavailable, Unknown, WireError
+from fairlead_schema.record import RecordError
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,8 @@ def _away(error: Exception) -> Refused | None:
             return Unavailable("No ingest service answers now", service="ingest")
         case LogError():
             return Unavailable(f"The log is not available: {error}", service="nats")
+        case RecordError():
+            return Unavailable(f"The session cannot be read: {error}", service="session.log")
         case ReadsUnavailable():
             return Unavailable(f"Reads are not available: {error}", service="postgres")
         case _:

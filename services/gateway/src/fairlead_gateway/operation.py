@@ -24,10 +24,11 @@ SESSION_PARAMETER: Final = "{sessionID}"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A session that exists, and its head when the log could be asked."""
+    """A session that exists, and its head, or why the log could not tell."""
 
     at: Address
     head: Head | None
+    away: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +50,10 @@ class Call(Generic[Query, Body]):
 
     @property
     def head(self) -> Head:
-        """The session's head as the log gave it. Raises Unavailable when it could not be asked."""
+        """The session's head as the log gave it. Raises why it could not be asked."""
         assert self.found is not None, "only session routes name a session"
         if self.found.head is None:
-            raise Unavailable("The log is not available", service="nats")
+            raise self.found.away or Unavailable("The log is not available", service="nats")
         return self.found.head
 
     async def stale(self) -> bool:

@@ -17,6 +17,7 @@ from fairlead_gateway.operation import AnyOperation, Call, Found
 from fairlead_gateway.readmodel import ReadsUnavailable
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import Refused, SessionNotFound, Unavailable, WireError
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 
 CLIENT_CLOSED = 499
@@ -76,10 +77,10 @@ def _route(runtime: Runtime, path: str, operations: dict[str, AnyOperation]) -> 
 
 
 async def _find(runtime: Runtime, at: Address) -> Found:
-    """The session a path names: from the log, or from the read models when the log is away."""
+    """The session a path names: from the log, or from the read models when it cannot be read."""
     try:
         head = await runtime.medium().log.head(at)
-    except (Unavailable, LogError) as away:
+    except (Unavailable, LogError, RecordError) as away:
         return await _projected(runtime, at, away)
     if head == START:
         raise SessionNotFound(at.session_id)
@@ -94,7 +95,7 @@ async def _projected(runtime: Runtime, at: Address, away: Exception) -> Found:
     if progress is None:
         # Not projected is not the same as not existing, and only the log could tell.
         raise away
-    return Found(at, None)
+    return Found(at, None, away)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> Response:

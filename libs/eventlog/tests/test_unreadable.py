@@ -1,0 +1,133 @@
+"""A commit that cannot be read stops its readers there: what came before it can still be read."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, TypeAlias, cast
+
+import pytest
+
+from fairlead_eventlog.aside import JetStreamSnapshots
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.folded import Folded
+from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.memory import MemoryLog
+from fairlead_eventlog.port import START, Head, Snapshot, Stored
+from fairlead_schema import subjects
+from fairlead_schema.record import Commit, RecordError, UnknownEvent, encode, record
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_session.folding import FOLDING
+from fairlead_testing.events import drafts
+from fairlead_testing.nats import Server
+
+Plant: TypeAlias = Callable[[Address, bytes], Awaitable[None]]
+
+STRANGE = (
+    b'{"id":"cmt_x","events":[{"id":"evt_x","seq":3,"type":"from.the.future","version":9,'
+    b'"time":1,"data":{}}]}'
+)
+
+
+@pytest.fixture
+def plant(request: pytest.FixtureRequest, eventlog: EventLog) -> Plant:
+    """Stores bytes where a commit is expected, as a newer or a broken writer would."""
+
+    async def planted(at: Address, payload: bytes) -> None:
+        if isinstance(eventlog.log, MemoryLog):
+            await eventlog.log.plant(at, payload)
+            return
+        running: Server = request.getfixturevalue("server")
+        async with linked(running.url, name="plant") as link:
+            await link.store(subjects.log(at), payload)
+
+    return planted
+
+
+async def written(eventlog: EventLog, at: Address, commits: int) -> Head:
+    head = START
+    for _ in range(commits):
+        head = (await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)).head
+    return head
+
+
+@pytest.mark.parametrize("strange", [STRANGE, b"\xff not json", b""])
+async def test_what_came_before_it_can_be_read(
+    eventlog: EventLog, at: Address, plant: Plant, strange: bytes
+) -> None:
+    """H-19: never skipped, and it hides nothing but what follows."""
+    head = await written(eventlog, at, 2)
+    await plant(at, strange)
+
+    page = await eventlog.log.read(at, after=START)
+
+    assert [stored.head.seq for stored in page.commits] == [1, 2]
+    assert page.more
+    with pytest.raises(RecordError):
+        await eventlog.log.read(at, after=head)
+    with pytest.raises(RecordError):
+        await eventlog.log.head(at)
+
+
+async def test_a_tail_tells_what_came_before_it_and_then_why_it_ends(
+    eventlog: EventLog, at: Address, plant: Plant
+) -> None:
+    await written(eventlog, at, 2)
+    heard: list[int] = []
+
+    async def follow() -> None:
+        tail = cast("Any", eventlog.log.tail(at, after=0))
+        async with aclosing(tail):
+            async for stored in tail:
+                assert isinstance(stored, Stored)
+                heard.append(stored.head.seq)
+
+    following = asyncio.create_task(follow())
+    async with asyncio.timeout(20):
+        while len(heard) < 2:
+            await asyncio.sleep(0.01)
+        await plant(at, STRANGE)
+        with pytest.raises(UnknownEvent):
+            await following
+
+
+async def test_another_session_of_the_shard_is_read_as_ever(
+    eventlog: EventLog, at: Address, plant: Plant
+) -> None:
+    shard = subjects.shard(at.session_id)
+    minted = (Address("default", ids.session_id()) for _ in range(1000))
+    other = next(one for one in minted if subjects.shard(one.session_id) == shard)
+    await plant(at, STRANGE)
+
+    await written(eventlog, other, 2)
+
+    assert (await eventlog.log.head(other)).seq == 2
+
+
+async def test_a_sequence_with_a_hole_cannot_be_folded(
+    eventlog: EventLog, at: Address, plant: Plant
+) -> None:
+    """H-02: it is told like any other commit that cannot be read, not as a defect of ours."""
+    head = await written(eventlog, at, 2)
+    later = record(drafts(), after=head.seq + 1)
+    await plant(at, encode(Commit(ids.commit_id(), later)))
+    folded = Folded(eventlog.log, eventlog.snapshots, FOLDING, capacity=1)
+
+    with pytest.raises(RecordError, match="4 after 2"):
+        await folded.load(at)
+
+
+@pytest.mark.parametrize("kept", [b"", b"nonsense\nstate", b"[1]\nstate", b'[1, "2"]\nstate', b"7"])
+@pytest.mark.integration
+async def test_a_snapshot_that_cannot_be_read_is_none(
+    server: Server, at: Address, kept: bytes
+) -> None:
+    """D-08: it is a cache; whatever stands there, the log has the session."""
+    async with linked(server.url, name="snapshots") as link:
+        snapshots = JetStreamSnapshots(link)
+        await link.store(f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}", kept)
+
+        assert await snapshots.load(at) is None
+
+        await snapshots.store(at, Snapshot(Head(1, 2), b"state"))
+        assert await snapshots.load(at) == Snapshot(Head(1, 2), b"state")
