@@ -7,8 +7,9 @@ import pytest
 
 from fairlead_cli import logbook
 from fairlead_cli.__main__ import main
+from fairlead_cli.commands.verify import Findings
 from fairlead_cli.logbook import Entry
-from fairlead_eventlog.memory import memory
+from fairlead_eventlog.memory import MemoryLog, memory
 from fairlead_eventlog.port import START
 from fairlead_schema.events import ExecutionClaimed, SessionCreated, SessionEvent
 from fairlead_schema.location import LocationRef
@@ -120,3 +121,30 @@ async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
 
     assert [one.payload for one in alone] == [one.payload for one in everything]
     assert await logbook.size(eventlog) == 2
+
+
+async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_whole_log(
+    tmp_path: Path,
+) -> None:
+    """H-19: the commits around it are examined too, and an export keeps it byte for byte."""
+    eventlog, strange = memory(), b"\xff not even JSON"
+    first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
+    assert isinstance(eventlog.log, MemoryLog)
+    await eventlog.log.plant(AT, strange)
+    other = Address("default", "ses_2")
+    await eventlog.log.append(other, "cmt_2", drafts(CREATED), after=START)
+    await eventlog.log.plant(AT, entry(CLAIMED, after=first.head.seq).payload)
+
+    alone = [one async for one in logbook.one(eventlog, AT)]
+
+    assert [one.at for one in alone] == [AT] * 3
+    assert alone[1].payload == strange
+    found = Findings()
+    file = tmp_path / "log.jsonl"
+    with file.open("w") as export:
+        for one in alone:
+            found.read(one)
+            logbook.write(export, one)
+    assert [violation.rule for _at, violation in found.violations] == ["readable"]
+    assert found.events == 2
+    assert [one.payload for one in logbook.exported(file)][1] == strange

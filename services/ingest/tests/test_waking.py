@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.memory import MemoryLog
 from fairlead_eventlog.memory_work import MemoryWakes
 from fairlead_ingest import waker
 from fairlead_ingest.desk import Desk
@@ -199,3 +200,21 @@ async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> 
     await settled(desk)
 
     assert len(down.queue.jobs) == 1
+
+
+async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
+    desk: Desk, eventlog: EventLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """H-19: the session has stopped, and says elsewhere why; nothing of ours fails with it."""
+    await created(desk)
+    await eventlog.wakes.wake(AT)
+    assert isinstance(eventlog.log, MemoryLog)
+
+    await prompt(desk, "default", prompt_command())
+    desk.waker.attend(AT)
+    await eventlog.log.plant(AT, b"?")
+    under_way = [*desk.waker._running.values(), *desk.waker._attending]  # noqa: SLF001
+    await settled(desk)
+
+    assert [task.exception() for task in under_way] == [None, None]
+    assert "malformed commit" in str([one.__dict__ for one in caplog.records])

@@ -74,6 +74,22 @@ async def test_an_unreadable_commit_is_left_out(given: "Given") -> None:
     assert [item.event_id for item in items] == ["evt_1_1"]
 
 
+@pytest.mark.parametrize("broken_before", [True, False])
+async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
+    given: "Given",
+    broken_before: bool,  # noqa: FBT001
+) -> None:
+    """H-19: a delivery that cannot be looked up any more is told as far as it is known."""
+    await given.append(AT, CREATED, QUEUED)
+    promotion = given.payload(AT, PROMOTED)
+    for payload in (b"?", promotion) if broken_before else (promotion, b"?"):
+        await given.log.plant(AT, payload)
+
+    items = await items_of(given, *given.log.entries[SHARD][1:])
+
+    assert [json.loads(item.payload)["data"]["delivery"] for item in items] == ["queue"]
+
+
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that takes everything at once."""

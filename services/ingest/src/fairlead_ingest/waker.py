@@ -7,6 +7,7 @@ from typing import Final
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.folded import Folded
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.drain import moving
 from fairlead_session.state import Session
@@ -66,7 +67,7 @@ class Waker:
                 session = (await self._folded.load(at)).state
             if session.interrupted:
                 await self._wakes.wake(at)
-        except LogError as error:
+        except (LogError, RecordError) as error:
             _say(at, error)
 
     async def _serve(self, at: Address) -> None:
@@ -89,9 +90,13 @@ class Waker:
                     return
             except LogError as error:
                 _say(at, error)
+            except RecordError as error:
+                # The session has stopped: nobody could do anything with a wake.
+                _say(at, error)
+                return
             await asyncio.sleep(delay)
             waited, delay = waited + delay, min(delay * 2, RETRY_S_MAX)
 
 
-def _say(at: Address, error: LogError) -> None:
+def _say(at: Address, error: Exception) -> None:
     log.warning("wake failed", extra={"session_id": at.session_id, "reason": str(error)})

@@ -166,7 +166,10 @@ class Deliveries:
         found: Delivery = "steer"
         head, more = START, True
         while more:
-            commits, more = await self._log.read(at, after=head)
+            try:
+                commits, more = await self._log.read(at, after=head)
+            except RecordError:
+                break  # Nobody reads further; the others of the shard are not to wait for it.
             for recorded in (one for stored in commits for one in stored.commit.events):
                 event = recorded.event
                 if isinstance(event, PromptAdmitted | InputEdited | PromptPromoted):

@@ -1,0 +1,80 @@
+"""A log that breaks under a runner: its session stops with a reason, and nothing else does."""
+
+import pytest
+
+from fairlead_eventlog.memory import MemoryDeadLetters
+from fairlead_runner.wakes import Watch
+from fairlead_schema.events import SessionArchived
+from fairlead_schema.record import Commit, Draft, encode, record
+from fairlead_schema.subjects import Address
+from services.runner.tests.conftest import (
+    AT,
+    CREATED,
+    World,
+    admitted,
+    standing,
+    until,
+)
+
+OTHER = Address("default", "ses_2")
+STRANGE = (
+    b'{"id":"cmt_x","events":[{"id":"evt_x","seq":9,"type":"from.the.future","version":9,'
+    b'"time":1,"data":{}}]}'
+)
+
+
+def gapped() -> bytes:
+    """A commit that reads well and follows nothing."""
+    drafts = (Draft("evt_y", 1, SessionArchived()),)
+    return encode(Commit("cmt_y", record(drafts, after=70)))
+
+
+def reasons(world: World) -> list[str]:
+    assert isinstance(world.eventlog.dead, MemoryDeadLetters)
+    return [letter[3] for letter in world.eventlog.dead.buried]
+
+
+@pytest.mark.parametrize(
+    ("strange", "word"), [(STRANGE, "from.the.future"), (b"?", "malformed"), (gapped(), "71 after")]
+)
+@pytest.mark.parametrize("when", ["before", "attempt.dispatched", "step.started", "step.ended"])
+async def test_it_is_put_aside_at_once_and_others_go_on(
+    world: World, strange: bytes, word: str, when: str
+) -> None:
+    """H-19: whenever the strange commit comes, no provider is asked because of it again."""
+    await world.write(admitted("msg_1"))
+    await world.write(CREATED, admitted("msg_2"), at=OTHER)
+    if when == "before":
+        await world.log.plant(AT, strange)
+
+    async def strike(drafts: tuple[Draft, ...]) -> None:
+        if when in {draft.event.type for draft in drafts} and not reasons(world):
+            world.log.before = None
+            await world.log.plant(AT, strange)
+
+    world.log.before = strike
+    await world.wake()
+    async with standing(Watch(world.tackle())):
+        await until(lambda: not world.wakes)
+        asked = len(world.provider.requests)
+        await world.wake(OTHER)
+        await until(lambda: not world.wakes)
+
+    assert word in reasons(world)[0]
+    assert len(reasons(world)) == 1
+    assert asked == (0 if when in {"before", "attempt.dispatched"} else 1)
+    assert [event.type for event in await world.events(OTHER)][-1] == "execution.released"
+
+
+async def test_a_parent_that_cannot_be_read_does_not_stop_its_child(world: World) -> None:
+    """The child rests as ever; that its parent cannot hear of it is the parent's trouble."""
+    child = CREATED.model_copy(update={"parent_id": AT.session_id})
+    await world.write(child, admitted("msg_2"), at=OTHER)
+    await world.log.plant(AT, gapped())
+
+    await world.wake(OTHER)
+    async with standing(Watch(world.tackle())):
+        await until(lambda: not world.wakes)
+
+    assert reasons(world) == []
+    assert [event.type for event in await world.events(OTHER)][-1] == "execution.released"
