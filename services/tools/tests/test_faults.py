@@ -6,8 +6,9 @@ import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory_work import MemoryJob
-from fairlead_eventlog.port import Job, Page
-from fairlead_schema.record import Draft, UnknownEvent
+from fairlead_eventlog.port import Job
+from fairlead_schema.events import SessionArchived
+from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service.config import Config
@@ -27,6 +28,8 @@ from services.tools.tests.conftest import (
     tool,
     until,
 )
+
+GAPPED = Commit("cmt_y", record((Draft("evt_y", 1, SessionArchived()),), after=70))
 
 
 async def test_a_held_request_is_kept_in_progress(world: World) -> None:
@@ -85,22 +88,41 @@ async def test_a_session_erased_in_mid_call_is_let_go(world: World) -> None:
     assert await world.events() == []
 
 
+@pytest.mark.parametrize("briefed", [False, True])
+@pytest.mark.parametrize("when", ["before", "tool.started", "running", "tool.succeeded"])
+@pytest.mark.parametrize("strange", [b"?", encode(GAPPED)], ids=["no JSON", "a gap"])
 async def test_a_session_that_cannot_be_read_is_buried(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World,
+    when: str,
+    strange: bytes,
+    briefed: bool,  # noqa: FBT001
 ) -> None:
-    """P-01: it stops with a visible reason and nothing else does."""
-    world.briefed = False
-    await world.call("any")
+    """H-19, E-20: whenever it breaks, the reason is visible, and the call runs at most once."""
+    world.briefed = briefed
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    await world.call(running)
 
-    async def unreadable(*_args: object, **_kwargs: object) -> Page:
-        raise UnknownEvent("from.the.future", 9)
+    async def strike(drafts: tuple[Draft, ...]) -> None:
+        if drafts[0].event.type == when:
+            world.log.before = None
+            await world.log.plant(AT, strange)
 
-    monkeypatch.setattr(world.log, "read", unreadable)
+    world.log.before = strike
+    if when == "before":
+        await world.log.plant(AT, strange)
     async with standing(world.worker()):
+        if when in {"running", "tool.succeeded"}:
+            await until(lambda: len(gate.runs) == 1)
+        if when == "running":
+            await world.log.plant(AT, strange)
+        gate.opened.set()
         await until(lambda: not world.jobs)
 
     ((source, _subject, _body, reason),) = world.buried
-    assert (source, "from.the.future" in reason) == ("tool", True)
+    assert (source, "malformed commit" in reason) == ("tool", True)
+    assert len(gate.runs) == (1 if when in {"running", "tool.succeeded"} else 0)
 
 
 def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
