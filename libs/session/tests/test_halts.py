@@ -159,6 +159,17 @@ def test_the_same_call_made_again_and_again_stops_the_session() -> None:
     assert isinstance(next_move(looped(6, same=False)), TakeTurn)
 
 
+@pytest.mark.parametrize("fresh", [promoted("msg_2"), ResumeRequested()])
+def test_new_input_and_a_resume_begin_the_count_of_repeated_calls_anew(fresh: SessionEvent) -> None:
+    """E-30: a person who asks again may want the same call once more."""
+    session = then(looped(5, same=True), fresh)
+
+    turn = (dispatched(step=1), step_started(), *call(9), FINISHED, settled(9), step_ended())
+    after = then(session, *turn)
+
+    assert isinstance(next_move(after), TakeTurn)
+
+
 def test_while_a_tenants_sum_is_unknown_no_provider_is_called() -> None:
     """A limit is never passed unseen; without one nobody has to know."""
     session = given(*READY)

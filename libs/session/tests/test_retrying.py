@@ -1,5 +1,7 @@
 """When a failed attempt is made again, and after how long."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from libs.session.tests.conftest import (
     dispatched,
     given,
     promoted,
+    step_started,
     then,
 )
 
@@ -115,6 +118,33 @@ def test_retries_end() -> None:
         session = then(session, decision.event, dispatched())
 
     assert retry(session, BUSY, RetryPolicy(attempts_max=5), chance=0.5) is None
+
+
+@pytest.mark.parametrize(
+    "progress", [(dispatched(), step_started()), (promoted("msg_2"),), (ResumeRequested(),)]
+)
+def test_what_is_a_turn_of_its_own_has_all_its_retries(progress: tuple[SessionEvent, ...]) -> None:
+    """D-43: an answer that began, new input and a resume leave earlier failures behind."""
+    again = retry(ASKED, BUSY, RetryPolicy(), chance=0.5)
+    assert again is not None
+    tired = then(ASKED, again.event, dispatched(), again.event)
+    assert tired.retries == 2
+
+    fresh = retry(then(tired, *progress), BUSY, RetryPolicy(), chance=0.5)
+
+    assert fresh is not None
+    assert (fresh.event.attempt, fresh.delay_s) == (1, 0.5)
+
+
+def test_a_long_series_of_failures_stays_below_the_cap() -> None:
+    """D-43: however often it doubled."""
+    patient = RetryPolicy(attempts_max=100, delay_s_max=7.0)
+    tired = replace(ASKED, retries=90)
+
+    late = retry(tired, BUSY, patient, chance=0.999)
+
+    assert late is not None
+    assert late.delay_s == 7.0
 
 
 @examples(chance=st.floats(0, 1, exclude_max=True), retries=st.integers(0, 3))

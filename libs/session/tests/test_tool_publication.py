@@ -7,10 +7,12 @@ from libs.session.tests.conftest import (
     CREATED,
     INITIALISED,
     MODEL,
+    admitted,
     assistant_of,
     claimed,
     dispatched,
     given,
+    promoted,
     recorded,
 )
 
@@ -89,11 +91,14 @@ def test_an_input_that_is_no_object_is_wrapped(value: object) -> None:
 
 
 def test_an_input_never_followed_by_a_call_stays_uncalled() -> None:
-    """D-15: at the normal end it is closed, and nothing settles it."""
+    """D-15, E-04: at the normal end it is closed, nothing settles it, and nothing continues."""
     events = published(ToolInputStart("c", "read"), ToolInputChunk("c", "{"), STOP)
 
     assert of(events, ToolInputEnded)[0].text == "{"
     assert of(events, ToolCalled) == of(events, ToolFailed) == []
+    turn = (admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
+    session = given(CREATED, INITIALISED, *turn, *events)
+    assert (session.owed, next_move(session)) == (False, Rest("idle"))
 
 
 def test_hosted_calls_are_recorded_but_neither_run_here_nor_a_reason_to_continue() -> None:
@@ -108,7 +113,9 @@ def test_hosted_calls_are_recorded_but_neither_run_here_nor_a_reason_to_continue
 
     assert publishing.local_calls == ()
     assert of(events, ToolCalled)[0].provider == Executor(executed=True, metadata={"call": 1})
-    assert next_move(given(CREATED, INITIALISED, dispatched(), *events)) == Rest("idle")
+    turn = (admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
+    session = given(CREATED, INITIALISED, *turn, *events)
+    assert (session.owed, next_move(session)) == (False, Rest("idle"))
 
 
 def test_local_calls_are_for_us_to_run() -> None:
