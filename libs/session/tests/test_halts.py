@@ -31,7 +31,7 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
-from fairlead_schema.tool import Executor
+from fairlead_schema.tool import ErrorInfo, Executor
 from fairlead_session.budget import Spending
 from fairlead_session.drain import (
     AwaitCalls,
@@ -139,6 +139,27 @@ def test_the_turn_limit_stops_a_loop_durably_and_new_input_starts_anew() -> None
     assert isinstance(next_move(more, Limits(turns_max=3)), TakeTurn)
     resumed = then(session, ResumeRequested())
     assert next_move(resumed, Limits(turns_max=3)) == TakeTurn((), 1)
+
+
+def test_an_agent_with_more_steps_than_a_drain_has_turns_ends_with_the_turns() -> None:
+    """E-22 decided: the smaller bound holds."""
+    session = looped(3, same=False)
+
+    assert isinstance(next_move(session, Limits(turns_max=3, steps=9)), Rest)
+    assert next_move(session, Limits(turns_max=9, steps=9)) == TakeTurn((), 4)
+
+
+def test_a_failed_call_continues_like_one_that_succeeded() -> None:
+    """E-04, E-06: the model is told of its error."""
+    failed = ToolFailed(
+        assistant_message_id="msg_a",
+        call_id="c1",
+        error=ErrorInfo(message="Unknown tool: read"),
+        provider=Executor(),
+    )
+    turn = (dispatched(), step_started(), *call(1), FINISHED, failed, step_ended())
+
+    assert next_move(given(*READY, *turn)) == TakeTurn((), 2)
 
 
 def test_an_agents_last_step_is_text_only() -> None:

@@ -9,12 +9,14 @@ from libs.session.tests.conftest import (
     dispatched,
     given,
     promoted,
+    recorded,
     step_ended,
     step_started,
     then,
 )
 
 from fairlead_schema.events import (
+    AttemptFinished,
     CompactionEnded,
     CompactionStarted,
     ExecutionRecovered,
@@ -22,6 +24,7 @@ from fairlead_schema.events import (
     ReasoningStarted,
     SessionEvent,
     StepFailed,
+    StepStarted,
     TextEnded,
     TextStarted,
     ToolCalled,
@@ -31,9 +34,17 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.tool import Executor
-from fairlead_session.drain import SettleInterrupted, TakeTurn, next_move
-from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN, abandoned, settle
+from fairlead_session.drain import AwaitCalls, EndStep, SettleInterrupted, TakeTurn, next_move
+from fairlead_session.settlement import (
+    INTERRUPTED_TOOL,
+    INTERRUPTED_TURN,
+    abandoned,
+    end,
+    settle,
+    unrecordable,
+)
 from fairlead_session.state import Session
+from fairlead_session.verify import verify
 
 BEFORE = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
 
@@ -219,3 +230,33 @@ def success(assistant: str) -> ToolSucceeded:
         content=(),
         provider=Executor(),
     )
+
+
+def test_an_answer_that_the_log_cannot_hold_fails_its_turn() -> None:
+    """D-10, E-14: what is open closes, a call that a worker has is awaited, and nothing is retried."""
+    nothing_yet = given(*BEFORE)
+    running = given(
+        *BEFORE,
+        step_started(),
+        TextStarted(assistant_message_id="msg_a", text_id="t"),
+        *called("c1"),
+        *called("h", executed=True),
+    )
+
+    early, late = unrecordable(nothing_yet, "too long"), unrecordable(running, "too long")
+
+    assert [type(event) for event in early] == [StepStarted, StepFailed]
+    assert [type(event) for event in late] == [TextEnded, ToolFailed, AttemptFinished]
+    assert "too long" in str(late[-1])
+    assert next_move(then(nothing_yet, *early)).reason == "failed"  # type: ignore[union-attr]
+    waiting = then(running, *late)
+    assert isinstance(next_move(waiting), AwaitCalls)
+    done = then(waiting, success("msg_a"))
+    move = next_move(done)
+    assert isinstance(move, EndStep)
+    ended = then(done, end(move.attempt))
+    assert next_move(ended).reason == "failed"  # type: ignore[union-attr]
+    assert unrecordable(ended, "too long") == ()
+    told = (*BEFORE, step_started(), TextStarted(assistant_message_id="msg_a", text_id="t"))
+    rest = (*called("c1"), *called("h", executed=True), *late, success("msg_a"), end(move.attempt))
+    assert verify(recorded(*told, *rest)) == []

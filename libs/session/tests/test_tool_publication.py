@@ -17,6 +17,7 @@ from libs.session.tests.conftest import (
 )
 
 from fairlead_schema.events import (
+    AttemptFinished,
     SessionEvent,
     StepEnded,
     StepFailed,
@@ -40,7 +41,7 @@ from fairlead_schema.provider import (
     Usage,
 )
 from fairlead_schema.tool import Executor, PendingCall, TextContent, ToolContent
-from fairlead_session.calls import ProtocolViolation
+from fairlead_session.calls import Offer, ProtocolViolation
 from fairlead_session.drain import Rest, next_move
 from fairlead_session.publication import NO_RESULT, Publication
 from fairlead_session.settlement import INTERRUPTED_TOOL, abandoned
@@ -125,6 +126,32 @@ def test_local_calls_are_for_us_to_run() -> None:
     publishing.receive(HOSTED)
 
     assert publishing.local_calls == ("l",)
+
+
+@pytest.mark.parametrize(
+    ("offer", "run", "reason"),
+    [
+        (Offer(calls_max=2), ("c1", "c2"), "A turn may make 2 tool calls; this one was not run"),
+        (Offer(final=True), (), "Tools are disabled after the maximum agent steps"),
+    ],
+)
+def test_calls_beyond_what_was_offered_are_settled_at_once(
+    offer: Offer, run: tuple[str, ...], reason: str
+) -> None:
+    """E-24, E-30: each fails beside its call and waits for nobody; hosted ones are not ours."""
+    publishing = Publication("msg_a", "build", MODEL, offer=offer)
+    made = (ToolCall("c1", "read", {}), HOSTED, ToolCall("c2", "read", {}))
+    stream = (*made, ToolResult("c", "x"), ToolCall("c3", "read", {}), STOP)
+    events = tuple(one for event in stream for one in publishing.receive(event)[0])
+
+    failed = of(events, ToolFailed)
+    assert [one.call_id for one in failed] == [id_ for id_ in ("c1", "c2", "c3") if id_ not in run]
+    assert {one.error.message for one in failed} == {reason}
+    assert publishing.local_calls == run
+    assert [of(events[events.index(one) - 1 :], ToolCalled)[0].call_id for one in failed] == [
+        one.call_id for one in failed
+    ]
+    assert isinstance(publishing.complete()[-1], AttemptFinished if run else StepEnded)
 
 
 @pytest.mark.parametrize(

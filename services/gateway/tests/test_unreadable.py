@@ -69,7 +69,7 @@ async def test_what_was_projected_before_is_still_read(
 
 
 @pytest.mark.usefixtures("broken")
-async def test_explain_says_it_as_a_state(client: httpx.AsyncClient) -> None:
+async def test_explain_says_that_a_log_cannot_be_read(client: httpx.AsyncClient) -> None:
     """H-19, P-27."""
     data = (await client.get(f"{AT}/explain")).json()["data"]
 

@@ -14,24 +14,15 @@ from fairlead_eventlog.port import Head, Page
 from fairlead_runner.wakes import Watch
 from fairlead_schema import subjects
 from fairlead_schema.events import (
-    ExecutionClaimed,
-    ExecutionReleased,
     InterruptRequested,
-    PromptPromoted,
     SessionEvent,
-    SessionPurged,
     ToolFailed,
     ToolStarted,
     ToolSucceeded,
-    TurnRetried,
 )
-from fairlead_schema.events.turn import RetryError
-from fairlead_schema.prompt import Prompt
-from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import ErrorInfo, Executor, TextContent
 from fairlead_schema.tooling import ToolCatalog, ToolInfo
-from fairlead_service import ids
 from services.runner.tests.conftest import (
     AT,
     World,
@@ -46,10 +37,10 @@ from services.runner.tests.conftest import (
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 
 
-def calls(*call_ids: str) -> Response:
+def calls(*ids: str) -> Response:
     made = [
         {"index": n, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}
-        for n, id_ in enumerate(call_ids)
+        for n, id_ in enumerate(ids)
     ]
     chunks: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "delta": {"tool_calls": made}}]},
@@ -66,17 +57,6 @@ def settled(event: SessionEvent, call: str = "c1") -> ToolSucceeded:
         content=(TextContent(text="found"),),
         provider=Executor(),
     )
-
-
-def busy(*, retry_after: int) -> Response:
-    answer = refuses(429, "busy")
-    answer.headers["retry-after"] = str(retry_after)
-    return answer
-
-
-CLAIMED = ExecutionClaimed(generation=1, runner="run_old")
-PROMOTED = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hello"), created=1)
-RETRIED = TurnRetried(attempt=1, error=RetryError(message="busy", is_retryable=True))
 
 
 def offering(world: World) -> None:
@@ -254,76 +234,6 @@ async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world
     timers = world.eventlog.timers
     assert isinstance(timers, MemoryTimers)
     assert timers.set[AT] == (await world.session()).wake_at
-
-
-async def test_a_queued_prompt_does_not_cut_a_back_off_short(world: World) -> None:
-    """D-43, B-11: neither before the session rests nor after; a steer joins and asks anew."""
-    world.config["runner"] = {"park_after_s": 0}
-    world.provider.replies.extend([busy(retry_after=60), says("hello")])
-    await world.write(admitted("msg_1"))
-
-    async def queue_one(drafts: tuple[Draft, ...]) -> None:
-        if isinstance(drafts[0].event, ExecutionReleased):
-            world.log.before = None
-            await world.write(admitted("msg_q1", delivery="queue"))
-
-    world.log.before = queue_one
-    await world.drained()
-    await world.write(admitted("msg_q2", delivery="queue"))
-    await world.drained()
-
-    session = await world.session()
-    assert (session.rested, len(session.inbox)) == ("retry-later", 2)
-    assert len(world.provider.requests) == 1
-
-    await world.write(admitted("msg_s"))
-    await world.drained()
-
-    assert len(world.provider.requests) >= 2
-    assert (await world.session()).inbox == ()
-
-
-async def test_an_interrupt_just_before_a_long_back_off_is_honoured(world: World) -> None:
-    """C-12: it comes between the retry and the rest, and nothing is asked again."""
-    world.config["runner"] = {"park_after_s": 0}
-    world.provider.replies.append(busy(retry_after=60))
-    await world.write(admitted("msg_1"))
-
-    async def interrupt(drafts: tuple[Draft, ...]) -> None:
-        if isinstance(drafts[0].event, ExecutionReleased):
-            world.log.before = None
-            await world.write(InterruptRequested())
-
-    world.log.before = interrupt
-    await world.drained()
-
-    assert (await world.session()).rested == "interrupted"
-    assert len(world.provider.requests) == 1
-
-
-async def test_a_timer_that_rings_a_little_early_is_not_lost(world: World) -> None:
-    """P-04: the server's clock may be ahead of this runner's; nobody else would come again."""
-    await world.write(admitted("msg_1"), PROMOTED, CLAIMED, RETRIED)
-    soon = ids.now_ms() + 150
-    await world.write(ExecutionReleased(generation=1, reason="retry-later", wake_at=soon))
-
-    await world.drained()
-
-    claims = [one.time for one in await world.recorded() if one.event.type == "execution.claimed"]
-    assert claims[1] >= soon
-    assert (await world.session()).rested == "idle"
-
-
-async def test_a_timer_of_a_session_that_is_gone_rings_for_nobody(world: World) -> None:
-    """Deleted, or never there: the wake is let go, also when it comes twice."""
-    await world.write(SessionPurged())
-    before = await world.types()
-
-    for _ in range(2):
-        await world.drained()
-
-    assert world.provider.requests == []
-    assert await world.types() == before
 
 
 async def test_a_due_timer_wakes_its_session(world: World) -> None:

@@ -3,11 +3,12 @@
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from fairlead_eventlog import approvals
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
+from fairlead_eventlog.memory_commits import Unreadable, opened, readable
 from fairlead_eventlog.memory_work import MemoryQueue, MemoryWakes, MemoryWork
 from fairlead_eventlog.port import (
     START,
@@ -28,33 +29,13 @@ from fairlead_schema import subjects
 from fairlead_schema.delta import Delta
 from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
-from fairlead_schema.record import Commit, Draft, RecordError, decode, encode, record
+from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import SHARDS, Address
 
 Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 BATCH = 500
 PIECE_BYTES = 64 * 1024
-
-
-class Unreadable(NamedTuple):
-    """A commit that cannot be read, and why."""
-
-    position: int
-    error: RecordError
-
-
-def _read(entry: Entry) -> Stored | Unreadable:
-    try:
-        return Stored(entry.position, decode(entry.payload))
-    except RecordError as error:
-        return Unreadable(entry.position, error)
-
-
-def _readable(item: Stored | Unreadable) -> Stored:
-    if isinstance(item, Unreadable):
-        raise item.error
-    return item
 
 
 class MemoryLog:
@@ -81,14 +62,14 @@ class MemoryLog:
         payload = encode(Commit(commit_id, record(drafts, after=after.seq)))
         if len(payload) > COMMIT_BYTES_MAX:
             raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
-        return _readable(await self.plant(at, payload))
+        return readable(await self.plant(at, payload))
 
     async def plant(self, at: Address, payload: bytes) -> Stored | Unreadable:
         """Store bytes as they are, the way a foreign or newer writer might, readable or not."""
         entries = self.entries[subjects.shard(at.session_id)]
         entry = Entry(entries[-1].position + 1 if entries else 1, at, payload)
         entries.append(entry)
-        planted = _read(entry)
+        planted = opened(entry)
         self._sessions[at].append(planted)
         async with self._moved:
             self._moved.notify_all()
@@ -99,7 +80,7 @@ class MemoryLog:
         strange = (i for i, item in enumerate(rest) if isinstance(item, Unreadable))
         # What cannot be read is not hidden: whoever has read all before it is told.
         end = min(limit, next(strange, limit) or 1)
-        return Page(tuple(_readable(item) for item in rest[:end]), len(rest) > end)
+        return Page(tuple(readable(item) for item in rest[:end]), len(rest) > end)
 
     async def locate(self, at: Address, seq: int) -> Head:
         heads = (item.head for item in reversed(self._sessions[at]) if isinstance(item, Stored))
@@ -107,7 +88,7 @@ class MemoryLog:
 
     async def head(self, at: Address) -> Head:
         commits = self._sessions[at]
-        last = _readable(commits[-1]) if commits else None
+        last = readable(commits[-1]) if commits else None
         return START if last is None or last.purges else last.head
 
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:

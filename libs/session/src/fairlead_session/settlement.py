@@ -2,7 +2,9 @@
 
 from typing import Final, Literal, TypeAlias
 
+from fairlead_schema.catalog import Tokens
 from fairlead_schema.events import (
+    AttemptFinished,
     ExecutionRecovered,
     QuestionAsked,
     ReasoningEnded,
@@ -146,6 +148,39 @@ def abandoned(session: Session) -> tuple[SessionEvent, ...]:
     )
 
 
+def unrecordable(session: Session, why: str) -> tuple[SessionEvent, ...]:
+    """What a turn becomes whose answer the log cannot hold: closed as it is durable, and failed.
+
+    It failed like a request that was refused. Calls that a worker has are awaited before that is said.
+    """
+    attempt = session.attempt
+    if attempt is None:
+        return ()
+    assistant = session.find(attempt.assistant_message_id)
+    error = ErrorInfo(message=f"The answer cannot be recorded: {why}")
+    failed = StepFailed(assistant_message_id=attempt.assistant_message_id, error=error, raised=True)
+    if not isinstance(assistant, AssistantMessage):
+        return (_started(attempt), failed)
+    ours = {call.call_id for call in session.calls if call.assistant_message_id == assistant.id}
+    closed = tuple(
+        event
+        for event in close(assistant, attempt.open_texts)
+        if not (isinstance(event, ToolFailed) and event.call_id in ours)
+    )
+    if not ours:
+        return (*closed, failed)
+    finished = AttemptFinished(
+        attempt_id=attempt.attempt_id,
+        assistant_message_id=assistant.id,
+        finish="error",
+        cost=0.0,
+        tokens=Tokens(),
+        error=error,
+        raised=True,
+    )
+    return (*closed, finished)
+
+
 def hand_over(attempt: Attempt) -> ExecutionRecovered:
     """A runner that must leave in mid-turn says so itself: the turn is owed to the next one."""
     return ExecutionRecovered(
@@ -177,14 +212,16 @@ def overflowed(attempt: Attempt) -> tuple[SessionEvent, ...]:
     """The step that a provider refused for its size, when no compaction could help."""
     assert attempt.overflow is not None, "the provider said that it does not fit"
     return (
-        StepStarted(
-            assistant_message_id=attempt.assistant_message_id,
-            agent=attempt.agent,
-            model=attempt.model,
-        ),
+        _started(attempt),
         StepFailed(
             assistant_message_id=attempt.assistant_message_id,
             error=ErrorInfo(message=attempt.overflow.message),
             raised=None if attempt.overflow.in_stream else True,
         ),
+    )
+
+
+def _started(attempt: Attempt) -> StepStarted:
+    return StepStarted(
+        assistant_message_id=attempt.assistant_message_id, agent=attempt.agent, model=attempt.model
     )

@@ -5,7 +5,7 @@ import logging
 from contextlib import suppress
 from typing import Final, assert_never
 
-from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_llm.errors import NoTransport
 from fairlead_runner import tooling
 from fairlead_runner.boundary import Boundary
@@ -41,7 +41,7 @@ from fairlead_session.drain import (
 from fairlead_session.epoch import Blocked
 from fairlead_session.ownership import Claim, Life, claim, owns, release
 from fairlead_session.retrying import Retry, patient, waits_s
-from fairlead_session.settlement import ask, end, settle, stop
+from fairlead_session.settlement import ask, end, settle, stop, unrecordable
 from fairlead_session.state import Session
 from fairlead_session.waiting import waits_for_people
 
@@ -222,23 +222,37 @@ class Drain:
         dispatched = self._ledger.durable.attempt
         assert dispatched is not None, "the boundary was just committed"
         ratios = self._ledger.durable.ratios
-        facts = Facts(self._ledger, self._tackle.runner, dispatched.generation, self._send)
+        facts = self._facts(dispatched.generation)
         turn = Turn(self._ledger, dispatched, speaking, asked, facts)
-        outcome = await turn.perform(
-            client,
-            self._tackle.eventlog.deltas,
-            self._tackle.settings.retries,
-            self._patience.nudged,
-        )
-        TURNS.labels(outcome.end).inc()
-        observe(dispatched, ratios, turn.finish, cached=self._boundary.cached)
-        facts.check()
+        try:
+            outcome = await turn.perform(
+                client,
+                self._tackle.eventlog.deltas,
+                self._tackle.settings.retries,
+                self._patience.nudged,
+            )
+            TURNS.labels(outcome.end).inc()
+            observe(dispatched, ratios, turn.finish, cached=self._boundary.cached)
+            facts.check()
+            return await self._conclude(outcome)
+        except CommitTooLarge as error:
+            # Asked again it would say as much again: the turn fails, and says why.
+            log.warning("answer unrecordable", extra=self._ids(reason=str(error)))
+            self._ledger.unstage()
+            facts.check()
+            lost = unrecordable(self._ledger.durable, str(error))
+            return await self._close(Outcome("failed", lost))
+
+    async def _conclude(self, outcome: Outcome) -> bool:
         if outcome.end == "overflowed":
-            await facts.insist(outcome.events)
+            await self._facts(self._ledger.durable.generation).insist(outcome.events)
             return False
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
         return await self._close(outcome)
+
+    def _facts(self, generation: int) -> Facts:
+        return Facts(self._ledger, self._tackle.runner, generation, self._send)
 
     async def _send(self, events: tuple[SessionEvent, ...]) -> None:
         await self._request(tooling.to_send(events))
@@ -285,9 +299,10 @@ class Drain:
             if rest is not None:
                 ledger.stage(self._release(rest.reason, rest.detail))
             await ledger.commit()
-        except Moved:
-            await ledger.insist(outcome.events, self._tackle.runner, generation)
-            rest = None
+        except (Moved, CommitTooLarge):
+            ledger.unstage()
+            await self._facts(generation).insist(outcome.events)
+            return False
         await self._send(outcome.events)
         return rest is not None
 

@@ -9,12 +9,12 @@ from typing import Any, Final, Literal, TypeAlias
 
 import httpx
 
-from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.errors import CommitTooLarge, LogUnavailable
 from fairlead_eventlog.port import Deltas
 from fairlead_llm.http import stream
 from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.voices import Speaker
-from fairlead_schema.events import AttemptOverflowed, SessionEvent
+from fairlead_schema.events import AttemptOverflowed, SessionEvent, ToolFailed
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
 from fairlead_schema.request import ModelRequest
@@ -82,9 +82,17 @@ class Facts:
             raise Fenced(self._ledger.at.session_id)
 
     async def insist(self, events: tuple[SessionEvent, ...]) -> None:
-        """Write these now."""
-        await self._ledger.insist(events, self._runner, self._generation)
-        await self._on_written(events)
+        """Write these now, in as many commits as it takes."""
+        try:
+            await self._ledger.insist(events, self._runner, self._generation)
+        except CommitTooLarge:
+            first, rest = _halves(events)
+            if not (first and rest):
+                raise
+            await self.insist(first)
+            await self.insist(rest)
+        else:
+            await self._on_written(events)
 
     async def _write(self) -> None:
         # A quick answer is often whole by then: one commit tells all of it.
@@ -213,6 +221,16 @@ class Turn:
             return False  # The next look will tell: only a write may cost the turn.
         self._facts.check()
         return self._ledger.durable.interrupted
+
+
+def _halves(
+    events: tuple[SessionEvent, ...],
+) -> tuple[tuple[SessionEvent, ...], tuple[SessionEvent, ...]]:
+    """Two parts; a call that was refused stays beside its failure, or somebody would run it."""
+    middle = len(events) // 2
+    while middle < len(events) and isinstance(events[middle], ToolFailed):
+        middle += 1
+    return events[:middle], events[middle:]
 
 
 async def streams_on(streaming: asyncio.Task[Any], nudged: asyncio.Event) -> bool:

@@ -1,0 +1,133 @@
+"""Back-off: waited out here or on a timer, cut short by what may be asked before its time."""
+
+import asyncio
+
+from starlette.responses import Response
+
+from fairlead_runner.wakes import Watch
+from fairlead_schema.events import (
+    ExecutionClaimed,
+    ExecutionReleased,
+    InterruptRequested,
+    PromptPromoted,
+    SessionPurged,
+    TurnRetried,
+)
+from fairlead_schema.events.turn import RetryError
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Draft
+from fairlead_service import ids
+from services.runner.tests.conftest import AT, World, admitted, refuses, says, standing, until
+
+
+def busy(*, retry_after: float) -> Response:
+    answer = refuses(429, "busy")
+    answer.headers["retry-after"] = str(retry_after)
+    return answer
+
+
+CLAIMED = ExecutionClaimed(generation=1, runner="run_old")
+PROMOTED = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hello"), created=1)
+RETRIED = TurnRetried(attempt=1, error=RetryError(message="busy", is_retryable=True))
+
+
+async def test_a_short_back_off_is_waited_out(world: World) -> None:
+    """D-43: the provider is not asked again before the time that it named."""
+    world.provider.replies.extend([busy(retry_after=0.2), says("hello")])
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    times = {one.event.type: one.time for one in await world.recorded()}
+    assert times["attempt.dispatched"] - times["retried"] >= 190
+    assert (await world.session()).rested == "idle"
+
+
+async def test_an_interrupt_ends_a_short_back_off_at_once(world: World) -> None:
+    """C-12: nobody waits out a pause that nothing follows."""
+    world.config["runner"] = {"park_after_s": 1000}
+    world.provider.replies.append(busy(retry_after=250))
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    watch = Watch(world.tackle())
+
+    async with standing(watch):
+        async with asyncio.timeout(5):
+            while "retried" not in await world.types():
+                await asyncio.sleep(0.001)
+        await world.write(InterruptRequested())
+        watch.nudge(AT)
+        await until(lambda: not world.wakes)
+
+    assert (await world.session()).rested == "interrupted"
+    assert len(world.provider.requests) == 1
+
+
+async def test_a_queued_prompt_does_not_cut_a_back_off_short(world: World) -> None:
+    """D-43, B-11: neither before the session rests nor after; a steer joins and asks anew."""
+    world.config["runner"] = {"park_after_s": 0}
+    world.provider.replies.extend([busy(retry_after=60), says("hello")])
+    await world.write(admitted("msg_1"))
+
+    async def queue_one(drafts: tuple[Draft, ...]) -> None:
+        if isinstance(drafts[0].event, ExecutionReleased):
+            world.log.before = None
+            await world.write(admitted("msg_q1", delivery="queue"))
+
+    world.log.before = queue_one
+    await world.drained()
+    await world.write(admitted("msg_q2", delivery="queue"))
+    await world.drained()
+
+    session = await world.session()
+    assert (session.rested, len(session.inbox)) == ("retry-later", 2)
+    assert len(world.provider.requests) == 1
+
+    await world.write(admitted("msg_s"))
+    await world.drained()
+
+    assert len(world.provider.requests) >= 2
+    assert (await world.session()).inbox == ()
+
+
+async def test_an_interrupt_just_before_a_long_back_off_is_honoured(world: World) -> None:
+    """C-12: it comes between the retry and the rest, and nothing is asked again."""
+    world.config["runner"] = {"park_after_s": 0}
+    world.provider.replies.append(busy(retry_after=60))
+    await world.write(admitted("msg_1"))
+
+    async def interrupt(drafts: tuple[Draft, ...]) -> None:
+        if isinstance(drafts[0].event, ExecutionReleased):
+            world.log.before = None
+            await world.write(InterruptRequested())
+
+    world.log.before = interrupt
+    await world.drained()
+
+    assert (await world.session()).rested == "interrupted"
+    assert len(world.provider.requests) == 1
+
+
+async def test_a_timer_that_rings_a_little_early_is_not_lost(world: World) -> None:
+    """P-04: the server's clock may be ahead of this runner's; nobody else would come again."""
+    await world.write(admitted("msg_1"), PROMOTED, CLAIMED, RETRIED)
+    soon = ids.now_ms() + 150
+    await world.write(ExecutionReleased(generation=1, reason="retry-later", wake_at=soon))
+
+    await world.drained()
+
+    claims = [one.time for one in await world.recorded() if one.event.type == "execution.claimed"]
+    assert claims[1] >= soon
+    assert (await world.session()).rested == "idle"
+
+
+async def test_a_timer_of_a_session_that_is_gone_rings_for_nobody(world: World) -> None:
+    """Deleted, or never there: the wake is let go, also when it comes twice."""
+    await world.write(SessionPurged())
+    before = await world.types()
+
+    for _ in range(2):
+        await world.drained()
+
+    assert world.provider.requests == []
+    assert await world.types() == before

@@ -1,0 +1,119 @@
+"""An answer that the log cannot hold fails its turn at once: it is not asked for again and again."""
+
+import json
+from typing import Any
+
+import pytest
+from starlette.responses import Response
+
+from fairlead_eventlog.memory_work import MemoryWork
+from fairlead_runner import wakes
+from fairlead_schema.events import ExecutionReleased, StepFailed, ToolCalled, ToolFailed
+from fairlead_schema.record import Draft, Recorded
+from fairlead_session.verify import verify
+from services.runner.tests.conftest import World, admitted, of, says, streamed
+
+MIB = 1024 * 1024
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakes, "RETRY_S", 0.001)
+
+
+def calls(*sizes: int) -> Response:
+    made = [
+        {
+            "index": n,
+            "id": f"c{n}",
+            "function": {"name": "read", "arguments": json.dumps({"path": "x" * size})},
+        }
+        for n, size in enumerate(sizes)
+    ]
+    chunks: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": {"tool_calls": [one]}}]} for one in made
+    ]
+    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    return streamed(*(json.dumps(chunk) for chunk in (*chunks, finish)), "[DONE]")
+
+
+async def sound(world: World) -> list[Recorded]:
+    log = await world.recorded()
+    assert verify(log) == []
+    return log
+
+
+async def test_a_text_that_no_commit_holds_fails_its_turn_with_a_reason(world: World) -> None:
+    """D-10, B-24: like any other failure of the request; what is pending waits."""
+    await world.write(admitted("msg_1"), admitted("msg_q", delivery="queue"))
+    world.provider.replies.append(says("x" * 9 * MIB))
+
+    await world.drained()
+
+    events = [one.event for one in await sound(world)]
+    (failed,) = of(events, StepFailed)
+    assert "exceeds" in failed.error.message
+    assert failed.raised
+    assert of(events, ExecutionReleased)[-1].reason == "failed"
+    assert len(world.provider.requests) == 1
+    assert [item.message_id for item in (await world.session()).inbox] == ["msg_q"]
+
+
+async def test_calls_that_fit_only_one_by_one_are_written_one_by_one(world: World) -> None:
+    """E-01: each is durable before it is sent."""
+    world.config["runner"] = {"tools_wait_s": 0.01}
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(calls(5 * MIB, 5 * MIB))
+
+    await world.drained()
+
+    events = [one.event for one in await sound(world)]
+    assert [event.call_id for event in of(events, ToolCalled)] == ["c0", "c1"]
+    assert of(events, StepFailed) == []
+    work = world.eventlog.work
+    assert isinstance(work, MemoryWork)
+    assert len(work.queue("TOOLS").jobs) == 2
+    assert (await world.session()).rested == "parked"
+
+
+async def test_a_call_that_was_refused_is_not_sent_because_its_commit_was_split(
+    world: World,
+) -> None:
+    """E-30: its failure stays beside it."""
+    world.config["runner"] = {"tools_wait_s": 0.01, "calls_max": 1}
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(calls(3 * MIB, 3 * MIB, 3 * MIB))
+    alone: list[bool] = []
+
+    async def watch(drafts: tuple[Draft, ...]) -> None:
+        alone.append(isinstance(drafts[0].event, ToolFailed))
+
+    world.log.before = watch
+    await world.drained()
+
+    events = [one.event for one in await sound(world)]
+    assert [event.call_id for event in of(events, ToolFailed)] == ["c1", "c2"]
+    work = world.eventlog.work
+    assert isinstance(work, MemoryWork)
+    assert len(work.queue("TOOLS").jobs) == 1
+    assert not any(alone)
+
+
+async def test_an_input_that_no_commit_holds_fails_its_turn_and_keeps_the_calls_before_it(
+    world: World,
+) -> None:
+    """E-14: the call that fits is run, and the failure is told when it is settled."""
+    world.config["runner"] = {"tools_wait_s": 0.01}
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(calls(1, 9 * MIB))
+
+    await world.drained()
+
+    session, log = await world.session(), await sound(world)
+    assert [call.call_id for call in session.calls] == ["c0"]
+    assert session.attempt is not None
+    assert session.attempt.finished is not None
+    assert session.attempt.finished.raised
+    failed = of([one.event for one in log], ToolFailed)
+    assert [event.call_id for event in failed] == ["c1"]
+    assert len(world.provider.requests) == 1
