@@ -177,6 +177,9 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
     assert answer["error"]["_tag"] == "ServiceUnavailableError"
     assert (told["state"], told["code"]) == ("broken", "unreadable")
     assert "from.the.future" in told["reason"]
+    history = await up.http.get(f"/api/session/{broken}/history")
+    assert await refused(history) == (503, "ServiceUnavailableError")
+    assert "from.the.future" in history.json()["message"]
     async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
         while (await link.last("DEAD", subjects.dead("projector"))) is None:
             await asyncio.sleep(0.1)
