@@ -259,9 +259,13 @@ async def test_only_what_is_older_than_configured_is_handed_over_as_expired(
 async def test_a_projector_looks_at_what_waits_by_itself(
     given: "Given", projection: "Projection"
 ) -> None:
-    """K-17: also after a start, when whoever approved is long gone."""
+    """K-17: also after a start, when whoever approved is long gone; not where nobody can answer."""
     ingest = Ingest(given.eventlog)
     await given.eventlog.approvals.save("default", "p", "bash", ["git *"])
+    given.commit(OTHER, *PARKED)
+    given.raw(OTHER, b"not a commit")
+    async with projection.running():
+        await projection.until(projection.arrived)
     given.commit(AT, *PARKED)
     task = partial(
         answering.answering, projection.dsn, given.eventlog, interval_s=0.02, expire_s=None
