@@ -185,3 +185,13 @@ def test_a_tools_file_that_lies_elsewhere_is_told_as_text() -> None:
     assert alone.kind == "text"
     assert "https://host/a.png" in alone.value
     assert [part["type"] for part in beside.value] == ["text", "file"]
+
+
+@pytest.mark.parametrize("text", ['{"pa', "[" * 100_000, "]", ""])
+def test_an_input_that_broke_off_is_told_as_it_stands(text: str) -> None:
+    """D-14: however it broke off, also nested beyond what can be read."""
+    turn, results = said(block(PendingCall(input=text)))
+
+    (call,) = turn.content
+    assert isinstance(call, ToolCallPart)
+    assert (call.input, results) == (text, ())

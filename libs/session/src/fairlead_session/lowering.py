@@ -110,7 +110,7 @@ def _input(block: ToolBlock) -> object:
         return block.state.input
     try:
         return json.loads(block.state.input)
-    except ValueError:
+    except (ValueError, RecursionError):
         return block.state.input
 
 
