@@ -168,7 +168,10 @@ async def test_deltas_reach_who_listens_now(eventlog: EventLog, at: Address) -> 
 
     listening = asyncio.create_task(listen())
     sent = TextDelta(assistant_message_id="msg_a", text_id="t", delta="hi")
+    huge = sent.model_copy(update={"delta": "x" * 9 * 1024 * 1024})
     try:
+        # One that no message holds is dropped: the block's end tells it, and no turn ends for it.
+        await eventlog.deltas.send(at, huge)
         for _ in range(200):
             await eventlog.deltas.send(at, sent)
             await asyncio.sleep(0.01)

@@ -151,6 +151,8 @@ class NatsDeltas:
 
     async def send(self, at: Address, delta: Delta) -> None:
         payload = delta.model_dump_json(by_alias=True, exclude_none=True).encode()
+        if len(payload) > self._link.payload_bytes_max:
+            return  # No message holds it; its block's end tells it all the same.
         # A fragment is worth nothing later: while the server is away it is dropped.
         with suppress(LogUnavailable):
             await self._link.send(subjects.delta(at), payload)
