@@ -33,7 +33,7 @@ from fairlead_schema.provider import (
 )
 from fairlead_schema.tool import ErrorInfo
 from fairlead_session.calls import ProtocolViolation
-from fairlead_session.publication import Publication
+from fairlead_session.publication import BLOCK_LENGTH_MAX, Publication
 from fairlead_session.settlement import INTERRUPTED_TURN
 from fairlead_session.usage import Price
 
@@ -281,3 +281,19 @@ def test_a_violation_can_still_be_published_as_a_failure() -> None:
         text_ended("t", "par"),
         step_failed("it broke", raised=True),
     )
+
+
+def test_a_block_without_end_is_cut_off_where_the_log_could_not_hold_it() -> None:
+    """D-18, D-10: a provider that never stops costs neither all memory nor what it said so far."""
+    publishing, piece = publication(), "x" * (BLOCK_LENGTH_MAX // 4)
+    received(publishing, TextStart("t"), ReasoningStart("r"))
+
+    for _ in range(4):
+        publishing.receive(TextChunk("t", piece))
+        publishing.receive(ReasoningChunk("r", "hm"))
+    with pytest.raises(ProtocolViolation, match="text t is longer than"):
+        publishing.receive(TextChunk("t", "x"))
+
+    ended = received(publishing, FAILED)[0]
+    assert isinstance(ended, TextEnded)
+    assert ended.text == piece * 4

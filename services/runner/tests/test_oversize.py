@@ -8,12 +8,18 @@ from starlette.responses import Response
 
 from fairlead_eventlog.memory_work import MemoryWork
 from fairlead_runner import wakes
-from fairlead_schema.events import ExecutionReleased, StepFailed, ToolCalled, ToolFailed
+from fairlead_schema.events import ExecutionReleased, StepFailed, TextEnded, ToolCalled, ToolFailed
 from fairlead_schema.record import Draft, Recorded
+from fairlead_session.publication import BLOCK_LENGTH_MAX
 from fairlead_session.verify import verify
 from services.runner.tests.conftest import World, admitted, of, says, streamed
 
 MIB = 1024 * 1024
+
+
+def bulky(size: int) -> str:
+    """A text of so many bytes that is a third as long."""
+    return "☃" * (size // 3)
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +32,10 @@ def calls(*sizes: int) -> Response:
         {
             "index": n,
             "id": f"c{n}",
-            "function": {"name": "read", "arguments": json.dumps({"path": "x" * size})},
+            "function": {
+                "name": "read",
+                "arguments": json.dumps({"path": bulky(size)}, ensure_ascii=False),
+            },
         }
         for n, size in enumerate(sizes)
     ]
@@ -46,7 +55,7 @@ async def sound(world: World) -> list[Recorded]:
 async def test_a_text_that_no_commit_holds_fails_its_turn_with_a_reason(world: World) -> None:
     """D-10, B-24: like any other failure of the request; what is pending waits."""
     await world.write(admitted("msg_1"), admitted("msg_q", delivery="queue"))
-    world.provider.replies.append(says("x" * 9 * MIB))
+    world.provider.replies.append(says(bulky(9 * MIB)))
 
     await world.drained()
 
@@ -57,6 +66,18 @@ async def test_a_text_that_no_commit_holds_fails_its_turn_with_a_reason(world: W
     assert of(events, ExecutionReleased)[-1].reason == "failed"
     assert len(world.provider.requests) == 1
     assert [item.message_id for item in (await world.session()).inbox] == ["msg_q"]
+
+
+async def test_a_text_without_end_is_cut_off_and_kept(world: World) -> None:
+    """D-10, D-18: nobody waits until it does not fit any more."""
+    await world.write(admitted("msg_1"))
+    world.provider.replies.append(says("x" * (BLOCK_LENGTH_MAX + 1)))
+
+    await world.drained()
+
+    events = [one.event for one in await sound(world)]
+    assert "is longer than" in of(events, StepFailed)[0].error.message
+    assert of(events, TextEnded)[0].text == "xx"
 
 
 async def test_calls_that_fit_only_one_by_one_are_written_one_by_one(world: World) -> None:

@@ -45,6 +45,8 @@ from fairlead_session.settlement import INTERRUPTED_TOOL, INTERRUPTED_TURN
 from fairlead_session.usage import Price, cost, tokens
 
 NO_RESULT = "Provider did not return a tool result"
+# Far beyond every answer, and about what one commit can hold: a stream may have no end.
+BLOCK_LENGTH_MAX: Final = 4 * 1024 * 1024
 
 Published: TypeAlias = tuple[tuple[SessionEvent, ...], Delta | None]
 
@@ -52,6 +54,7 @@ Published: TypeAlias = tuple[tuple[SessionEvent, ...], Delta | None]
 @dataclass(slots=True)
 class _Block:
     chunks: list[str] = field(default_factory=list)
+    length: int = 0
 
     @property
     def text(self) -> str:
@@ -192,7 +195,12 @@ class Publication:
         block = self._open.get((kind, event.id))
         if block is None:
             raise ProtocolViolation(f"{kind} {event.id} continued before it started")
+        if block.length + len(event.text) > BLOCK_LENGTH_MAX:
+            raise ProtocolViolation(
+                f"{kind} {event.id} is longer than {BLOCK_LENGTH_MAX} characters"
+            )
         block.chunks.append(event.text)
+        block.length += len(event.text)
         owner = self.assistant_message_id
         match event:
             case TextChunk(id=id_, text=text):
