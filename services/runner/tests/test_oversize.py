@@ -12,7 +12,7 @@ from fairlead_schema.events import ExecutionReleased, StepFailed, TextEnded, Too
 from fairlead_schema.record import Draft, Recorded
 from fairlead_session.publication import BLOCK_LENGTH_MAX
 from fairlead_session.verify import verify
-from services.runner.tests.conftest import World, admitted, of, says, streamed
+from services.runner.tests.conftest import DATE, World, admitted, of, says, streamed
 
 MIB = 1024 * 1024
 
@@ -138,3 +138,18 @@ async def test_an_input_that_no_commit_holds_fails_its_turn_and_keeps_the_calls_
     failed = of([one.event for one in log], ToolFailed)
     assert [event.call_id for event in failed] == ["c1"]
     assert len(world.provider.requests) == 1
+
+
+async def test_what_no_commit_holds_before_a_turn_rests_the_session_with_a_reason(
+    world: World,
+) -> None:
+    """P-27: it is no outage, so nobody tries it again and again; the input stays."""
+    world.observe(DATE.model_copy(update={"baseline": bulky(9 * MIB)}))
+    await world.write(admitted("msg_1"))
+
+    await world.drained()
+
+    session = await world.session()
+    assert (session.rested, len(session.inbox)) == ("failed", 1)
+    assert "exceeds" in (session.rest_detail or "")
+    assert world.provider.requests == []

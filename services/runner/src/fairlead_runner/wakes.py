@@ -5,7 +5,7 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.port import Job
 from fairlead_runner.drain import Drain
 from fairlead_runner.family import tell_above
@@ -133,6 +133,12 @@ class Watch:
         except Fenced:
             log.warning("fenced", extra={"session_id": at.session_id})
             return "fenced"
+        except CommitTooLarge as error:
+            # No outage: it would never fit. The session rests, and its reason says so.
+            log.warning("cannot be recorded", extra=_why(at, error))
+            await self._let_go(at, str(error))
+            await self._give_up(at, job, str(error))
+            return "unrecordable"
         except LogError as error:
             log.warning("drain stopped", extra=_why(at, error))
             return "unavailable"
@@ -209,7 +215,7 @@ class Watch:
             log.exception("cannot let go", extra={"session_id": at.session_id})
 
     async def _give_up(self, at: Address, job: Job, reason: str) -> None:
-        """A session that cannot be read stops with a visible reason; it never loops."""
+        """A session that cannot be read, or go on, stops with a visible reason; it never loops."""
         with suppress(LogError):
             await self._tackle.eventlog.dead.bury("session", subjects.log(at), b"", reason)
             await job.done()
