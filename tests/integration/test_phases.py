@@ -6,6 +6,7 @@ then the worker is killed, and the server goes on.
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.subjects import Address, tool
+from fairlead_schema.tooling import ToolRequest
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_testing.driving import calling, of, probe_lines, probed, runs, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack
@@ -25,6 +29,8 @@ pytestmark = [
 ]
 
 WORKERS = 2
+# Longer than a worker is asked whether it lives, and far from its request's deadline.
+PAUSE_S = 5.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -155,3 +161,31 @@ async def test_killed_while_its_output_is_kept_a_call_is_settled_without_it(
     (failed,) = of(log, "tool.failed")
     assert failed.error.message == INTERRUPTED_TOOL
     assert not of(log, "tool.succeeded")
+
+
+async def test_paused_for_a_while_a_worker_keeps_its_call(up: Stack) -> None:
+    """E-20: a second request was put back while it lived; its own deadline is what counts."""
+    session = await up.session()
+    await say(up, session, calling("paused", 3_000))
+    await noted(up, "paused", "begun")
+    log = await up.until(session, "tool.started")
+    again = ToolRequest(
+        session_id=session,
+        assistant_message_id=of(log, "tool.started")[0].assistant_message_id,
+        call_id=of(log, "tool.started")[0].call_id,
+    )
+    body = again.model_dump_json(by_alias=True).encode()
+    for _ in range(3):
+        await up.eventlog.work.put(tool(Address(DEFAULT_TENANT, session), "default"), body)
+    # Somebody has looked, found its worker alive and put them back.
+    await asyncio.sleep(1.0)
+    pid = next(int(line[3]) for line in probe_lines(up) if line[1] == "paused")
+    os.kill(pid, signal.SIGSTOP)
+    await asyncio.sleep(PAUSE_S)
+    os.kill(pid, signal.SIGCONT)
+
+    log = await settled(up, session)
+
+    assert not of(log, "tool.failed")
+    assert len(of(log, "tool.started")) == len(of(log, "tool.succeeded")) == 1
+    assert runs(up, "paused") == 1

@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import ToolFailed, ToolStarted
 from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_tools.execute import Execute
+from fairlead_tools.silences import Silences
 from services.tools.tests.conftest import (
     Gate,
     World,
@@ -76,24 +78,68 @@ async def test_what_may_run_again_runs_again_when_its_worker_died(
     assert await world.settlements() == ["{'said': 'k'}"]
 
 
-@pytest.mark.parametrize("life", ["gone", "silent"])
-async def test_a_once_call_whose_worker_died_settles_as_interrupted(
-    world: World, life: str
-) -> None:
+async def test_a_once_call_whose_worker_died_settles_as_interrupted(world: World) -> None:
     """E-20: its outcome is unknown, it is never run again, and the session goes on."""
     gate = Gate()
     running = tool(execute=gate)
     world.registry.register(running)
     job = await world.call(running)
     await world.write(STARTED)
-    if life == "silent":
-        world.liveness.alive.add("wkr_dead")
-        world.liveness.paused.add("wkr_dead")
 
     assert await world.served("wkr_b") == [INTERRUPTED_TOOL]
-    assert job.times == (1 if life == "gone" else 2)
+    assert job.times == 1
     assert gate.runs == []
     assert len(world.wakes) == 1
+
+
+@pytest.mark.parametrize("deliveries", [0, 1, 7])
+async def test_a_silent_workers_call_is_left_until_its_own_deadline(
+    world: World, monkeypatch: pytest.MonkeyPatch, deliveries: int
+) -> None:
+    """E-20: it may only be paused. How often a request came says nothing of how long it was."""
+    now = 100.0
+    monkeypatch.setattr("fairlead_tools.silences.monotonic", lambda: now)
+    running = tool()
+    world.registry.register(running)
+    job = await world.call(running)
+    job.times = deliveries
+    await world.write(STARTED)
+    world.liveness.alive.add("wkr_dead")
+    world.liveness.paused.add("wkr_dead")
+
+    async with standing(world.worker("wkr_b")):
+        await until(lambda: job.times >= deliveries + 3)
+        now += TOOL_DEADLINE_S - 0.1
+        seen = job.times
+        await until(lambda: job.times >= seen + 3)
+        assert await world.settlements() == []
+        now += 0.2
+        await until(lambda: not world.jobs)
+
+    assert await world.settlements() == [INTERRUPTED_TOOL]
+
+
+async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """E-20: what counts is silence without a word between, also when nobody looks at the call."""
+    now = 100.0
+    monkeypatch.setattr("fairlead_tools.silences.monotonic", lambda: now)
+    monkeypatch.setattr("fairlead_tools.silences.EVERY_S", 0.001)
+    world.liveness.alive.add("wkr_dead")
+    silences = Silences(world.liveness)
+
+    for silent in (True, False, True):
+        (world.liveness.paused.add if silent else world.liveness.paused.discard)("wkr_dead")
+        if silent:
+            assert not silences.over("wkr_dead")
+        await asyncio.sleep(0.02)
+        now += TOOL_DEADLINE_S - 1.0
+    assert not silences.over("wkr_dead")
+    now += 1.0
+    assert silences.over("wkr_dead")
+    world.liveness.alive.discard("wkr_dead")
+    assert await silences.ask("wkr_dead") == "gone"
 
 
 async def test_a_live_workers_call_is_left_to_it(world: World) -> None:

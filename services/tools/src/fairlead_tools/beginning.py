@@ -4,7 +4,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, assert_never
 
-from fairlead_eventlog import port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.port import Job
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
@@ -33,14 +32,16 @@ from fairlead_tools.performance import detail, failed
 from fairlead_tools.permitting import Permitted, Permitting
 from fairlead_tools.registry import Prepared, Registry, Scope
 from fairlead_tools.retention import Retention
+from fairlead_tools.silences import Silences
 from fairlead_tools.tool import CallFailed, Context
 
-PING_TIMEOUT_S: Final = 2.0
 # How long a request waits before somebody looks again at a call whose worker lives.
 LATER_S: Final = 1.0
 # What answers a call brings a new request when it has; one that was lost costs no more than this.
 LOOK_S: Final = 15.0
 LOOKS_MAX: Final = 10_000
+# How long a request waits before somebody looks again at a call whose worker does not answer.
+SILENT_S: Final = TOOL_DEADLINE_S / 4
 LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
 
 
@@ -107,7 +108,7 @@ class Beginning:
         rules: Rules,
     ) -> None:
         self._worker = worker
-        self._liveness = eventlog.liveness
+        self._silences = Silences(eventlog.liveness)
         self._registry = registry
         self._retention = retention
         self._permitting = Permitting(eventlog.approvals, rules)
@@ -117,10 +118,11 @@ class Beginning:
         self, session: Session, at: Address, request: ToolRequest, job: Job
     ) -> Decision:
         """What to write before anything runs. Asked anew whenever the session has moved."""
-        life = await self._ask(session, request)
-        if life == "silent" and job.deliveries == 1:
-            # Perhaps only busy: its own request's deadline decides, and this one waits as long.
-            return (), Later(TOOL_DEADLINE_S)
+        worker = self._other(session, request)
+        life = None if worker is None else await self._silences.ask(worker)
+        if worker is not None and life == "silent" and not self._silences.over(worker):
+            # Perhaps only busy: the deadline of its own request decides.
+            return (), Later(SILENT_S)
         decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
         match decision:
             case Begin():
@@ -183,10 +185,9 @@ class Beginning:
         limits = prepared.tool.limits or self._retention.limits
         return await self._retention.recordable(context.at, outcome, limits=limits)
 
-    async def _ask(self, session: Session, request: ToolRequest) -> port.Life | None:
+    def _other(self, session: Session, request: ToolRequest) -> WorkerId | None:
+        """The other worker that runs the call, as far as the log knows."""
         call = find(session, request.assistant_message_id, request.call_id)
-        if call is None or call.worker is None or call.worker == self._worker:
+        if call is None or call.worker == self._worker or call.deferred_until is not None:
             return None
-        if call.deferred_until is not None:
-            return None
-        return await self._liveness.ask(call.worker, timeout_s=PING_TIMEOUT_S)
+        return call.worker
