@@ -18,7 +18,10 @@ import pytest_asyncio
 from PIL import Image
 
 from fairlead_schema.events import ToolFailed, ToolSucceeded
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.subjects import Address
 from fairlead_schema.tool import FileContent, TextContent, managed_id
+from fairlead_service import ids
 from fairlead_session.settlement import INTERRUPTED_TOOL
 from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
@@ -318,17 +321,26 @@ async def test_a_kept_output_is_read_and_searched_by_its_path(ship: Ship) -> Non
 
 
 async def test_a_kept_output_is_purged_with_its_session(ship: Ship) -> None:
-    """H-29, J-35: nobody reads it any more, long before its time is over."""
-    session = await ship.up.session()
+    """H-29, J-35: nor one that no settlement names, because its call failed or was settled before."""
+    session, unnamed = await ship.up.session(), ids.output_id()
     event = await ship.call("bash", session=session, command="seq 1 3000")
-    url = f"/api/tool-output/{managed_id(event.output_paths[0])}"
-    assert (await ship.up.http.get(url)).status_code == httpx.codes.OK
+
+    async def late() -> AsyncIterator[bytes]:
+        yield b"late"
+
+    at = Address(DEFAULT_TENANT, session)
+    await ship.up.eventlog.outputs.put(at, unnamed, late(), mime="text/plain")
+    named = managed_id(event.output_paths[0])
+    urls = [f"/api/tool-output/{one}" for one in (named, unnamed)]
+    for url in urls:
+        assert (await ship.up.http.get(url)).status_code == httpx.codes.OK
 
     await ship.up.http.delete(f"/api/session/{session}", params={"purge": "true"})
 
     async with asyncio.timeout(PATIENCE_S):
-        while (await ship.up.http.get(url)).status_code != httpx.codes.NOT_FOUND:
-            await asyncio.sleep(0.05)
+        for url in urls:
+            while (await ship.up.http.get(url)).status_code != httpx.codes.NOT_FOUND:
+                await asyncio.sleep(0.05)
 
 
 async def test_a_large_image_goes_by_reference(ship: Ship) -> None:

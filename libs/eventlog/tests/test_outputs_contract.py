@@ -12,8 +12,11 @@ from fairlead_eventlog.jetstream import connect, linked
 from fairlead_eventlog.outputs import CHUNK_BYTES
 from fairlead_eventlog.port import Kept
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
+from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.nats import Server
+
+AT = Address("default", "ses_outputs")
 
 
 async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
@@ -30,7 +33,7 @@ async def test_an_output_is_read_as_it_was_put(eventlog: EventLog) -> None:
     id_ = ids.output_id()
     parts = (b"a" * (CHUNK_BYTES - 1), b"", b"bcd" * 7, b"e" * (CHUNK_BYTES + 5))
 
-    put = await eventlog.outputs.put("default", id_, pieces(*parts), mime="text/plain")
+    put = await eventlog.outputs.put(AT, id_, pieces(*parts), mime="text/plain")
 
     text = b"".join(parts)
     assert put == await eventlog.outputs.stat("default", id_) == Kept(len(text), "text/plain")
@@ -42,34 +45,41 @@ async def test_an_output_is_read_as_it_was_put(eventlog: EventLog) -> None:
 async def test_nothing_is_kept_under_another_tenants_id(eventlog: EventLog) -> None:
     """J-30: ids are the tenant's own, and a foreign one is not there."""
     id_ = ids.output_id()
-    await eventlog.outputs.put("default", id_, pieces(b"secret"), mime="text/plain")
+    await eventlog.outputs.put(AT, id_, pieces(b"secret"), mime="text/plain")
 
     assert await eventlog.outputs.stat("other", id_) is None
     assert await whole(eventlog, "other", id_) == b""
     assert await eventlog.outputs.stat("default", ids.output_id()) is None
 
 
-async def test_an_output_that_is_dropped_is_gone_and_its_neighbour_is_not(
+async def test_the_outputs_of_a_session_are_dropped_and_its_neighbours_are_not(
     eventlog: EventLog,
 ) -> None:
-    """J-35: before its time, however often it is said."""
-    gone, there = ids.output_id(), ids.output_id()
-    for id_ in (gone, there):
-        await eventlog.outputs.put("default", id_, pieces(b"text"), mime="text/plain")
+    """H-29, J-35: before their time, empty ones too, however often it is said."""
+    outputs = eventlog.outputs
+    gone = [ids.output_id() for _ in range(3)]
+    for id_, parts in zip(gone, ((b"text",), (b"x" * (CHUNK_BYTES + 1),), ()), strict=True):
+        await outputs.put(AT, id_, pieces(*parts), mime="text/plain")
+    neighbours = [Address("default", f"{AT.session_id}0"), Address("other", AT.session_id)]
+    there = [(at, ids.output_id()) for at in neighbours]
+    for at, id_ in there:
+        await outputs.put(at, id_, pieces(b"text"), mime="text/plain")
 
-    await eventlog.outputs.drop("other", there)
     for _ in range(2):
-        await eventlog.outputs.drop("default", gone)
+        await outputs.drop(AT)
+    await outputs.drop(Address("default", "ses_without"))
 
-    assert await eventlog.outputs.stat("default", gone) is None
-    assert await whole(eventlog, "default", gone) == b""
-    assert await whole(eventlog, "default", there) == b"text"
+    for id_ in gone:
+        assert await outputs.stat("default", id_) is None
+        assert await whole(eventlog, "default", id_) == b""
+    for at, id_ in there:
+        assert await whole(eventlog, at.tenant, id_) == b"text"
 
 
 async def test_an_empty_output_is_there(eventlog: EventLog) -> None:
     """J-30: kept, with nothing in it."""
     id_ = ids.output_id()
-    await eventlog.outputs.put("default", id_, pieces(), mime="image/png")
+    await eventlog.outputs.put(AT, id_, pieces(), mime="image/png")
 
     assert await eventlog.outputs.stat("default", id_) == Kept(0, "image/png")
     assert await whole(eventlog, "default", id_) == b""
@@ -84,7 +94,7 @@ async def test_a_put_that_breaks_off_leaves_nothing_to_read(eventlog: EventLog) 
         raise RuntimeError("the source broke")
 
     with pytest.raises(RuntimeError, match="the source broke"):
-        await eventlog.outputs.put("default", id_, breaking(), mime="text/plain")
+        await eventlog.outputs.put(AT, id_, breaking(), mime="text/plain")
 
     assert await eventlog.outputs.stat("default", id_) is None
 
@@ -94,7 +104,7 @@ async def test_any_client_of_object_stores_can_read_it(server: Server) -> None:
     """J-30, J-35: the layout is the common one, and the server forgets it after seven days."""
     id_, text = ids.output_id(), b"z" * (CHUNK_BYTES * 2 + 17)
     async with connect(server.url, name="contract") as eventlog:
-        await eventlog.outputs.put("default", id_, pieces(text), mime="text/plain")
+        await eventlog.outputs.put(AT, id_, pieces(text), mime="text/plain")
     client = await nats.connect(server.url)
     try:
         store = await client.jetstream().object_store(OUTPUT_BUCKET)
@@ -119,7 +129,7 @@ async def test_a_large_output_passes_in_constant_memory(server: Server) -> None:
     async with connect(server.url, name="contract") as eventlog:
         tracemalloc.start()
         try:
-            await eventlog.outputs.put("default", id_, flood(), mime="text/plain")
+            await eventlog.outputs.put(AT, id_, flood(), mime="text/plain")
             length = 0
             async for one in eventlog.outputs.get("default", id_):
                 length += len(one)
@@ -139,5 +149,7 @@ async def test_a_store_that_is_not_there_says_so(own_server: Server) -> None:
     async with connect(own_server.url, name="contract", timeout_s=1) as eventlog:
         with pytest.raises(StreamMissing):
             await eventlog.outputs.stat("default", "out_1")
+        with pytest.raises(StreamMissing):
+            await eventlog.outputs.drop(AT)
         with pytest.raises(LogUnavailable):
-            await eventlog.outputs.put("default", "out_1", pieces(b"x"), mime="text/plain")
+            await eventlog.outputs.put(AT, "out_1", pieces(b"x"), mime="text/plain")

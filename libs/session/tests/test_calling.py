@@ -20,6 +20,7 @@ from libs.session.tests.conftest import (
 from fairlead_schema.events import (
     InterruptRequested,
     SessionEvent,
+    SessionPurged,
     TextStarted,
     ToolCalled,
     ToolDeferred,
@@ -184,6 +185,7 @@ def test_what_ends_a_run() -> None:
     failed = settle(session(called(), started()), call, INTERRUPTED)[0]
 
     assert halt(call, InterruptRequested()) == "interrupted"
+    assert halt(call, SessionPurged()) == "interrupted"
     assert halt(call, failed) == "lost"
     assert halt(call, started("wkr_b")) == "lost"
     assert halt(call, started()) is None

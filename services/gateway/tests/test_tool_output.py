@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_gateway.routes.tool_output import span
+from fairlead_schema.subjects import Address
 
 TEXT = b"0123456789" * 20_000
 
@@ -19,7 +20,7 @@ async def pieces(whole: bytes) -> AsyncIterator[bytes]:
 
 async def keep(eventlog: EventLog, id_: str, whole: bytes = TEXT, tenant: str = "default") -> None:
     mime = "text/plain; charset=utf-8"
-    await eventlog.outputs.put(tenant, id_, pieces(whole), mime=mime)
+    await eventlog.outputs.put(Address(tenant, "ses_1"), id_, pieces(whole), mime=mime)
 
 
 async def test_a_kept_output_is_read_whole(client: httpx.AsyncClient, eventlog: EventLog) -> None:

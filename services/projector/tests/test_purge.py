@@ -22,12 +22,10 @@ from fairlead_schema.events import (
     SessionArchived,
     SessionCreated,
     SessionPurged,
-    ToolSucceeded,
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address, shard
-from fairlead_schema.tool import Executor, managed_path
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import Given, Projection
@@ -76,31 +74,24 @@ async def test_erasing_forgets_all_but_the_last_word_however_often(given: "Given
 
 
 async def test_what_calls_left_aside_is_erased_too(given: "Given") -> None:
-    """H-29, J-35: a managed output does not outlive the session that it belongs to."""
+    """H-29, J-35: no managed output outlives its session, whether an event names it or not."""
     outputs = given.eventlog.outputs
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"secret"
 
-    for output_id in ("out_1", "out_2"):
-        await outputs.put("default", output_id, pieces(), mime="text/plain")
-    succeeded = ToolSucceeded(
-        assistant_message_id="msg_a",
-        call_id="call_1",
-        structured={},
-        content=(),
-        output_paths=(managed_path("out_1"), "/elsewhere"),
-        provider=Executor(),
-    )
-    await given.append(AT, CREATED, succeeded)
+    for at, output_id in ((AT, "out_1"), (AT, "out_2"), (NEIGHBOUR, "out_3")):
+        await outputs.put(at, output_id, pieces(), mime="text/plain")
+    await given.append(AT, CREATED)
     await given.append(AT, SessionPurged())
     last = given.log.entries[shard(AT.session_id)][-1].position
 
     for _ in range(2):
         await erase(given.eventlog, {AT: last})
 
-    assert await outputs.stat("default", "out_1") is None
-    assert await outputs.stat("default", "out_2") is not None
+    for output_id in ("out_1", "out_2"):
+        assert await outputs.stat("default", output_id) is None
+    assert await outputs.stat("default", "out_3") is not None
 
 
 async def test_the_feed_keeps_the_end_of_a_purged_session_alone(

@@ -16,7 +16,8 @@ from typing_extensions import override
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.memory import MemoryOutputs
 from fairlead_eventlog.port import Kept
-from fairlead_schema.events import InterruptRequested, ToolFailed, ToolSucceeded
+from fairlead_schema.events import InterruptRequested, SessionPurged, ToolFailed, ToolSucceeded
+from fairlead_schema.subjects import Address
 from fairlead_schema.tool import FileContent, TextContent, managed_id
 from fairlead_session.bounding import Limits
 from fairlead_session.calling import Failed, Succeeded
@@ -25,7 +26,7 @@ from fairlead_tools.outputs import ManagedOutputs, materialised, streamed
 from fairlead_tools.retention import Retention
 from fairlead_tools.spool import END_BYTES, Spool
 from fairlead_tools.tool import CallFailed, Context, Result
-from services.tools.tests.conftest import Asked, Told, World, standing, tool, until
+from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
 
 SMALL = Limits(lines=10, bytes=300)
 LONG = "\n".join(f"line {number}" for number in range(100))
@@ -41,12 +42,12 @@ class Forgetful(MemoryOutputs):
 
     @override
     async def put(
-        self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+        self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
     ) -> Kept:
         if self._times != 0:
             self._times = None if self._times is None else self._times - 1
             raise self._error("away")
-        return await super().put(tenant, output_id, pieces, mime=mime)
+        return await super().put(at, output_id, pieces, mime=mime)
 
 
 def keeping(outputs: MemoryOutputs, media: int = 1000) -> Retention:
@@ -79,7 +80,7 @@ async def bounded(
     patience_s: float = 5.0,
 ) -> Succeeded:
     keeping_ = replace(keeping(outputs), patience_s=patience_s)
-    made = await keeping_.bounded("default", outcome, limits=None, spool=spool)
+    made = await keeping_.bounded(AT, outcome, limits=None, spool=spool)
     assert isinstance(made, Succeeded)
     return made
 
@@ -112,7 +113,7 @@ async def test_all_texts_have_one_budget_and_become_one_preview() -> None:
     assert f"read or grep {path} for the whole" in preview
     assert len(preview.encode()) <= SMALL.bytes
     assert await whole(outputs, path) == b"a" * 200 + b"b" * 200
-    assert await keeping(outputs).bounded("default", made, limits=None, spool=None) == made
+    assert await keeping(outputs).bounded(AT, made, limits=None, spool=None) == made
 
 
 async def test_without_content_the_value_itself_is_measured() -> None:
@@ -258,11 +259,11 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
     class Interrupting(MemoryOutputs):
         @override
         async def put(
-            self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
         ) -> Kept:
             assert await world.settlements() == []
             await world.write(InterruptRequested())
-            return await super().put(tenant, output_id, pieces, mime=mime)
+            return await super().put(at, output_id, pieces, mime=mime)
 
     async def run(_asked: Asked, _context: Context) -> Result:
         return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
@@ -278,6 +279,36 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
     assert settled.output_paths
 
 
+@pytest.mark.parametrize("erased", [False, True])
+async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
+    world: World, *, erased: bool
+) -> None:
+    """H-29, J-35: whoever erased the session could not know of it."""
+
+    class Purging(MemoryOutputs):
+        @override
+        async def put(
+            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+        ) -> Kept:
+            await world.write(SessionPurged())
+            if erased:
+                await world.log.erase(at)
+            await self.drop(at)
+            return await super().put(at, output_id, pieces, mime=mime)
+
+    async def run(_asked: Asked, _context: Context) -> Result:
+        return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
+
+    outputs = Purging()
+    world.eventlog = replace(world.eventlog, outputs=outputs)
+    running = tool(execute=run)
+    world.registry.register(running)
+    await world.call(running)
+
+    assert await world.served() == []
+    assert outputs.kept == {}
+
+
 async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> None:
     """J-26, J-30: spooled, measured and kept, piece by piece."""
 
@@ -286,7 +317,7 @@ async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> No
 
         @override
         async def put(
-            self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
         ) -> Kept:
             async for piece in pieces:
                 self.size += len(piece)
@@ -371,7 +402,7 @@ async def test_a_failure_is_not_longer_than_a_success() -> None:
     """J-36: one that fits stays."""
     short = Failed("no such file")
 
-    assert await keeping(MemoryOutputs()).bounded("x", short, limits=None, spool=None) is short
+    assert await keeping(MemoryOutputs()).bounded(AT, short, limits=None, spool=None) is short
 
 
 async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
@@ -384,7 +415,7 @@ async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
     class Hanging(MemoryOutputs):
         @override
         async def put(
-            self, tenant: str, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
+            self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
         ) -> Kept:
             hanging.set()
             await asyncio.Event().wait()

@@ -8,6 +8,7 @@ from fairlead_schema.events import (
     ExecutionReleased,
     InterruptRequested,
     PromptAdmitted,
+    SessionPurged,
     ToolFailed,
     ToolSucceeded,
 )
@@ -41,6 +42,22 @@ async def test_an_interrupt_cancels_the_tool_and_the_settlement_says_so(
     assert gate.cancelled == 2
     assert await world.settlements() == [INTERRUPTED_TOOL] * 2
     assert len(world.wakes) == 1
+
+
+async def test_a_call_of_a_purged_session_is_cancelled(world: World) -> None:
+    """E-16, H-29: nobody will ever read what it does; there is nothing to settle."""
+    gate = Gate()
+    running = tool(execute=gate)
+    world.registry.register(running)
+    await world.call(running)
+
+    async with standing(world.worker()):
+        await until(lambda: len(gate.runs) == 1)
+        await world.write(SessionPurged())
+        await until(lambda: not world.jobs)
+
+    assert gate.cancelled == 1
+    assert await world.settlements() == []
 
 
 async def test_a_call_of_an_interrupted_session_does_not_start(world: World) -> None:

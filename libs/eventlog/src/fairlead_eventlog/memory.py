@@ -258,12 +258,14 @@ class MemoryOutputs:
 
     def __init__(self) -> None:
         self.kept: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
+        self._sessions: dict[OutputId, Address] = {}
 
     async def put(
-        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+        self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
     ) -> Kept:
         whole = b"".join([piece async for piece in pieces])
-        self.kept[tenant, output_id] = (whole, mime)
+        self.kept[at.tenant, output_id] = (whole, mime)
+        self._sessions[output_id] = at
         return Kept(len(whole), mime)
 
     async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
@@ -277,8 +279,10 @@ class MemoryOutputs:
         for start in range(0, len(rest), PIECE_BYTES):
             yield rest[start : start + PIECE_BYTES]
 
-    async def drop(self, tenant: TenantId, output_id: OutputId) -> None:
-        self.kept.pop((tenant, output_id), None)
+    async def drop(self, at: Address) -> None:
+        for output_id in [one for one, whose in self._sessions.items() if whose == at]:
+            del self._sessions[output_id]
+            self.kept.pop((at.tenant, output_id), None)
 
 
 class MemoryRequests:

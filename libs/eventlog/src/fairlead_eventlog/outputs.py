@@ -2,7 +2,8 @@
 
 The layout is the one that every client of object stores knows: an object's chunks stand on a subject
 of their own, and its description on one that its name gives. The description is written last, so an
-object is there whole or not at all. A name begins with its tenant, so no id reaches another's.
+object is there whole or not at all. A name begins with its tenant, so no id reaches another's. The
+subject of the chunks names session and output, so that all of a session's are found and removed.
 """
 
 import secrets
@@ -21,6 +22,7 @@ from fairlead_eventlog.port import Kept
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_eventlog.work import forget
 from fairlead_schema.ids import OutputId, TenantId
+from fairlead_schema.subjects import Address
 
 CHUNK_BYTES: Final = 512 * 1024
 # How many chunks are on their way to a reader at a time: what a read holds in memory.
@@ -35,13 +37,13 @@ class JetStreamOutputs:
         self._link = link
 
     async def put(
-        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+        self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
     ) -> Kept:
-        nuid = secrets.token_hex(11)
+        nuid = f"{at.tenant}.{at.session_id}.{output_id}.{secrets.token_hex(11)}"
         try:
             size, chunks, digest = await self._chunks(_chunk(nuid), pieces)
             told = {
-                "name": _name(tenant, output_id),
+                "name": _name(at.tenant, output_id),
                 "bucket": OUTPUT_BUCKET,
                 "nuid": nuid,
                 "size": size,
@@ -52,7 +54,7 @@ class JetStreamOutputs:
                 "options": {"max_chunk_size": self._chunk_bytes},
             }
             headers = {"Nats-Rollup": "sub"}
-            await self._stored(_described(tenant, output_id), orjson.dumps(told), headers)
+            await self._stored(_described(at.tenant, output_id), orjson.dumps(told), headers)
         except BaseException:
             # Nobody can find these chunks: they need not wait for their time to be over.
             with suppress(LogError):
@@ -82,12 +84,17 @@ class JetStreamOutputs:
                     yield rest
             sequence = found[-1].sequence + 1
 
-    async def drop(self, tenant: TenantId, output_id: OutputId) -> None:
-        told = await self._told(tenant, output_id)
-        if told is not None:
-            # The description goes last: as long as it is there, this can be done again.
-            await forget(self._link, OUTPUTS.name, _chunk(told["nuid"]))
-            await forget(self._link, OUTPUTS.name, _described(tenant, output_id))
+    async def drop(self, at: Address) -> None:
+        chunks = _chunk(f"{at.tenant}.{at.session_id}.>")
+        try:
+            told = await self._link.api(f"STREAM.INFO.{OUTPUTS.name}", {"subjects_filter": chunks})
+        except ServerRefusal as refusal:
+            raise missing(refusal, OUTPUTS.name) from refusal
+        for subject in told["state"].get("subjects", {}):
+            _, _, output_id, _ = subject.removeprefix(_chunk("")).split(".")
+            await forget(self._link, OUTPUTS.name, _described(at.tenant, output_id))
+        # The chunks go last: as long as they are there, this can be done again.
+        await forget(self._link, OUTPUTS.name, chunks)
 
     @property
     def _chunk_bytes(self) -> int:
@@ -104,7 +111,8 @@ class JetStreamOutputs:
                 await self._stored(subject, bytes(pending[: self._chunk_bytes]))
                 del pending[: self._chunk_bytes]
                 chunks += 1
-        if pending:
+        if pending or not chunks:
+            # An empty output has a chunk too, or nothing would say whose it is.
             await self._stored(subject, bytes(pending))
             chunks += 1
         return size, chunks, digest.digest()

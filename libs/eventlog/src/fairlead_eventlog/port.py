@@ -285,9 +285,9 @@ class Outputs(Protocol):
     """Managed outputs: complete results that are too long for a log, kept for some days."""
 
     async def put(
-        self, tenant: TenantId, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+        self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
     ) -> Kept:
-        """Keep an output, in whatever pieces it comes. It is there once this returns.
+        """Keep an output of a session, in whatever pieces it comes. It is there once this returns.
 
         Raises LogUnavailable, StreamMissing; then nobody ever reads a part of it.
         """
@@ -304,8 +304,11 @@ class Outputs(Protocol):
         """
         ...
 
-    async def drop(self, tenant: TenantId, output_id: OutputId) -> None:
-        """Forget an output before its time, if there is one. Raises LogUnavailable."""
+    async def drop(self, at: Address) -> None:
+        """Forget every output of a session before its time, also those that no event names.
+
+        Raises LogUnavailable; doing it again does the rest.
+        """
         ...
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias
 from fairlead_schema.events import (
     InterruptRequested,
     SessionEvent,
+    SessionPurged,
     ToolDeferred,
     ToolFailed,
     ToolProgressed,
@@ -93,7 +94,7 @@ class Failed:
 Outcome: TypeAlias = Succeeded | Failed
 
 Halt: TypeAlias = Literal["interrupted", "lost"]
-"""Why a run must stop: somebody interrupted the session, or the call is no longer this worker's."""
+"""Why a run must stop: somebody interrupted or purged the session, or the call is another worker's."""
 
 INTERRUPTED = Failed(INTERRUPTED_TOOL)
 
@@ -183,7 +184,7 @@ def progress(
 def halt(call: Call, event: SessionEvent) -> Halt | None:
     """Whether an event that was written after the start ends the run of the call."""
     match event:
-        case InterruptRequested():
+        case InterruptRequested() | SessionPurged():
             return "interrupted"
         case ToolStarted() | ToolSucceeded() | ToolFailed():
             mine = isinstance(event, ToolStarted) and event.worker == call.worker

@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import CommitTooLarge
+from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
@@ -87,11 +88,17 @@ class Life:
             begun, decided = await self._opening.open(at, request, held)
             return await self._done(at, request, held, begun, decided)
         except Erased:
+            await self._erased(at)
             await held.job.done()
             return "gone"
         finally:
             if held.run is not None:
                 await held.run.drop()
+
+    async def _erased(self, at: Address) -> None:
+        """Leave nothing of a session that is gone: an output may have been kept after its purge."""
+        with suppress(LogError):
+            await self._eventlog.outputs.drop(at)
 
     async def _done(
         self,
@@ -169,6 +176,8 @@ class Life:
             log.warning("result unrecordable", extra=_ids(at, call.call_id), exc_info=error)
             outcome = crashed(f"the result cannot be recorded: {detail(error)[:1000]}")
             session, settled = await self._settled(at, call, outcome, None, None)
+        if session.profile is None:
+            await self._erased(at)
         ids = {**_ids(at, call.call_id), "tool": call.tool}
         if not settled and find(session, call.assistant_message_id, call.call_id) is not None:
             # Another worker runs it now: the request is that worker's to acknowledge.
@@ -217,6 +226,8 @@ class Life:
         if await self._ledger.behind(at, session):
             await held.job.later(LAG_S)
             return "behind"
+        if session.profile is None:
+            await self._erased(at)
         if moving(session) and (session.interrupted or held.job.deliveries > 1):
             await self._eventlog.wakes.wake(at)
         if self.abandon is not None and held.job.deliveries > 1:

@@ -18,7 +18,6 @@ from typing import Final, TypeAlias
 
 from fairlead_eventlog.errors import LogError, LogUnavailable
 from fairlead_eventlog.port import Outputs
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import FileContent, TextContent, ToolContent, managed_path
 from fairlead_service import ids
@@ -62,7 +61,7 @@ class Retention:
     ) -> Outcome:
         """The outcome as the log may hold it; a defect in here is this call's failure."""
         try:
-            return await self.bounded(at.tenant, outcome, limits=limits, spool=spool)
+            return await self.bounded(at, outcome, limits=limits, spool=spool)
         except Exception as error:
             log.exception("output cannot be bounded", extra={"session_id": at.session_id})
             return crashed(detail(error))
@@ -71,29 +70,29 @@ class Retention:
                 await asyncio.to_thread(spool.unlink, missing_ok=True)
 
     async def bounded(
-        self, tenant: TenantId, outcome: Outcome, *, limits: Limits | None, spool: Path | None
+        self, at: Address, outcome: Outcome, *, limits: Limits | None, spool: Path | None
     ) -> Outcome:
         """The outcome as the log may hold it. A failure is bounded like anything else."""
         limits = limits or self.limits
         if isinstance(outcome, Failed):
-            message, _ = await self._text(tenant, limits, None, outcome.message)
+            message, _ = await self._text(at, limits, None, outcome.message)
             return outcome if message is None else replace(outcome, message=message)
         texts = tuple(one.text for one in outcome.content if isinstance(one, TextContent))
         bare = not outcome.content and spool is None
         told = (json.dumps(outcome.structured, indent=2, ensure_ascii=False),) if bare else texts
-        shown, path = await self._text(tenant, limits, spool, *told)
+        shown, path = await self._text(at, limits, spool, *told)
         if shown is None:
             begin = () if spool is None else (TextContent(text=await _read(spool)),)
             content = (*begin, *outcome.content)
         else:
             media = (one for one in outcome.content if isinstance(one, FileContent))
             content = (TextContent(text=shown), *media)
-        content, references = await self._media(tenant, content)
+        content, references = await self._media(at, content)
         paths = (*(outcome.output_paths or ()), *((path,) if path else ()), *references)
         return replace(outcome, content=content, output_paths=paths or None)
 
     async def _text(
-        self, tenant: TenantId, limits: Limits, spool: Path | None, *texts: str
+        self, at: Address, limits: Limits, spool: Path | None, *texts: str
     ) -> tuple[str | None, str | None]:
         """What is shown instead of a text, and where the whole is; nothing if it fits."""
         source = _source(spool, *texts)
@@ -105,11 +104,11 @@ class Retention:
         )
         if sample.fits(limits):
             return None, None
-        path = await self._kept(tenant, source, TEXT)
+        path = await self._kept(at, source, TEXT)
         return preview(sample, _marker(sample, path), limits), path
 
     async def _media(
-        self, tenant: TenantId, content: tuple[ToolContent, ...]
+        self, at: Address, content: tuple[ToolContent, ...]
     ) -> tuple[tuple[ToolContent, ...], tuple[str, ...]]:
         """Media as long as there is room for it in the log, by reference beyond that (J-29)."""
         shown: list[ToolContent] = []
@@ -121,7 +120,7 @@ class Retention:
                 shown.append(one)
                 continue
             raw = _decoded(one.uri)
-            path = await self._kept(tenant, lambda raw=raw: iter((raw,)), one.mime)  # type: ignore[misc]
+            path = await self._kept(at, lambda raw=raw: iter((raw,)), one.mime)  # type: ignore[misc]
             if path is None:
                 size = f"{one.mime}, {len(raw):,} bytes"
                 shown.append(TextContent(text=f"[media left out: {size}; it could not be kept]"))
@@ -130,14 +129,14 @@ class Retention:
                 references.append(path)
         return tuple(shown), tuple(references)
 
-    async def _kept(self, tenant: TenantId, source: Source, mime: str) -> str | None:
+    async def _kept(self, at: Address, source: Source, mime: str) -> str | None:
         """Where the whole is from now on; None if it cannot be kept."""
         output_id = ids.output_id()
         try:
             async with self._patiently():
                 while True:
                     try:
-                        await self.outputs.put(tenant, output_id, _flow(source), mime=mime)
+                        await self.outputs.put(at, output_id, _flow(source), mime=mime)
                     except LogUnavailable:
                         await asyncio.sleep(RETRY_S)
                     else:
