@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from fairlead_schema.events import ToolCalled
 from fairlead_schema.record import Recorded
-from fairlead_session.subagents import child_of
+from fairlead_session.child import child_of
 from fairlead_testing.driving import of, probed, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack, types
 
@@ -102,6 +102,13 @@ async def test_an_interrupt_reaches_down(up: Stack) -> None:
     (stopped,) = of(ended, "step.failed")
     assert stopped.error.message == "Provider turn interrupted"
     assert of(ended, "execution.released")[-1].reason == "interrupted"
+
+    # What it used before it was stopped counts above, as soon as that matters.
+    assert not of(log, "child.finished")
+    await say(up, session, "go on")
+    await up.until(session, "child.finished")
+    (finished,) = of(await settled(up, session), "child.finished")
+    assert finished.session_id == below
 
 
 async def test_a_child_that_is_interrupted_alone_fails_its_call(up: Stack) -> None:

@@ -29,22 +29,24 @@ from fairlead_schema.events import (
     TextStarted,
     ToolCalled,
     ToolFailed,
+    ToolInputStarted,
 )
 from fairlead_schema.tool import ErrorInfo, Executor, TextContent
 from fairlead_session.budget import Spending, exceeded, left
 from fairlead_session.calling import Failed, Succeeded, settle
+from fairlead_session.child import TASK, child_of, first_prompt
 from fairlead_session.explain import explain
 from fairlead_session.fold_calls import find
-from fairlead_session.settlement import ask
+from fairlead_session.settlement import ask, stop
 from fairlead_session.settlement import settle as crash
 from fairlead_session.state import Budget, Session
 from fairlead_session.subagents import (
     SILENT,
-    TASK,
     answered,
-    child_of,
     children,
-    first_prompt,
+    counted,
+    uncounted,
+    unread,
     waiting_for,
 )
 
@@ -60,7 +62,11 @@ def called(call_id: str, tool: str = TASK) -> ToolCalled:
 
 def parent(*calls: ToolCalled) -> Session:
     asked = (admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"))
-    return given(CREATED, *asked, dispatched(), step_started(), *calls)
+    inputs = (
+        ToolInputStarted(assistant_message_id="msg_a", call_id=one.call_id, name=one.tool)
+        for one in calls
+    )
+    return given(CREATED, *asked, dispatched(), step_started(), *inputs, *calls)
 
 
 def said(text: str, assistant: str = "msg_a") -> tuple[SessionEvent, ...]:
@@ -173,3 +179,75 @@ def test_what_is_used_below_counts_above() -> None:
     assert exceeded(more, Spending()) == "the session has used 200 of 200 tokens"
     assert left(more) == Budget(0.25, 0)
     assert left(replace(more, budget=Budget())) == Budget()
+
+
+def interrupted(session: Session) -> Session:
+    asked = then(session, InterruptRequested())
+    return then(asked, *stop(asked), released("interrupted"))
+
+
+def named(session_id: str, *, cost: float, tokens: int) -> Session:
+    """A session that was stopped after one step."""
+    used = Tokens(input=tokens)
+    stopped = working(*said("a"), step_ended(cost=cost, tokens=used), InterruptRequested())
+    return replace(then(stopped, released("interrupted")), id=session_id)
+
+
+def test_what_an_interrupted_child_used_counts_above() -> None:
+    """The call was settled without it: whoever looks at it later adds what it used, once."""
+    below = child_of("ses_1", "msg_a", "c1")
+    waiting = parent(called("c1"), called("c2", "bash"))
+    assert (waiting.below.owing, uncounted(waiting)) == ((below,), ())
+    above = interrupted(waiting)
+    assert uncounted(above) == (below,)
+    assert unread(uncounted(above), {}) == below
+
+    stopped = named(below, cost=0.5, tokens=100)
+    told = counted(above, {below: stopped})
+
+    assert told == (ChildFinished(session_id=below, cost=0.5, tokens=100),)
+    after = then(above, *told)
+    assert (after.below.cost, after.below.tokens, uncounted(after)) == (0.5, 100, ())
+
+
+def test_a_child_that_still_stops_is_counted_when_it_rests() -> None:
+    above = interrupted(parent(called("c1")))
+    (below,) = uncounted(above)
+    assert counted(above, {below: replace(working(), id=below)}) == ()
+
+
+def test_a_child_that_was_never_made_is_looked_for_once() -> None:
+    above = interrupted(parent(called("c1")))
+    (below,) = uncounted(above)
+    after = then(above, *counted(above, {below: Session(id=below)}))
+    assert (after.below.cost, uncounted(after)) == (0.0, ())
+
+
+def test_a_child_that_answered_is_not_counted_again() -> None:
+    above = parent(called("c1"))
+    below = child_of("ses_1", "msg_a", "c1")
+    child = replace(working(*said("a"), step_ended(cost=0.5), released()), id=below)
+    child = replace(child, admissions={first_prompt(below): child.admissions[ASKED]})
+    call, outcome = find(above, "msg_a", "c1"), answered(child)
+    assert call is not None
+    assert outcome is not None
+    after = then(above, *settle(above, call, outcome))
+    assert (after.below.cost, uncounted(after)) == (0.5, ())
+
+
+def test_what_is_owed_deeper_below_counts_too() -> None:
+    """A child that was stopped takes no turn any more in which it could count its own."""
+    above = interrupted(parent(called("c1")))
+    (below,) = uncounted(above)
+    deepest = child_of(below, "msg_a", "c9")
+    child = named(below, cost=0.5, tokens=100)
+    child = replace(child, below=replace(child.below, owing=(deepest,)))
+    assert unread([below], {below: child}) == deepest
+    known = {below: child, deepest: named(deepest, cost=0.25, tokens=11)}
+    assert unread([below], known) is None
+
+    assert counted(above, known) == (ChildFinished(session_id=below, cost=0.75, tokens=111),)
+    alone = replace(child, admissions={first_prompt(below): child.admissions[ASKED]})
+    outcome = answered(alone, known)
+    assert isinstance(outcome, Failed)
+    assert outcome.facts == (ChildFinished(session_id=below, cost=0.75, tokens=111),)

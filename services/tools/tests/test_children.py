@@ -21,7 +21,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import ErrorInfo, Executor
 from fairlead_session.calling import Failed
-from fairlead_session.subagents import TASK, child_of, first_prompt
+from fairlead_session.child import TASK, child_of, first_prompt
 from fairlead_tools.children import Children, Work
 from fairlead_tools.ledger import Ledger
 from fairlead_tools.tool import CallFailed, Context

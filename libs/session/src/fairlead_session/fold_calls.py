@@ -10,6 +10,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.ids import CallId, MessageId
+from fairlead_session.child import TASK, child_of
 from fairlead_session.fingerprint import call_fingerprint
 from fairlead_session.replacing import replace
 from fairlead_session.state import Call, Session
@@ -59,7 +60,12 @@ def _called(session: Session, event: ToolCalled, seq: int) -> Session:
     )
     made = call_fingerprint(event.tool, event.input)
     repeats = session.repeats + 1 if made == session.last_call else 1
-    return replace(session, calls=(*session.calls, call), last_call=made, repeats=repeats)
+    below = session.below
+    if call.tool == TASK:
+        child = child_of(session.id, call.assistant_message_id, call.call_id)
+        below = replace(below, owing=(*below.owing, child))
+    calls = (*session.calls, call)
+    return replace(session, calls=calls, last_call=made, repeats=repeats, below=below)
 
 
 def _changed(session: Session, event: ToolStarted | ToolDeferred, **changes: Any) -> Session:  # noqa: ANN401

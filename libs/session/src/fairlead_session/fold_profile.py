@@ -48,9 +48,8 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
             raised = session.rested == "over-budget" and raises(session.budget, limits)
             stirring = session.stirring or raised
             return replace(session, profile=profile, budget=limits, stirring=stirring)
-        case ChildFinished(cost=cost, tokens=tokens):
-            below = Below(session.below.cost + cost, session.below.tokens + tokens)
-            return replace(session, profile=profile, below=below)
+        case ChildFinished():
+            return replace(session, profile=profile, below=_added(session.below, event))
         case SessionArchived():
             return replace(session, profile=replace(profile, archived=at))
         case SessionMoved(location=location, subdirectory=subpath):
@@ -69,6 +68,11 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
             return _truncated(reverted, boundary)
         case _:
             assert_never(event)
+
+
+def _added(below: Below, child: ChildFinished) -> Below:
+    owing = tuple(one for one in below.owing if one != child.session_id)
+    return Below(below.cost + child.cost, below.tokens + child.tokens, owing)
 
 
 def _created(event: SessionCreated, at: int) -> Profile:

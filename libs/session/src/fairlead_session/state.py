@@ -189,6 +189,8 @@ class Below:
 
     cost: float = 0.0
     tokens: int = 0
+    owing: tuple[SessionId, ...] = ()
+    """Those that calls may have made and that have not told yet what they used."""
 
 
 @dataclass(frozen=True, slots=True)

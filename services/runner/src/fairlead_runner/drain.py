@@ -10,7 +10,7 @@ from fairlead_llm.errors import NoTransport
 from fairlead_runner import tooling
 from fairlead_runner.boundary import Boundary
 from fairlead_runner.compactor import Compactor
-from fairlead_runner.family import stop_below
+from fairlead_runner.family import count_below, stop_below
 from fairlead_runner.ledger import Ledger, Moved
 from fairlead_runner.measuring import observe
 from fairlead_runner.metrics import TURNS
@@ -172,7 +172,9 @@ class Drain:
                 assert_never(move)
 
     async def _next(self) -> Move:
-        session = self._ledger.session
+        ledger = self._ledger
+        ledger.stage(*await count_below(self._tackle.folded, ledger.at, ledger.session))
+        session = ledger.session
         spending = await self._tackle.spending(self._ledger.at.tenant)
         limits = self._tackle.settings.limits(session, spending)
         return next_move(session, limits, opening=self._opening)

@@ -9,9 +9,12 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.folded import Folded
 from fairlead_runner.tooling import Wanted, send
 from fairlead_schema import subjects
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import SessionId
+from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.state import Session
-from fairlead_session.subagents import children, waiting_for
+from fairlead_session.subagents import children, counted, uncounted, unread, waiting_for
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +33,24 @@ async def stop_below(eventlog: EventLog, at: Address, session: Session) -> None:
         answer = await eventlog.requests.ask(subject, body, timeout_s=TIMEOUT_S)
         # A child that was never made has nothing to stop: whoever makes it looks here first.
         log.info("interrupted below", extra={"session_id": child, "answer": answer.decode()})
+
+
+async def count_below(
+    folded: Folded[Session], at: Address, session: Session
+) -> tuple[SessionEvent, ...]:
+    """What sessions used whose calls were settled without them. Raises LogUnavailable.
+
+    Looked up before each provider call, because a budget reaches the whole tree. Of one that cannot
+    be read nothing is known, and nobody waits for it.
+    """
+    known: dict[SessionId, Session] = {}
+    while (child := unread(uncounted(session), known)) is not None:
+        try:
+            known[child] = (await folded.load(Address(at.tenant, child))).state
+        except RecordError as error:
+            log.warning("use unknown", extra={"session_id": child, "reason": str(error)})
+            known[child] = Session(id=child)
+    return counted(session, known)
 
 
 async def tell_above(

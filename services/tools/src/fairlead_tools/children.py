@@ -11,10 +11,11 @@ from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session.budget import left
 from fairlead_session.calling import Failed, Outcome
+from fairlead_session.child import child_of, first_prompt
 from fairlead_session.fold_calls import find
 from fairlead_session.requests import at_rest
 from fairlead_session.state import Session
-from fairlead_session.subagents import answered, child_of, first_prompt
+from fairlead_session.subagents import answered, unread
 from fairlead_tools.tool import CallFailed, Context
 
 TIMEOUT_S: Final = 10.0
@@ -60,7 +61,14 @@ class Children:
                 await self._interrupt(below)
                 return Failed("The call was settled before its sub-agent began")
             return None
-        return answered(child)
+        return None if answered(child) is None else answered(child, await self._below(below, child))
+
+    async def _below(self, at: Address, child: Session) -> dict[SessionId, Session]:
+        """The sessions below one that stopped before they could tell it what they used."""
+        known: dict[SessionId, Session] = {}
+        while (next_ := unread(child.below.owing, known)) is not None:
+            known[next_] = await self._sessions.read(Address(at.tenant, next_))
+        return known
 
     async def abandon(self, at: Address, assistant_message_id: str, call_id: str) -> None:
         """Stop the session of a call that is settled, should there be one at work."""

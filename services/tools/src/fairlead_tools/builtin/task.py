@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_session.calling import Outcome
+from fairlead_session.child import TASK
 from fairlead_session.permission import Need
-from fairlead_session.subagents import TASK
 from fairlead_tools.children import Children, Work
 from fairlead_tools.tool import CallFailed, Context, Tool
 

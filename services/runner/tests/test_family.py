@@ -1,0 +1,111 @@
+"""Sessions below from the runner's side: what those used whose calls were settled without them."""
+
+from typing import Any
+
+import pytest
+
+from fairlead_eventlog.port import Head, Page
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events import (
+    AttemptDispatched,
+    BudgetSet,
+    ChildFinished,
+    ExecutionClaimed,
+    ExecutionReleased,
+    SessionEvent,
+    StepEnded,
+    StepStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolInputStarted,
+)
+from fairlead_schema.record import UnknownEvent
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import ErrorInfo, Executor
+from fairlead_session.child import TASK, child_of
+from services.runner.tests.conftest import CREATED, World, admitted, of
+
+MODEL = ModelRef(provider_id="acme", id="fast")
+BELOW = Address("default", child_of("ses_1", "msg_a", "c1"))
+MINE: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "c1"}
+BEGUN: tuple[SessionEvent, ...] = (
+    ExecutionClaimed(generation=1, runner="run_z"),
+    AttemptDispatched(
+        attempt_id="att_1", assistant_message_id="msg_a", agent="build", model=MODEL, step=1
+    ),
+    StepStarted(assistant_message_id="msg_a", agent="build", model=MODEL),
+)
+ENDED = StepEnded(
+    assistant_message_id="msg_a", finish="stop", cost=2.0, tokens=Tokens(input=60, output=40)
+)
+STOPPED = ExecutionReleased(generation=1, reason="interrupted")
+
+
+@pytest.fixture(autouse=True)
+async def _interrupted(world: World) -> None:
+    """A session that may use one more USD, and whose call was settled without its sub-agent."""
+    interrupted = ErrorInfo(message="Tool execution interrupted")
+    await world.write(
+        *BEGUN,
+        ToolInputStarted(**MINE, name=TASK),
+        ToolCalled(**MINE, tool=TASK, input={}, provider=Executor()),
+        ToolFailed(**MINE, error=interrupted, provider=Executor()),
+        ENDED.model_copy(update={"cost": 0.0}),
+        STOPPED,
+        BudgetSet(cost=1.0),
+    )
+
+
+async def counted(world: World) -> list[tuple[str, float, int]]:
+    found = of(await world.events(), ChildFinished)
+    return [(one.session_id, one.cost, one.tokens) for one in found]
+
+
+async def test_what_an_interrupted_child_used_counts_before_the_next_call(world: World) -> None:
+    """A budget reaches the tree: an interrupt is no way around it."""
+    await world.write(CREATED, *BEGUN, ENDED, STOPPED, at=BELOW)
+    await world.write(admitted("msg_2"))
+
+    await world.drained()
+    await world.drained()
+
+    assert await counted(world) == [(BELOW.session_id, 2.0, 100)]
+    assert (await world.session()).rested == "over-budget"
+    assert world.provider.requests == []
+
+
+async def test_a_child_that_still_stops_is_counted_at_a_later_look(world: World) -> None:
+    """Nobody waits for it, and nobody forgets it."""
+    await world.write(CREATED, *BEGUN, ENDED, at=BELOW)
+    await world.said("msg_2", "hello")
+    assert (await counted(world), len(world.provider.requests)) == ([], 1)
+
+    await world.write(STOPPED, at=BELOW)
+    await world.said("msg_3", "hello")
+
+    assert await counted(world) == [(BELOW.session_id, 2.0, 100)]
+
+
+async def test_a_child_that_was_never_made_is_looked_for_once(world: World) -> None:
+    await world.said("msg_2", "hello")
+
+    assert await counted(world) == [(BELOW.session_id, 0.0, 0)]
+    assert len(world.provider.requests) == 1
+
+
+async def test_a_child_that_cannot_be_read_holds_nobody_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """P-01: nothing can be known of its use; its parent goes on."""
+    read = world.log.read
+
+    async def unreadable(at: Address, *, after: Head, limit: int = 500) -> Page:
+        if at == BELOW:
+            raise UnknownEvent("from.the.future", 9)
+        return await read(at, after=after, limit=limit)
+
+    monkeypatch.setattr(world.log, "read", unreadable)
+    await world.said("msg_2", "hello")
+
+    assert await counted(world) == [(BELOW.session_id, 0.0, 0)]
+    assert (await world.session()).rested == "idle"
