@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 
@@ -109,6 +110,22 @@ async def test_an_interrupt_reaches_down(up: Stack) -> None:
     await up.until(session, "child.finished")
     (finished,) = of(await settled(up, session), "child.finished")
     assert finished.session_id == below
+
+
+async def test_a_deleted_session_stops_those_below_it(up: Stack) -> None:
+    """H-29: when the answer is there they were told, and their turns end now."""
+    session = await up.session(model=SLOW)
+    await say(up, session, handing(LONG))
+    below = await child(up, session)
+    await up.until(below, "text.started")
+
+    deleted = await up.http.delete(f"/api/session/{session}", params={"purge": "true"})
+
+    assert deleted.status_code == httpx.codes.NO_CONTENT
+    assert of(await up.events(below), "interrupt.requested")
+    ended = await settled(up, below)
+    assert of(ended, "execution.released")[-1].reason == "interrupted"
+    assert not of(ended, "step.ended")
 
 
 async def test_a_child_that_is_interrupted_alone_fails_its_call(up: Stack) -> None:

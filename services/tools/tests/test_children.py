@@ -13,6 +13,7 @@ from fairlead_schema.events import (
     PromptAdmitted,
     SessionCreated,
     SessionEvent,
+    SessionPurged,
     ToolCalled,
     ToolFailed,
 )
@@ -107,6 +108,16 @@ async def test_a_call_that_was_settled_meanwhile_stops_what_it_began(world: Worl
 
     assert isinstance(outcome, Failed)
     assert [verb for verb, _ in ingest.told] == ["create", "prompt", "interrupt"]
+
+
+async def test_nothing_is_made_for_a_session_that_was_purged(world: World) -> None:
+    """H-29: the purge came between the decision and the child."""
+    await world.write(*BEFORE, CALLED)
+    await world.write(SessionPurged())
+    ingest = Ingest(world)
+
+    assert isinstance(await children(world).attend(CONTEXT, WORK), Failed)
+    assert ingest.told == []
 
 
 async def test_what_an_abandoned_call_began_is_stopped(world: World) -> None:

@@ -19,6 +19,7 @@ from fairlead_session.subagents import answered, unread
 from fairlead_tools.tool import CallFailed, Context
 
 TIMEOUT_S: Final = 10.0
+UNWANTED: Final = Failed("The call was settled before its sub-agent began")
 
 
 class Sessions(Protocol):
@@ -54,12 +55,14 @@ class Children:
         child = await self._sessions.read(below)
         if first_prompt(child.id) not in child.admissions:
             parent = await self._sessions.read(context.at)
+            if find(parent, *_key(context)) is None:
+                return UNWANTED
             await self._check_depth(context.at.tenant, parent)
             await self._make(context, work, child.id, parent)
             if find(await self._sessions.read(context.at), *_key(context)) is None:
                 # Settled meanwhile, by an interrupt: what was just begun must not run on.
                 await self._interrupt(below)
-                return Failed("The call was settled before its sub-agent began")
+                return UNWANTED
             return None
         return None if answered(child) is None else answered(child, await self._below(below, child))
 

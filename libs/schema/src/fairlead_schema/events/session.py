@@ -47,7 +47,7 @@ class BudgetSet(Event):
 
 
 class ChildFinished(Event):
-    """A session below this one, made by one of its calls, has answered: what that cost in all."""
+    """A session below, made by a call of this one, has answered or stopped: what that cost in all."""
 
     type: ClassVar[str] = "child.finished"
     visibility: ClassVar[Visibility] = "private"

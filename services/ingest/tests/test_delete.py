@@ -1,0 +1,81 @@
+"""A purge stops what is at work for the session: its owner, and the sessions below it."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.port import Head, Page
+from fairlead_ingest.delete import delete
+from fairlead_ingest.desk import Desk
+from fairlead_ingest.prompt import prompt
+from fairlead_schema.commands import SessionCommand
+from fairlead_schema.events import ExecutionClaimed, ToolCalled
+from fairlead_schema.subjects import Address
+from fairlead_schema.tool import Executor
+from fairlead_session.child import TASK, child_of
+from services.ingest.tests.conftest import AT, created, events, prompt_command, written
+
+COMMAND = SessionCommand(session_id="ses_1")
+BELOW = tuple(Address("default", child_of("ses_1", "msg_a", one)) for one in ("c1", "c2"))
+
+
+async def handing(desk: Desk, eventlog: EventLog, *made: Address) -> None:
+    """A session that waits for two others, of which these were made and prompted."""
+    await created(desk)
+    calls = (
+        ToolCalled(
+            assistant_message_id="msg_a", call_id=one, tool=TASK, input={}, provider=Executor()
+        )
+        for one in ("c1", "c2")
+    )
+    await written(eventlog, ExecutionClaimed(generation=1, runner="run_a"), *calls)
+    for below in made:
+        await created(desk, below.session_id)
+        await prompt(desk, "default", prompt_command(sessionID=below.session_id))
+
+
+async def types(eventlog: EventLog, at: Address) -> list[str]:
+    return [one.type for one in await events(eventlog, at)]
+
+
+async def test_a_purge_interrupts_the_sessions_below(desk: Desk, eventlog: EventLog) -> None:
+    """C-12, H-29: at once, not when somebody looks next; one that was never made is none."""
+    await handing(desk, eventlog, BELOW[1])
+
+    await delete(desk, "default", COMMAND)
+
+    assert (await types(eventlog, AT))[-1] == "session.purged"
+    assert (await types(eventlog, BELOW[1]))[-1] == "interrupt.requested"
+    assert await types(eventlog, BELOW[0]) == []
+
+
+async def test_its_owner_is_told(desk: Desk, eventlog: EventLog) -> None:
+    """H-29: a turn under way is given up now, not at its next look."""
+    heard: list[Address] = []
+    await eventlog.liveness.answer("run_a", heard.append)
+    await handing(desk, eventlog)
+
+    await delete(desk, "default", COMMAND)
+
+    assert heard == [AT]
+
+
+async def test_a_purge_stands_although_nobody_below_can_be_told(
+    desk: Desk, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """H-29: whoever looks after its calls stops them later."""
+    await handing(desk, eventlog, *BELOW)
+    read: Callable[..., Awaitable[Page]] = eventlog.log.read
+
+    async def away(at: Address, *, after: Head, limit: int = 500) -> Page:
+        if at == BELOW[0]:
+            raise LogUnavailable("away")
+        return await read(at, after=after, limit=limit)
+
+    monkeypatch.setattr(eventlog.log, "read", away)
+    await delete(desk, "default", COMMAND)
+
+    assert (await types(eventlog, AT))[-1] == "session.purged"
+    assert (await types(eventlog, BELOW[1]))[-1] == "interrupt.requested"
