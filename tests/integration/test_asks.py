@@ -37,7 +37,16 @@ tools_wait_s = 30.0
 probes = true
 probe_file = "{probe}"
 """
-SERVICES = (("tools", 2), ("runner", 2), ("ingest", 1), ("projector", 1), ("gateway", 1))
+PROCESSES = (
+    ("nats", 1),
+    ("postgres", 1),
+    ("sim", 1),
+    ("tools", 2),
+    ("runner", 2),
+    ("ingest", 1),
+    ("projector", 1),
+    ("gateway", 1),
+)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -104,16 +113,18 @@ async def explained(up: Stack, session: str) -> dict[str, Any]:
 
 
 async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> None:
-    """K-14, K-15, K-25, K-35: asked, everything killed, answered later, run once.
+    """K-14, K-15, K-25, K-35: asked, everything killed, servers too, answered later, run once.
 
     The first worker is killed about when it has written the request and not acknowledged its job.
     """
     session = await up.session()
     await say(up, session, calling("restart"))
     log = await up.until(session, "permission.asked")
-    for name, count in SERVICES:
-        for index in range(count):
-            up.up.kill(name, index, signal.SIGKILL)
+    killed = {(name, index) for name, count in PROCESSES for index in range(count)}
+    assert killed == {(one.name, one.index) for one in up.up.processes}
+    before = {one: up.up.pid(*one) for one in killed}
+    for name, index in killed:
+        up.up.kill(name, index, signal.SIGKILL)
     (asked,) = of(log, "permission.asked")
     request = asked.request
     assert (request.action, request.resources, request.save) == ("probe_once", ("*",), ("*",))
@@ -126,6 +137,8 @@ async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> Non
         "messageID": request.source.message_id,
         "callID": request.source.call_id,
     }
+    await up.up.ready()
+    assert not set(before.items()) & {(one, up.up.pid(*one)) for one in killed}
     assert runs(up, "restart") == 0
     assert await reply(up, session, request.id, "once") == 204
 
