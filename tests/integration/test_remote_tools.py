@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
 import orjson
 import pytest
 import pytest_asyncio
@@ -22,15 +23,17 @@ from fairlead_schema import subjects
 from fairlead_schema.events import StepStarted, ToolCalled, ToolInputStarted
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor
+from fairlead_schema.tool import Executor, managed_id
 from fairlead_schema.tooling import ToolRequest
 from fairlead_service import ids
+from fairlead_service.config import Tools
 from fairlead_testing.driving import SIM, admitted, crossed, force, of, say, settled, tool_revision
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 FRESH_S = 1.1
+OUTPUT_BYTES_MAX = Tools().output_bytes_max
 SUPPORT = Path(__file__).parents[1] / "support"
 NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 DOUBLE: dict[str, Any] = {
@@ -45,7 +48,10 @@ QUEUED = {**DOUBLE, "name": "later", "mode": "queue", "subject": "fairlead.job.d
 
 CONFIG = """
 [agent.build]
-permissions = [ {{ action = "*", resource = "*", effect = "allow" }} ]
+permissions = [
+  {{ action = "*", resource = "*", effect = "allow" }},
+  {{ action = "*_stamp", resource = "*", effect = "ask" }},
+]
 
 [runner]
 tools_wait_s = 1.0
@@ -87,6 +93,13 @@ class Field:
     async def called(self, tool: str, **asked: object) -> list[Recorded]:
         """A session whose model calls a tool once; its whole log at the end."""
         return await settled(self.up, await self.calling(tool, **asked))
+
+    async def reached(self, tool: str, **asked: object) -> list[Recorded]:
+        """The same, of a call that reached its server: one that is starting again runs nothing."""
+        async with asyncio.timeout(PATIENCE_S):
+            while "was not run" in str(ending(log := await self.called(tool, **asked))):
+                await asyncio.sleep(0.2)
+        return log
 
     async def calling(self, tool: str, **asked: object) -> str:
         session = await self.up.session()
@@ -136,6 +149,44 @@ def ending(log: list[Recorded]) -> Any:  # noqa: ANN401
     return end.structured if end.type == "tool.succeeded" else end.error.message
 
 
+@pytest.mark.parametrize("server", ["near", "far"])
+async def test_a_servers_tool_asks_like_any_other(field: Field, server: str) -> None:
+    """J-40, K-14, K-15: not run before a person said so, once when one did, never when not."""
+    await field.offered(f"{server}_stamp")
+    sessions = [
+        await field.calling(f"{server}_stamp", key=f"{server}-{word}")
+        for word in ("once", "reject")
+    ]
+    for session, word in zip(sessions, ("once", "reject"), strict=True):
+        (asked,) = of(await field.up.until(session, "permission.asked"), "permission.asked")
+        assert asked.request.action == f"{server}_stamp"
+        assert f"{server}-{word}" not in field.noted("stamp")
+        path = f"/api/session/{session}/permission/{asked.request.id}/reply"
+        body = {"reply": word, "message": "not this one"}
+        assert (await field.up.http.post(path, json=body)).status_code == httpx.codes.NO_CONTENT
+
+    once, refused = [await settled(field.up, session) for session in sessions]
+    assert ending(once) == {"result": f"{server}-once"}
+    assert (len(of(once, "permission.asked")), len(of(once, "tool.started"))) == (1, 1)
+    assert "not this one" in ending(refused)
+    assert not of(refused, "tool.started")
+    assert [one for one in field.noted("stamp") if one.startswith(server)] == [f"{server}-once"]
+
+
+async def test_a_servers_long_answer_is_bounded_and_kept_whole(field: Field) -> None:
+    """J-24, J-26, J-30, J-40: both ends and a marker in the log, the complete text in the store."""
+    await field.offered("near_huge")
+
+    (event,) = of(await field.called("near_huge", megabytes=1), "tool.succeeded")
+
+    (shown,) = event.content
+    (path,) = event.output_paths
+    assert len(shown.text.encode()) <= OUTPUT_BYTES_MAX
+    assert path in shown.text
+    kept = await field.up.http.get(f"/api/tool-output/{managed_id(path)}")
+    assert kept.text == "x" * 1024 * 1024
+
+
 async def test_servers_near_and_far_answer_a_session(field: Field) -> None:
     """J-40: and one that is killed in mid-call leaves the outcome unknown, and is not asked again."""
     await field.offered("near_add")
@@ -151,6 +202,17 @@ async def test_servers_near_and_far_answer_a_session(field: Field) -> None:
     os.kill(int(field.noted("slow")[0].split()[1]), signal.SIGKILL)
     assert "its outcome is unknown" in ending(await settled(field.up, session))
     assert len(field.noted("slow")) == 1
+
+
+async def test_a_server_that_floods_in_mid_call_fails_that_call_alone(field: Field) -> None:
+    """J-40: settled with a reason, the session goes on, and the server is there again."""
+    await field.offered("near_flood")
+
+    log = await field.reached("near_flood", kind="noise")
+
+    assert "its outcome is unknown" in ending(log)
+    assert (len(field.noted("flood")), len(of(log, "step.ended"))) == (1, 2)
+    assert ending(await field.reached("near_add", a=2, b=3)) == {"result": 5}
 
 
 async def test_a_service_registers_a_tool_vanishes_and_returns_with_another(field: Field) -> None:

@@ -26,10 +26,10 @@ from fairlead_service.config import Config
 from fairlead_service.outside import Credentials, ToolServer
 from fairlead_tools.registry import Registry, Scope
 from fairlead_tools.servers.connection import Secrets
-from fairlead_tools.servers.limits import NOTIFICATIONS_MAX
+from fairlead_tools.servers.limits import NOISE_BYTES_MAX, NOISE_S, NOTIFICATIONS_MAX
 from fairlead_tools.servers.offering import name, offered, result, retry
 from fairlead_tools.servers.pool import Servers, seats
-from fairlead_tools.servers.stdio import Command, Taken
+from fairlead_tools.servers.stdio import Command, Flood, Taken
 from fairlead_tools.tool import CallFailed
 from services.tools.tests.conftest import tool
 
@@ -159,6 +159,21 @@ def test_answers_are_heard_always_and_notifications_up_to_a_rate() -> None:
     assert (taken.takes(answer), taken.takes(noise), taken.takes(news)) == (True, False, False)
     now = 11.0
     assert (taken.takes(news), taken.takes(noise)) == (True, False)
+
+
+def test_what_nobody_listens_to_is_bounded_in_a_span() -> None:
+    """J-40: more than that is all a server says: it is cut off. A pause makes it good."""
+    now = 0.0
+    taken, half = Taken(now=lambda: now), b"x" * (NOISE_BYTES_MAX // 2)
+    for _ in range(3):
+        taken.passes(half)
+        taken.passes(half)
+        now += NOISE_S
+    taken.passes(half)
+    taken.passes(half)
+
+    with pytest.raises(Flood):
+        taken.passes(b"!")
 
 
 def test_a_process_sees_what_is_listed_and_what_it_was_given() -> None:

@@ -165,6 +165,32 @@ async def test_a_server_that_dies_in_mid_call(
     assert "s3cret" not in caplog.text
 
 
+async def test_servers_that_never_stop_talking(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """J-40: the calls fail, nobody else notices, and one that floods the protocol is cut off."""
+    # Complaints are read for as long as it pleases: there the call's time is what ends it.
+    mcp = {
+        "loud": world.command(timeout_s=600),
+        "sour": world.command(timeout_s=2),
+        "calm": world.command(),
+    }
+    async with world.serving(mcp), asyncio.timeout(WAIT_S):
+        await world.until(lambda: {"loud_add", "sour_add", "calm_add"} <= set(world.names()))
+        calls = asyncio.gather(
+            world.fails("loud_flood", kind="noise"), world.fails("sour_flood", kind="complaints")
+        )
+        await world.until(lambda: len(world.noted("flood")) == 2)
+        assert (await world.call("calm_add", a=1, b=1)).structured == {"result": 2}
+
+        for told in await calls:
+            assert "its outcome is unknown" in told
+        assert (await world.again("loud_add", a=1, b=1)).structured == {"result": 2}
+    assert len(world.noted("flood")) == 2
+    (lost,) = {str(getattr(one, "reason", "")) for one in caplog.records} - {""}
+    assert lost.startswith("it said more than 4194304 bytes that nobody listens to")
+
+
 async def test_its_process_ends_with_ours(world: World, tmp_path: Path) -> None:
     """J-40: even when ours is killed."""
     script = tmp_path / "host.py"

@@ -14,6 +14,8 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
 MEGABYTE = 1024 * 1024
+# The library keeps the stream for itself while it serves: what is printed goes elsewhere.
+WIRE = os.dup(1)
 
 
 def note(line: str) -> None:
@@ -23,9 +25,10 @@ def note(line: str) -> None:
 
 
 def raw(text: str) -> None:
-    """Say something past the protocol."""
-    sys.__stdout__.write(text)  # type: ignore[union-attr]
-    sys.__stdout__.flush()  # type: ignore[union-attr]
+    """Say something past the protocol, on its own stream."""
+    rest = text.encode()
+    while rest:
+        rest = rest[os.write(WIRE, rest) :]
 
 
 server = MCPServer("tests")
@@ -80,6 +83,24 @@ def chatter(count: int) -> str:
         raw(f"hello\n{changed}{odd}")
         sys.stderr.write("complaint " * 100)
     return "said"
+
+
+@server.tool()
+def flood(kind: str) -> str:
+    """Never stops talking and never answers: noise on the protocol's stream, or complaints."""
+    note(f"flood {kind}")
+    while True:
+        if kind == "noise":
+            raw(("hello " * 100 + "\n") * 100)
+        else:
+            sys.stderr.write("complaint " * 1000)
+
+
+@server.tool()
+def stamp(key: str) -> str:
+    """Does something that cannot be undone."""
+    note(f"stamp {key}")
+    return key
 
 
 @server.tool()

@@ -4,6 +4,9 @@ from typing import Final
 
 # One message, whichever way it comes: a longer one ends the connection.
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
+# What is no message, or is one that nobody listens to, within some seconds: more ends it too.
+NOISE_BYTES_MAX: Final = 4 * 1024 * 1024
+NOISE_S: Final = 10.0
 # Notifications that are taken in one second; the rest is dropped unread.
 NOTIFICATIONS_MAX: Final = 100
 TOOLS_MAX: Final = 512

@@ -23,7 +23,13 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from fairlead_tools.servers.limits import MESSAGE_BYTES_MAX, NOTIFICATIONS_MAX, WORDS_BYTES_MAX
+from fairlead_tools.servers.limits import (
+    MESSAGE_BYTES_MAX,
+    NOISE_BYTES_MAX,
+    NOISE_S,
+    NOTIFICATIONS_MAX,
+    WORDS_BYTES_MAX,
+)
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +45,7 @@ _LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class Flood(Exception):
-    """The server said more than a message may hold."""
+    """The server said more than a message may hold, or than is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,8 @@ async def _listen(
             message = _message(line)
             if message is not None and taken.takes(message):
                 await told.send(message)
+            else:
+                taken.passes(line)
     except Flood as flood:
         ending.why = str(flood)
     except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
@@ -143,10 +151,12 @@ def _message(line: bytes) -> SessionMessage | None:
 
 @dataclass(slots=True)
 class Taken:
-    """How many notifications were taken in this second."""
+    """How many notifications were taken in this second, and how much was passed over."""
 
     second: int = 0
     count: int = 0
+    span: int = 0
+    noise: int = 0
     now: Callable[[], float] = anyio.current_time
 
     def takes(self, message: SessionMessage) -> bool:
@@ -161,6 +171,15 @@ class Taken:
             self.second, self.count = second, 0
         self.count += 1
         return self.count <= NOTIFICATIONS_MAX
+
+    def passes(self, line: bytes) -> None:
+        """Pass over a line that nobody listens to. Raises Flood where that is all there is."""
+        span = int(self.now() / NOISE_S)
+        if span != self.span:
+            self.span, self.noise = span, 0
+        self.noise += len(line)
+        if self.noise > NOISE_BYTES_MAX:
+            raise Flood(f"it said more than {NOISE_BYTES_MAX} bytes that nobody listens to")
 
 
 async def _speak(
