@@ -29,7 +29,7 @@ from fairlead_tools.servers.connection import Secrets
 from fairlead_tools.servers.limits import NOISE_BYTES_MAX, NOISE_S, NOTIFICATIONS_MAX
 from fairlead_tools.servers.offering import name, offered, result, retry
 from fairlead_tools.servers.pool import Servers, seats
-from fairlead_tools.servers.stdio import Command, Flood, Taken
+from fairlead_tools.servers.stdio import TOOLS_CHANGED, Command, Flood, Taken
 from fairlead_tools.tool import CallFailed
 from services.tools.tests.conftest import tool
 
@@ -159,6 +159,20 @@ def test_answers_are_heard_always_and_notifications_up_to_a_rate() -> None:
     assert (taken.takes(answer), taken.takes(noise), taken.takes(news)) == (True, False, False)
     now = 11.0
     assert (taken.takes(news), taken.takes(noise)) == (True, False)
+
+
+def test_news_of_other_tools_are_told_later_rather_than_never() -> None:
+    """J-40: what came too fast is told once; the last of it may be the one that counts."""
+    taken = Taken(now=lambda: 10.0)
+    news = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/x"))
+    changed = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=TOOLS_CHANGED))
+    assert (taken.takes(changed), taken.late) == (True, None)
+    for _ in range(NOTIFICATIONS_MAX):
+        taken.takes(news)
+    assert taken.late is None
+
+    assert [taken.takes(changed) for _ in range(3)] == [False] * 3
+    assert taken.late is changed
 
 
 def test_what_nobody_listens_to_is_bounded_in_a_span() -> None:

@@ -38,6 +38,8 @@ CHUNK_BYTES: Final = 64 * 1024
 LEAVE_S: Final = 1.0
 KILL_S: Final = 2.0
 PR_SET_PDEATHSIG: Final = 1
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+LATE_S: Final = 1.0
 # Nobody here listens to these.
 UNHEARD: Final = frozenset({"notifications/message", "notifications/progress"})
 
@@ -85,8 +87,10 @@ async def spoken(command: Command, ending: Ending) -> AsyncIterator[TransportStr
     )
     told, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     said, saying = anyio.create_memory_object_stream[SessionMessage](0)
+    taken = Taken()
     tasks = [
-        asyncio.create_task(_listen(process, told, ending)),
+        asyncio.create_task(_listen(process, told, taken, ending)),
+        asyncio.create_task(_catch_up(told, taken)),
         asyncio.create_task(_speak(process, saying)),
         asyncio.create_task(_overhear(process, ending)),
     ]
@@ -105,10 +109,10 @@ async def spoken(command: Command, ending: Ending) -> AsyncIterator[TransportStr
 async def _listen(
     process: asyncio.subprocess.Process,
     told: MemoryObjectSendStream[SessionMessage | Exception],
+    taken: "Taken",
     ending: Ending,
 ) -> None:
     """Hand on every message that may be heard; closing the stream says that there is no more."""
-    taken = Taken()
     try:
         async for line in _lines(process):
             message = _message(line)
@@ -123,6 +127,18 @@ async def _listen(
     finally:
         told.close()
         ending.event.set()
+
+
+async def _catch_up(
+    told: MemoryObjectSendStream[SessionMessage | Exception], taken: "Taken"
+) -> None:
+    """Hand on, a little later, that tools have changed, when that was said too often to be heard."""
+    with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        while True:
+            await asyncio.sleep(LATE_S)
+            late, taken.late = taken.late, None
+            if late is not None:
+                await told.send(late)
 
 
 async def _lines(process: asyncio.subprocess.Process) -> AsyncIterator[bytes]:
@@ -157,6 +173,7 @@ class Taken:
     count: int = 0
     span: int = 0
     noise: int = 0
+    late: SessionMessage | None = None
     now: Callable[[], float] = anyio.current_time
 
     def takes(self, message: SessionMessage) -> bool:
@@ -170,6 +187,8 @@ class Taken:
         if second != self.second:
             self.second, self.count = second, 0
         self.count += 1
+        if self.count > NOTIFICATIONS_MAX and said.method == TOOLS_CHANGED:
+            self.late = message
         return self.count <= NOTIFICATIONS_MAX
 
     def passes(self, line: bytes) -> None:
