@@ -25,7 +25,10 @@ def note(line: str) -> None:
 
 
 def raw(text: str) -> None:
-    """Say something past the protocol, on its own stream."""
+    """Say something past the protocol, on its own stream.
+
+    From a coroutine that waits for nothing: so no message of the protocol is cut in two.
+    """
     rest = text.encode()
     while rest:
         rest = rest[os.write(WIRE, rest) :]
@@ -75,7 +78,7 @@ def huge(megabytes: int) -> str:
 
 
 @server.tool()
-def chatter(count: int) -> str:
+async def chatter(count: int) -> str:
     """Notifications nobody asked for, greetings that are no messages, and a lot of complaints."""
     changed = '{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\n'
     odd = '{"jsonrpc": "2.0", "method": "notifications/odd"}\n'
@@ -86,7 +89,7 @@ def chatter(count: int) -> str:
 
 
 @server.tool()
-def flood(kind: str) -> str:
+async def flood(kind: str) -> str:
     """Never stops talking and never answers: noise on the protocol's stream, or complaints."""
     note(f"flood {kind}")
     while True:
