@@ -18,7 +18,7 @@ from fairlead_eventlog.memory import MemoryOutputs
 from fairlead_eventlog.port import Kept
 from fairlead_schema.events import InterruptRequested, SessionPurged, ToolFailed, ToolSucceeded
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import FileContent, TextContent, managed_id
+from fairlead_schema.tool import FileContent, RetryClass, TextContent, managed_id
 from fairlead_session.bounding import Limits
 from fairlead_session.calling import Failed, Succeeded
 from fairlead_tools import retention
@@ -279,11 +279,12 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
     assert settled.output_paths
 
 
+@pytest.mark.parametrize("retry", ["once", "pure"])
 @pytest.mark.parametrize("erased", [False, True])
 async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
-    world: World, *, erased: bool
+    world: World, retry: RetryClass, *, erased: bool
 ) -> None:
-    """H-29, J-35: whoever erased the session could not know of it."""
+    """H-29, J-35: whoever erased the session could not know of it; a pure call may not have begun."""
 
     class Purging(MemoryOutputs):
         @override
@@ -301,7 +302,7 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
 
     outputs = Purging()
     world.eventlog = replace(world.eventlog, outputs=outputs)
-    running = tool(execute=run)
+    running = tool(execute=run, retry=retry)
     world.registry.register(running)
     await world.call(running)
 
