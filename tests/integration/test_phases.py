@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from fairlead_eventlog.jetstream import linked
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address, tool
 from fairlead_schema.tooling import ToolRequest
@@ -117,6 +118,26 @@ async def test_a_settlement_that_left_its_killed_worker_counts(up: Stack, tool: 
     assert len(of(log, "tool.succeeded")) == 1
     assert not of(log, "tool.failed")
     assert runs(up, key) == 1
+
+
+@pytest.mark.parametrize(("tool", "times"), [("probe_once", 1), ("probe_pure", 2)])
+async def test_a_request_lost_with_a_server_after_its_worker_died_is_made_good(
+    up: Stack, tool: str, times: int
+) -> None:
+    """E-20: the call was begun, nobody works on it, and nothing in a queue tells of it."""
+    key = f"forsaken-{tool}"
+    session = await up.session()
+    await say(up, session, calling(key, 2_000, tool=tool))
+    await up.until(session, "tool.started")
+    kill_workers(up)
+    async with linked(up.up.nats, name="test") as link:
+        await link.api("STREAM.PURGE.TOOLS")
+
+    log = await settled(up, session)
+
+    settlements = [*of(log, "tool.succeeded"), *of(log, "tool.failed")]
+    assert len(settlements) == 1
+    assert runs(up, key) == times
 
 
 async def test_killed_before_its_start_a_call_runs_once(up: Stack) -> None:

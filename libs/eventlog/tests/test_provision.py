@@ -8,7 +8,7 @@ import pytest
 from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
 from fairlead_eventlog.jetstream import linked
 from fairlead_eventlog.provision import provision, provisioned, stream_config, unsafe
-from fairlead_eventlog.streams import EVENTS, STREAMS, WAKES, StreamSpec, consumers
+from fairlead_eventlog.streams import EVENTS, STREAMS, TOOLS, WAKES, StreamSpec, consumers
 from fairlead_testing.nats import Server
 
 
@@ -45,7 +45,9 @@ def test_a_limit_may_grow_but_never_shrink() -> None:
 
 
 def test_only_what_is_made_good_may_be_acknowledged_before_the_disk_has_it() -> None:
-    assert [spec.name for spec in STREAMS if spec.lazy] == [WAKES.name, EVENTS.name]
+    lazy = [spec.name for spec in STREAMS if spec.lazy]
+
+    assert lazy == [WAKES.name, TOOLS.name, EVENTS.name]
 
 
 def test_no_two_streams_share_a_subject() -> None:
@@ -103,3 +105,25 @@ async def test_a_server_that_is_away_is_said_to_be(own_server: Server) -> None:
     with pytest.raises(LogUnavailable, match="cannot be reached"):
         async with asyncio.timeout(30):
             await provision(own_server.url)
+
+
+@pytest.mark.integration
+async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it_is_empty(
+    own_server: Server,
+) -> None:
+    """An earlier release had it on disk first: the server changes that for no stream."""
+    earlier = stream_config(TOOLS, 1)
+    del earlier["persist_mode"]
+    async with linked(own_server.url, name="test") as link:
+        await link.api("STREAM.CREATE.TOOLS", earlier)
+        await link.store("fairlead.tool.default.default.ses_1", b"{}")
+        with pytest.raises(UnsafeChange, match="it holds 1 messages"):
+            await provision(own_server.url)
+        await link.api("STREAM.PURGE.TOOLS")
+        lines: list[str] = []
+        await provision(own_server.url, progress=lines.append)
+        config = (await link.api("STREAM.INFO.TOOLS"))["config"]
+
+    assert "stream TOOLS: made anew" in lines
+    assert "consumer TOOLS/tools-default: applied" in lines
+    assert config["persist_mode"] == "async"

@@ -16,13 +16,14 @@ from fairlead_schema import subjects
 from fairlead_schema.events import (
     InterruptRequested,
     SessionEvent,
+    ToolDeferred,
     ToolFailed,
     ToolStarted,
     ToolSucceeded,
 )
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import ErrorInfo, Executor, TextContent
-from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from fairlead_schema.tooling import ToolCatalog, ToolInfo, ToolRequest
 from services.runner.tests.conftest import (
     AT,
     World,
@@ -281,27 +282,31 @@ async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None
     assert (await world.session()).rested == "turn-limit"
 
 
-async def test_a_started_call_of_a_dead_owner_is_not_sent_again(world: World) -> None:
-    """E-20: its worker settles it, or the tool service decides by its retry class."""
+@pytest.mark.parametrize("life", ["alive", "gone", "overdue"])
+async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
+    world: World, life: str
+) -> None:
+    """E-20: its worker settles it. Of one that is gone the request may have been lost as well."""
     world.config["runner"] = {"tools_wait_s": 0.01}
     world.provider.replies.append(calls("c1"))
     await world.write(admitted("msg_1"))
     await world.drained()
     called: Any = await first(world, "tool.called")
-    started = ToolStarted(
-        assistant_message_id=called.assistant_message_id,
-        call_id="c1",
-        worker="wkr_1",
-        generation=1,
-    )
-    await world.write(started)
+    ids = {"assistant_message_id": called.assistant_message_id, "call_id": "c1"}
+    await world.write(ToolStarted(**ids, worker="wkr_1", generation=1))
+    if life != "gone":
+        await world.eventlog.liveness.answer("wkr_1")
+    if life == "overdue":
+        await world.write(ToolDeferred(**ids, until=1))
     work = world.eventlog.work
     assert isinstance(work, MemoryWork)
-    (sent,) = work.queue("TOOLS").jobs
+    assert len(work.queue("TOOLS").jobs) == 1
 
     await world.drained("run_b")
 
-    assert work.queue("TOOLS").jobs == [sent]
+    again = [ToolRequest.model_validate_json(job.payload) for job in work.queue("TOOLS").jobs[1:]]
+    assert [request.call_id for request in again] == ([] if life == "alive" else ["c1"])
+    assert all(request.brief is None for request in again)
 
 
 class FailingLog(MemoryLog):

@@ -11,6 +11,8 @@ from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consume
 _SECOND_NS: Final = 1_000_000_000
 # Changing one of these in place would drop messages or break readers.
 _FIXED: Final = ("storage", "retention")
+# What the server calls a stream whose messages are on disk before they are acknowledged.
+_PLAIN: Final = "default"
 
 
 async def provision(
@@ -92,8 +94,26 @@ async def _apply(link: Link, spec: StreamSpec, replicas: int) -> str:
     reason = unsafe(current, wanted)
     if reason is not None:
         raise UnsafeChange(f"{spec.name}: {reason}; nothing was changed")
+    if current.get("persist_mode", _PLAIN) != wanted.get("persist_mode", _PLAIN):
+        return await _made_anew(link, spec, wanted)
     await link.api(f"STREAM.UPDATE.{spec.name}", {**current, **wanted})
     return "updated"
+
+
+async def _made_anew(link: Link, spec: StreamSpec, wanted: dict[str, Any]) -> str:
+    """The server changes no stream's way to the disk: an empty one is made again. Raises UnsafeChange.
+
+    What comes in between is refused or lost, so this is for hints, which something makes good.
+    """
+    held = (await link.api(f"STREAM.INFO.{spec.name}"))["state"]["messages"]
+    if held or spec.retention != "workqueue":
+        raise UnsafeChange(
+            f"{spec.name}: how it is persisted would change, and it holds {held} messages;"
+            " nothing was changed, try again when it is empty"
+        )
+    await link.api(f"STREAM.DELETE.{spec.name}")
+    await link.api(f"STREAM.CREATE.{spec.name}", wanted)
+    return "made anew"
 
 
 async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:

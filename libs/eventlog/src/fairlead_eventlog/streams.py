@@ -93,8 +93,9 @@ TIMERS: Final = StreamSpec(
 TOOLS: Final = StreamSpec(
     name="TOOLS",
     subjects=(f"{ROOT}.tool.*.*.*",),
-    description="Tool call requests.",
+    description="Tool call requests: hints like wakes (docs/adr/0021).",
     retention="workqueue",
+    lazy=True,
 )
 PROMPTS: Final = StreamSpec(
     name="PROMPTS",

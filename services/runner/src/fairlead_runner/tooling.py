@@ -13,8 +13,10 @@ from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
+from fairlead_service.ids import now_ms
 from fairlead_session.briefing import brief
-from fairlead_session.state import Session
+from fairlead_session.ownership import Life
+from fairlead_session.state import Call, Session
 from fairlead_session.waiting import ready
 
 log = logging.getLogger(__name__)
@@ -100,6 +102,26 @@ def not_started(session: Session) -> list[Wanted]:
         for call in ready(session)
         if call.worker is None
     ]
+
+
+async def forsaken(eventlog: EventLog, session: Session, *, timeout_s: float) -> list[Wanted]:
+    """The calls that were begun and that nobody works on: their worker is gone, or too late.
+
+    Their requests come again by themselves, unless they were lost with a server (docs/adr/0021).
+    """
+    begun = {call.worker for call in session.calls if call.worker is not None}
+    lives = {worker: await eventlog.liveness.ask(worker, timeout_s=timeout_s) for worker in begun}
+    return [
+        Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        for call in session.calls
+        if call.worker is not None and _forsaken(call, lives[call.worker])
+    ]
+
+
+def _forsaken(call: Call, life: Life) -> bool:
+    if call.deferred_until is not None:
+        return call.deferred_until < now_ms()
+    return life == "gone"
 
 
 async def send(
