@@ -29,6 +29,8 @@ def steps(s: State, setting: Setting) -> Iterator[Step]:
     for w in range(len(s.workers)):
         yield from worker.steps(s, w, setting)
     yield from _deadlines(s)
+    if s.losses and s.request != NO_TOKEN:
+        yield "the server loses the request", s._replace(request=NO_TOKEN, losses=s.losses - 1)
     if setting.sweep and moving(s) and all(one.at == "idle" for one in s.runners):
         swept = woken(s)
         if swept is not None:

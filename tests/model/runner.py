@@ -80,7 +80,7 @@ def _work(s: State, r: int, setting: Setting) -> Step:
     if unsettled(s) and s.owner == NOBODY:
         return f"r{r} finds it parked", _put(s, r, s.runners[r]._replace(at="ack"))
     if s.attempt and unsettled(s):
-        at = "again" if s.call == "called" and not waits_for_a_person(s) else "wait"
+        at = "again" if _unstarted(s) or _forsaken(s, setting) else "wait"
         return f"r{r} waits for the call", _commit(s._replace(owner=r), r, at, setting)
     inputs = _eligible(s, setting)
     if inputs or s.owed or s.attempt:
@@ -142,7 +142,21 @@ def _queued(s: State, setting: Setting) -> State:
 
 
 def _to_resend(s: State, setting: Setting) -> bool:
-    return s.call == "called" and s.ask == "granted" and setting.answer_brings_request
+    if s.call == "called" and s.ask == "granted":
+        return setting.answer_brings_request
+    # A request is asked for again each time; where none is ever lost that changes nothing.
+    lossy = setting.losses and setting.forsaken_calls_are_sent_again
+    return bool(lossy) and (_unstarted(s) or _forsaken(s, setting))
+
+
+def _unstarted(s: State) -> bool:
+    return s.call == "called" and not waits_for_a_person(s)
+
+
+def _forsaken(s: State, setting: Setting) -> bool:
+    """The call was begun, and its worker is gone: perhaps its request is too."""
+    begun = s.call == "started" and s.starter == GONE
+    return begun and bool(setting.losses) and setting.forsaken_calls_are_sent_again
 
 
 def _wait(s: State, r: int, setting: Setting) -> Iterator[Step]:

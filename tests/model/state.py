@@ -66,6 +66,7 @@ class State(NamedTuple):
     # What may still go wrong.
     crashes: int
     expiries: int
+    losses: int
     # Seen by the checker alone: whether somebody asked for work since the last interrupt.
     asked: bool
     starts: int
@@ -85,6 +86,8 @@ class Setting:
     asks: Literal["", "permit", "decline"] = ""
     crashes: int = 0
     expiries: int = 0
+    # A server that is killed may lose a request that it has acknowledged.
+    losses: int = 0
     mortal: frozenset[Actor] = frozenset({"ingest", "runner", "worker"})
     # A `once` call is never started twice; a pure one may be.
     once: bool = True
@@ -100,6 +103,7 @@ class Setting:
     answer_wakes: bool = True
     answer_brings_request: bool = True
     answer_respects_interrupt: bool = True
+    forsaken_calls_are_sent_again: bool = True
     fenced: bool = True
     # Ingest may give up a refused wake after a while, as the sweep has the session then.
     patient: bool = True
@@ -128,6 +132,7 @@ def start(setting: Setting) -> State:
         workers=(Worker(),) * setting.workers,
         crashes=setting.crashes,
         expiries=setting.expiries,
+        losses=setting.losses,
         asked=False,
         starts=0,
         settles=0,

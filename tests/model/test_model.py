@@ -24,6 +24,10 @@ SWEPT = {
         prompts=ONE, workers=1, interrupts=1, crashes=1, once=False, mortal=frozenset({"worker"})
     ),
     "call and interrupt": Setting(prompts=ONE, workers=2, interrupts=1, crashes=1),
+    "lost request": Setting(prompts=ONE, workers=2, crashes=1, losses=1),
+    "lost request of a pure call": Setting(
+        prompts=ONE, workers=2, crashes=1, losses=1, once=False, mortal=frozenset({"worker"})
+    ),
     "ask": Setting(prompts=ONE, workers=1, asks="permit", crashes=1),
     "declined ask": Setting(prompts=ONE, workers=1, asks="decline", crashes=1),
     "ask and interrupt": Setting(
@@ -50,6 +54,7 @@ PAUSED = Setting(expiries=1, sweep=False)
 INTERRUPTED = Setting(interrupts=1, sweep=False)
 PARKING = Setting(prompts=ONE, workers=1, sweep=False)
 ASKING = Setting(prompts=ONE, workers=1, asks="permit", sweep=False)
+LOSSY = Setting(prompts=ONE, workers=1, crashes=1, losses=1, mortal=frozenset({"worker"}))
 # Each leaves one rule out, where the whole protocol strands nothing even without the sweep.
 NAIVE = {
     "no second look": (IMPATIENT, replace(IMPATIENT, second_look=False)),
@@ -62,6 +67,10 @@ NAIVE = {
     "a settlement that does not wake": (PARKING, replace(PARKING, settlement_wakes=False)),
     "an answer that does not wake": (ASKING, replace(ASKING, answer_wakes=False)),
     "an answer that brings no request": (ASKING, replace(ASKING, answer_brings_request=False)),
+    "a lost request that nobody makes good": (
+        LOSSY,
+        replace(LOSSY, forsaken_calls_are_sent_again=False),
+    ),
 }
 UNSAFE = {
     "facts written by whoever": (PAUSED, replace(PAUSED, fenced=False), "another owns"),

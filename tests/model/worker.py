@@ -107,8 +107,10 @@ def _crashed(s: State, w: int) -> State:
 
 
 def _back(s: State, w: int, token: int) -> State:
-    """The request that the worker has in hand, given up or put back."""
-    return s._replace(second=token) if s.workers[w].second else s._replace(request=token)
+    """The request that the worker has in hand, given up or put back; one that was lost stays lost."""
+    if s.workers[w].second:
+        return s._replace(second=token)
+    return s._replace(request=token) if s.request == w or token == NO_TOKEN else s
 
 
 def _at(s: State, w: int, at: str, *, fresh: bool = False) -> State:
