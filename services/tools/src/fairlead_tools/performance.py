@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from fairlead_schema.depth import DEPTH_MAX, too_deep
 from fairlead_schema.tool import Json
 from fairlead_session.calling import Failed, Halt, Outcome, Succeeded
+from fairlead_tools.metrics import RUNNING
 from fairlead_tools.registry import Prepared, told
 from fairlead_tools.tool import CallFailed, Context, Handed, Result, Tool
 
@@ -38,6 +39,8 @@ class Performance:
         self._prepared = prepared
         self._context = context
         self._stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        self._task: asyncio.Task[object] | None = None
+        self._ended: Outcome | Stopped | Handed | None = None
         self.spool: Path | None = None
         """Text that the tool left in a file: whoever settles the call removes it."""
 
@@ -46,13 +49,31 @@ class Performance:
         if not self._stop.done():
             self._stop.set_result(why)
 
+    @property
+    def over(self) -> bool:
+        """Whether the tool does not run, or was waited for to the end."""
+        return self._task is None or self._ended is not None
+
+    def begin(self) -> asyncio.Task[object]:
+        """Let the tool run, if it does not yet."""
+        if self._task is None:
+            RUNNING.inc()
+            self._task = asyncio.create_task(self._execute())
+            self._task.add_done_callback(lambda _: RUNNING.dec())
+        return self._task
+
     async def run(self) -> Outcome | Stopped | Handed:
         """Run the tool to its outcome. A crash is this call's failure and nobody else's."""
-        tool = self._prepared.tool
-        task = asyncio.create_task(self._execute())
+        if self._ended is None:
+            self._ended = await self._run(self.begin())
+        return self._ended
+
+    async def _run(self, task: asyncio.Task[object]) -> Outcome | Stopped | Handed:
+        timeout_s = self._prepared.tool.timeout_s
         try:
-            waited: set[asyncio.Future[Any]] = {task, self._stop}
-            await asyncio.wait(waited, timeout=tool.timeout_s, return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                waited: set[asyncio.Future[Any]] = {task, self._stop}
+                await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             task.cancel()
             raise
@@ -61,7 +82,7 @@ class Performance:
         ended: Outcome | Stopped | Handed = (
             Stopped(self._stop.result())
             if self._stop.done()
-            else crashed(f"timed out after {tool.timeout_s:g} s")
+            else crashed(f"timed out after {timeout_s:g} s")
         )
         await self._cancelled(task)
         return ended

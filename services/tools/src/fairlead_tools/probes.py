@@ -74,7 +74,8 @@ async def run(name: str, file: str | None, asked: ProbeInput, context: Context) 
     line = f"{name} {asked.key} {context.worker} {os.getpid()}"
     if path is not None:
         await asyncio.to_thread(_append, path, f"{line} begun")
-    await asyncio.sleep(asked.delay_ms / 1000)
+    if asked.delay_ms:
+        await asyncio.sleep(asked.delay_ms / 1000)
     if name == "probe_crash":
         raise RuntimeError(f"probe crashed: {asked.key}")
     if path is None:

@@ -10,7 +10,6 @@ from fairlead_schema.subjects import Address
 from fairlead_session.calling import Outcome, Succeeded
 from fairlead_tools.beginning import Ready
 from fairlead_tools.ledger import Ledger
-from fairlead_tools.metrics import RUNNING
 from fairlead_tools.outputs import materialised
 from fairlead_tools.performance import Performance, Stop, Stopped
 from fairlead_tools.retention import Retention
@@ -50,7 +49,6 @@ class Run:
             managed=partial(materialised, eventlog.outputs, at.tenant, directory=spool_dir),
         )
         self._performance = Performance(ready.prepared, context)
-        self._task: asyncio.Task[Ended] | None = None
         self._recorded: Outcome | None = None
         self._quick = True
 
@@ -58,19 +56,11 @@ class Run:
         """Cancel the tool; once it has returned, nothing does."""
         self._performance.stop(why)
 
-    def begin(self) -> asyncio.Task[Ended]:
-        """Let the tool run."""
-        if self._task is None:
-            RUNNING.inc()
-            self._task = asyncio.create_task(self._performance.run())
-            self._task.add_done_callback(lambda _: RUNNING.dec())
-        return self._task
-
     async def sprint(self) -> None:
         """Let it run for a moment before anything is written of it."""
-        task = self.begin()
+        task = self._performance.begin()
         await asyncio.wait({task}, timeout=SPRINT_S)
-        if task.done() and isinstance(ended := task.result(), Succeeded):
+        if task.done() and isinstance(ended := await self._performance.run(), Succeeded):
             await self.telling.flush()
             await self.recordable(ended)
 
@@ -85,7 +75,6 @@ class Run:
 
     async def ended(self, seq: int) -> Ended:
         """Wait for its end, watching the log from a sequence on for a reason to stop."""
-        task = self.begin()
         beside = (
             watch(self._log, self.at, self.call, seq, self._performance),
             self.telling.write(),
@@ -93,7 +82,7 @@ class Run:
         )
         tasks = tuple(asyncio.create_task(one) for one in beside)
         try:
-            return await task
+            return await self._performance.run()
         finally:
             for one in tasks:
                 one.cancel()
@@ -109,10 +98,9 @@ class Run:
         return self._recorded
 
     async def drop(self) -> None:
-        """Nobody wants it any more."""
-        if self._task is None:
-            return
-        self.stop("lost")
-        await asyncio.gather(self._task, return_exceptions=True)
+        """Nobody wants it any more, or it is over."""
+        if not self._performance.over:
+            self.stop("lost")
+            await self._performance.run()
         if self._performance.spool is not None:
             await asyncio.to_thread(self._performance.spool.unlink, missing_ok=True)
