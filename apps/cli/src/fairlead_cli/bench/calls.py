@@ -8,12 +8,12 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Final, cast
 
-from fairlead_cli.bench.admissions import sessions
+from fairlead_cli.bench.admissions import ask, sessions
 from fairlead_cli.bench.measure import Timing, timing
 from fairlead_cli.bench.turns import TURN_S, listening
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.port import Stored
-from fairlead_schema.events import ToolCalled, ToolFailed, ToolSucceeded
+from fairlead_schema.events import ExecutionReleased, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 
@@ -38,32 +38,56 @@ def configured(place: Path) -> Path:
 
 
 async def calls(url: str, eventlog: EventLog, *, each: int) -> tuple[Timing, Timing]:
-    """Turns with one call each, whole; and from the call to its settlement, as the log is heard."""
+    """Turns with one call each, whole and over HTTP; and from a call to its settlement.
+
+    The second is heard on the log alone. Whoever follows a session over HTTP has its events told
+    again while the call runs, and on a machine with two cores that costs more than the call.
+    """
+    return await _whole(url, eventlog, each), await _settled(eventlog, each)
+
+
+def _prompt(number: int) -> str:
+    # A new key each time: the same call again and again would be stopped.
+    args = json.dumps({"key": f"k{number}"})
+    return f"[[sim: tool=probe_pure args='{args}' ; answer=done]]"
+
+
+async def _whole(url: str, eventlog: EventLog, each: int) -> Timing:
+    (session,) = await sessions(eventlog, 1)
+    whole: list[float] = []
+    async with listening(url, session) as listener:
+        for number in range(-2, each):
+            began = time.perf_counter()
+            await listener.take(_prompt(number))
+            async with asyncio.timeout(TURN_S):
+                ended = await listener.ended.get()
+            if number >= 0:
+                whole.append(ended - began)
+    return timing(whole, sum(whole))
+
+
+async def _settled(eventlog: EventLog, each: int) -> Timing:
     (session,) = await sessions(eventlog, 1)
     settled: asyncio.Queue[float] = asyncio.Queue()
     hearing = asyncio.create_task(_hear(eventlog, Address(DEFAULT_TENANT, session), settled))
-    whole: list[float] = []
     added: list[float] = []
     try:
-        async with listening(url, session) as listener:
-            for number in range(-2, each):
-                began = time.perf_counter()
-                # A new key each time: the same call again and again would be stopped.
-                args = json.dumps({"key": f"k{number}"})
-                await listener.take(f"[[sim: tool=probe_pure args='{args}' ; answer=done]]")
-                async with asyncio.timeout(TURN_S):
-                    ended, took = await listener.ended.get(), await settled.get()
-                if number >= 0:
-                    whole.append(ended - began)
-                    added.append(took)
+        for number in range(-2, each):
+            body = {"sessionID": session, "prompt": {"text": _prompt(number)}}
+            await ask(eventlog, "session.prompt", body)
+            async with asyncio.timeout(TURN_S):
+                took = await settled.get()
+            if number >= 0:
+                added.append(took)
     finally:
         hearing.cancel()
         await asyncio.gather(hearing, return_exceptions=True)
-    return timing(whole, sum(whole)), timing(added, sum(added))
+    return timing(added, sum(added))
 
 
 async def _hear(eventlog: EventLog, at: Address, settled: asyncio.Queue[float]) -> None:
-    called = 0.0
+    """Tell how long each call took once its session rests."""
+    called = took = 0.0
     tail = cast("AsyncGenerator[Stored, None]", eventlog.log.tail(at, after=0))
     async with aclosing(tail):
         async for stored in tail:
@@ -73,7 +97,9 @@ async def _hear(eventlog: EventLog, at: Address, settled: asyncio.Queue[float]) 
                     case ToolCalled():
                         called = now
                     case ToolSucceeded():
-                        settled.put_nowait(now - called)
+                        took = now - called
+                    case ExecutionReleased():
+                        settled.put_nowait(took)
                     case ToolFailed():
                         raise RuntimeError(recorded.event.error.message)
                     case _:
