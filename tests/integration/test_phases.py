@@ -129,6 +129,7 @@ async def test_a_request_lost_with_a_server_after_its_worker_died_is_made_good(
     session = await up.session()
     await say(up, session, calling(key, 2_000, tool=tool))
     await up.until(session, "tool.started")
+    await noted(up, key, "begun")
     kill_workers(up)
     async with linked(up.up.nats, name="test") as link:
         await link.api("STREAM.PURGE.TOOLS")
