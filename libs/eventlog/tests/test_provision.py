@@ -1,10 +1,13 @@
 """Provisioning: repeatable, and it refuses whatever would lose data."""
 
 import asyncio
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
 from fairlead_eventlog.jetstream import linked
 from fairlead_eventlog.provision import provision, provisioned, stream_config, unsafe
@@ -48,6 +51,12 @@ def test_only_what_is_made_good_may_be_acknowledged_before_the_disk_has_it() -> 
     lazy = [spec.name for spec in STREAMS if spec.lazy]
 
     assert lazy == [WAKES.name, TOOLS.name, EVENTS.name]
+
+
+def test_a_replicated_stream_is_never_asked_to_be_lazy() -> None:
+    """The server refuses the two together, and with them everything that is provisioned after."""
+    assert [spec.name for spec in STREAMS if "persist_mode" in stream_config(spec, 3)] == []
+    assert "persist_mode" in stream_config(TOOLS, 1)
 
 
 def test_no_two_streams_share_a_subject() -> None:
@@ -127,3 +136,40 @@ async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it
     assert "stream TOOLS: made anew" in lines
     assert "consumer TOOLS/tools-default: applied" in lines
     assert config["persist_mode"] == "async"
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[list[Server]]:
+    """Three servers that keep copies of each other's streams."""
+    routes = [f"127.0.0.1:{free_port()}" for _ in range(3)]
+    urls = ", ".join(f'"nats://{route}"' for route in routes)
+    servers = []
+    for number, route in enumerate(routes):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        more = f'server_name: n{number}\ncluster {{ name: c, listen: "{route}", routes: [{urls}] }}'
+        servers.append(Server(directory, free_port(), more=more))
+    try:
+        for server in servers:
+            server.start()
+        yield servers
+    finally:
+        for server in servers:
+            if server.process is not None:
+                server.kill()
+
+
+@pytest.mark.integration
+async def test_streams_are_replicated_where_there_are_servers_for_it(cluster: list[Server]) -> None:
+    async with asyncio.timeout(90):
+        while True:
+            try:
+                await provision(cluster[0].url, replicas=3)
+            except LogUnavailable:
+                await asyncio.sleep(0.2)  # No leader yet.
+            else:
+                break
+    lines: list[str] = []
+    await provision(cluster[1].url, replicas=3, progress=lines.append)
+
+    assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}

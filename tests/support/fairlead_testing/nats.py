@@ -18,6 +18,8 @@ class Server:
     process: subprocess.Popen[bytes] | None = None
     room: str = ""
     """How much it may store, as its configuration says it; all there is, if empty."""
+    more: str = ""
+    """What else its configuration says."""
 
     @property
     def url(self) -> str:
@@ -29,6 +31,7 @@ class Server:
         config.write_text(
             f'listen: "127.0.0.1:{self.port}"\n'
             f'jetstream {{ store_dir: "{self.directory / "js"}", sync_interval: always{limit} }}\n'
+            f"{self.more}\n"
         )
         self.process = subprocess.Popen(
             [find_binary(), "--config", config],

@@ -59,7 +59,8 @@ def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
     }
     if spec.schedules:
         config["allow_msg_schedules"] = True
-    if spec.lazy:
+    if spec.lazy and replicas == 1:
+        # Copies write to disk in their own time: the server refuses the mode for a replicated stream.
         config["persist_mode"] = "async"
     if spec.republish is not None:
         source, target = spec.republish
