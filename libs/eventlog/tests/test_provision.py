@@ -138,6 +138,26 @@ async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it
     assert config["persist_mode"] == "async"
 
 
+@pytest.mark.integration
+async def test_a_feed_that_is_persisted_otherwise_is_made_anew_only_if_it_never_held_anything(
+    own_server: Server,
+) -> None:
+    """Its readers remember sequences: emptied is not the same as unused."""
+    earlier = stream_config(EVENTS, 1)
+    del earlier["persist_mode"]
+    async with linked(own_server.url, name="test") as link:
+        await link.api("STREAM.CREATE.EVENTS", earlier)
+        lines: list[str] = []
+        await provision(own_server.url, progress=lines.append)
+        assert "stream EVENTS: made anew" in lines
+        await link.api("STREAM.DELETE.EVENTS")
+        await link.api("STREAM.CREATE.EVENTS", earlier)
+        await link.store("fairlead.event.default.ses_1.session.created", b"{}")
+        await link.api("STREAM.PURGE.EVENTS")
+        with pytest.raises(UnsafeChange, match="how it is persisted would change"):
+            await provision(own_server.url)
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[list[Server]]:
     """Three servers that keep copies of each other's streams."""

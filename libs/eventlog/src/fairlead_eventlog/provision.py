@@ -106,8 +106,10 @@ async def _made_anew(link: Link, spec: StreamSpec, wanted: dict[str, Any]) -> st
 
     What comes in between is refused or lost, so this is for hints, which something makes good.
     """
-    held = (await link.api(f"STREAM.INFO.{spec.name}"))["state"]["messages"]
-    if held or spec.retention != "workqueue":
+    state = (await link.api(f"STREAM.INFO.{spec.name}"))["state"]
+    # Whoever reads a stream that is no queue remembers a sequence, and the new one starts anew.
+    held = state["messages" if spec.retention == "workqueue" else "last_seq"]
+    if held:
         raise UnsafeChange(
             f"{spec.name}: how it is persisted would change, and it holds {held} messages;"
             " nothing was changed, try again when it is empty"
