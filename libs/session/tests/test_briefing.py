@@ -32,6 +32,7 @@ from fairlead_schema.tool import Executor, RetryClass
 from fairlead_schema.tooling import CallBrief
 from fairlead_session.briefing import brief, recalled
 from fairlead_session.calling import Begin, Failed, Succeeded, begin, settle
+from fairlead_session.child import TASK
 from fairlead_session.drain import moving
 from fairlead_session.fold import evolve
 from fairlead_session.state import Session
@@ -156,6 +157,15 @@ def test_where_more_counts_than_a_brief_can_say_there_is_none(
 ) -> None:
     """K-06, E-16: then the worker reads the log."""
     assert brief(session(*called(), *after), 42, "msg_a", "c1") is None
+
+
+def test_there_is_none_of_a_call_that_another_session_answers() -> None:
+    """Whoever attends it reads its session, and a read that lags behind the brief misses the call."""
+    asked, made = called()
+    assert isinstance(made, ToolCalled)
+    task = made.model_copy(update={"tool": TASK})
+
+    assert brief(session(asked, task), 42, "msg_a", "c1") is None
 
 
 def test_there_is_none_of_a_call_that_is_not_open() -> None:

@@ -6,6 +6,7 @@ the session, and writes only if the head is still that one; else it reads (docs/
 
 from fairlead_schema.ids import CallId, MessageId, SessionId
 from fairlead_schema.tooling import CallBrief
+from fairlead_session.child import TASK
 from fairlead_session.fold_calls import find
 from fairlead_session.state import Call, Owner, Profile, Session
 from fairlead_session.waiting import pending
@@ -20,8 +21,8 @@ def brief(
         return None
     if call.worker is not None or call.grants or call.deferred_until is not None:
         return None
-    if pending(session, call) is not None:
-        return None
+    if pending(session, call) is not None or call.tool == TASK:
+        return None  # Whoever attends a task reads its session: what is decided comes from there.
     return CallBrief(
         position=position,
         seq=session.seq,
