@@ -3,10 +3,15 @@
 from collections.abc import Callable
 from functools import partial
 
+import pytest
+
 from fairlead_eventlog.memory_work import MemoryJob
 from fairlead_session.calling import Outcome, Succeeded
+from fairlead_session.state import Call
+from fairlead_tools.beginning import LOOK_S, Later, Looks, Spare
+from fairlead_tools.held import Unheld
 from fairlead_tools.tool import Context
-from services.tools.tests.conftest import Asked, World, standing, tool, until
+from services.tools.tests.conftest import AT, Asked, World, standing, tool, until
 
 
 def attended(answer: Callable[[], Outcome | None]) -> Callable[..., object]:
@@ -55,3 +60,24 @@ async def test_a_worker_that_saw_no_newer_request_keeps_the_one_it_has(world: Wo
         job.expire()
 
     assert world.jobs == [job]
+
+
+def test_a_request_is_not_spare_for_one_that_does_not_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server that lost its newest requests gives their sequences once more, from lower ones on."""
+    now = 100.0
+    monkeypatch.setattr("fairlead_tools.beginning.monotonic", lambda: now)
+    call = Call("msg_a", "call_1", "task", {}, "build", "idempotent", "r1", 7)
+    looks = Looks()
+
+    def again(sequence: int) -> Later | Spare:
+        return looks.again(AT, call, Unheld(sequence=sequence))
+
+    assert isinstance(again(120), Later)
+    now += LOOK_S
+    assert isinstance(again(118), Spare)
+    now += LOOK_S + 1
+    assert isinstance(again(118), Later)
+    assert isinstance(again(119), Later)
+    assert isinstance(again(118), Spare)

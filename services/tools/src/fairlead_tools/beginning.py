@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
@@ -79,21 +80,27 @@ class Looks:
     """Which request looks after each call that something else answers: the newest one.
 
     Each time the session is swept, or what it waits for rests, one more may come; all others are
-    spare, or they would add up for as long as the answer takes.
+    spare, or they would add up for as long as the answer takes. One that was not seen for two looks
+    counts for nothing: it may be lost, and a server that lost it counts on from lower sequences.
     """
 
     def __init__(self) -> None:
-        self._newest: OrderedDict[tuple[Address, MessageId, CallId], int] = OrderedDict()
+        self._newest: OrderedDict[tuple[Address, MessageId, CallId], tuple[int, float]] = (
+            OrderedDict()
+        )
 
     def again(self, at: Address, call: Call, job: Job) -> Later | Spare:
         """Whether this request looks again. A worker that saw no newer one keeps it."""
         key = (at, call.assistant_message_id, call.call_id)
-        newest = max(job.sequence, self._newest.get(key, 0))
-        self._newest[key] = newest
+        newest, seen = self._newest.get(key, (0, 0.0))
+        now = monotonic()
+        if job.sequence < newest and now - seen < 2 * LOOK_S:
+            return Spare()
+        self._newest[key] = (job.sequence, now)
         self._newest.move_to_end(key)
         if len(self._newest) > LOOKS_MAX:
             self._newest.popitem(last=False)
-        return Later(LOOK_S) if job.sequence == newest else Spare()
+        return Later(LOOK_S)
 
 
 class Beginning:
