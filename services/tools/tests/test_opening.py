@@ -1,23 +1,30 @@
 """Requests that say what their sender knew: believed only as far as the log agrees."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from pydantic_core import to_json
 
 from fairlead_eventlog.port import START, Head, Page
+from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,
     InterruptRequested,
+    PermissionAsked,
+    PermissionReplied,
     SessionEvent,
     ToolFailed,
     ToolProgressed,
     ToolStarted,
     ToolSucceeded,
 )
+from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
 from fairlead_service.config import Tools
+from fairlead_session.briefing import brief
 from fairlead_tools.tool import Context, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, Told, World, standing, tool, until
 
@@ -233,3 +240,81 @@ async def test_many_calls_of_one_turn_all_run_once(world: World) -> None:
     assert sorted(context.call_id for context in gate.runs) == sorted(
         f"call_{number}" for number in range(12)
     )
+
+
+async def misled(world: World, **wrong: object) -> None:
+    """A request whose brief says something else than the log."""
+    session, head = await world.session(), await world.log.head(AT)
+    told = brief(session, head.position, "msg_a", "call_1")
+    assert told is not None
+    request = {
+        "sessionID": "ses_1",
+        "assistantMessageID": "msg_a",
+        "callID": "call_1",
+        "brief": {**told.wire(), **wrong},
+    }
+    world.jobs.clear()
+    await world.eventlog.work.put(subjects.tool(AT, "default"), to_json(request))
+
+
+@pytest.mark.parametrize("retry", ["idempotent", "once"])
+async def test_only_a_tool_that_says_so_itself_runs_before_its_start(
+    world: World, retry: RetryClass
+) -> None:
+    """E-01: a request is a hint, and what it says of a tool is not what the tool says."""
+    gate = Gate()
+    running = tool(execute=gate, retry=retry)
+    world.registry.register(running)
+    await world.call(running)
+    await misled(world, retry="pure")
+    ran: list[int] = []
+
+    async def before(_drafts: tuple[Draft, ...]) -> None:
+        await asyncio.sleep(0.02)
+        ran.append(len(gate.runs))
+        gate.opened.set()
+
+    world.log.before = before
+    await world.served()
+
+    assert ran[0] == 0
+
+
+@pytest.mark.parametrize("position", [-1, 0, 2**70])
+async def test_a_brief_of_no_head_at_all_is_no_request(world: World, position: int) -> None:
+    """On top of no head anybody could write anything, to a session that is not there."""
+    running = tool(retry="once")
+    world.registry.register(running)
+    await world.call(running)
+    await misled(world, position=position)
+
+    assert await world.served() == []
+    assert await world.starts() == []
+    assert [source for source, *_ in world.buried] == ["tool"]
+
+
+async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(world: World) -> None:
+    """K-06: what the log says of the call now counts, and its settlement is for that."""
+    gate = Gate()
+    running = tool(execute=gate, retry="pure")
+    world.registry.register(running)
+    await world.call(running)
+    asked = PermissionAsked(
+        request=PermissionRequest(
+            id="per_1",
+            session_id="ses_1",
+            action="echo",
+            resources=("*",),
+            source=CallSource(message_id="msg_a", call_id="call_1"),
+        ),
+        agent="build",
+    )
+    replied = PermissionReplied(request_id="per_1", reply="once")
+    once_before(world, ToolStarted, lambda: world.write(asked, replied))
+
+    async with standing(world.worker()):
+        await world.started(1)
+        gate.opened.set()
+        await until(lambda: not world.jobs)
+
+    assert await world.settlements() == ["{'said': 'k'}"]

@@ -1,11 +1,16 @@
 """Tools as services see them: what may be called, and the request to run one call."""
 
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
 
 from fairlead_schema.ids import DEFAULT_TENANT, CallId, MessageId, RunnerId, SessionId, TenantId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import Model
 from fairlead_schema.tool import RetryClass
+
+Position: TypeAlias = Annotated[int, Field(ge=1, lt=2**63)]
+"""Where something is in a log. There is no head before the first."""
 
 
 class ListTools(Model):
@@ -40,8 +45,8 @@ class CallBrief(Model):
     written on the condition that this is still the head (docs/adr/0020).
     """
 
-    position: int
-    seq: int
+    position: Position
+    seq: Position
     runner: RunnerId
     generation: int
     project_id: str

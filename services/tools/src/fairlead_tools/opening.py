@@ -42,6 +42,8 @@ class Opening:
         async def decide(session: Session) -> Decision:
             decision = first if guess is not None and session is guess.session else None
             events, decided = decision or await self._decided(session, at, request, held)
+            if isinstance(decided, Ready):
+                await _check(held, decided)
             quick = held.run.quick if held.run is not None else None
             if not isinstance(decided, Ready) or quick is None:
                 return events, decided
@@ -69,8 +71,10 @@ class Opening:
         if guess.session.calls[0].retry != "pure":
             return None
         decision = await self._decided(guess.session, at, request, held)
-        if isinstance(decision[1], Ready):
-            held.run = self.run(at, decision[1])
+        ready = decision[1]
+        # A brief is believed in nothing that a write would not prove: the tool itself says so too.
+        if isinstance(ready, Ready) and ready.prepared.tool.retry == "pure":
+            held.run = self.run(at, ready)
             await held.run.sprint()
         return decision
 
@@ -78,6 +82,13 @@ class Opening:
         self, session: Session, at: Address, request: ToolRequest, held: Held
     ) -> Decision:
         return await self._begins.decide(session, at, request, held.job)
+
+
+async def _check(held: Held, ready: Ready) -> None:
+    """Forget a run of the call as it was before somebody answered for it: it would settle nothing."""
+    if held.run is not None and held.run.call != ready.call:
+        await held.run.drop()
+        held.run = None
 
 
 def told(at: Address, request: ToolRequest) -> Guess | None:
