@@ -8,9 +8,14 @@ import pytest
 from starlette.responses import Response
 from typing_extensions import override
 
-from fairlead_eventlog.memory import MemoryDeadLetters, MemoryLog, MemoryTimers
+from fairlead_eventlog.memory import (
+    MemoryDeadLetters,
+    MemoryLiveness,
+    MemoryLog,
+    MemoryTimers,
+)
 from fairlead_eventlog.memory_work import MemoryWork
-from fairlead_eventlog.port import Head, Page
+from fairlead_eventlog.port import Head, Life, Page
 from fairlead_runner.wakes import Watch
 from fairlead_schema import subjects
 from fairlead_schema.events import (
@@ -282,11 +287,15 @@ async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None
     assert (await world.session()).rested == "turn-limit"
 
 
-@pytest.mark.parametrize("life", ["alive", "gone", "overdue"])
+@pytest.mark.parametrize("life", ["alive", "reconnects", "gone", "overdue"])
 async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
-    world: World, life: str
+    world: World, life: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-20: its worker settles it. Of one that is gone the request may have been lost as well."""
+    """E-20: its worker settles it. Of one that is gone the request may have been lost as well.
+
+    A server that restarts takes every worker for gone until it is connected again.
+    """
+    monkeypatch.setattr("fairlead_runner.tooling.RECONNECT_S", 0.0)
     world.config["runner"] = {"tools_wait_s": 0.01}
     world.provider.replies.append(calls("c1"))
     await world.write(admitted("msg_1"))
@@ -294,7 +303,7 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     called: Any = await first(world, "tool.called")
     ids = {"assistant_message_id": called.assistant_message_id, "call_id": "c1"}
     await world.write(ToolStarted(**ids, worker="wkr_1", generation=1))
-    if life != "gone":
+    if life in {"alive", "overdue"}:
         await world.eventlog.liveness.answer("wkr_1")
     if life == "overdue":
         await world.write(ToolDeferred(**ids, until=1))
@@ -302,11 +311,28 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     assert isinstance(work, MemoryWork)
     assert len(work.queue("TOOLS").jobs) == 1
 
+    if life == "reconnects":
+        comes_back(world, "wkr_1", monkeypatch)
     await world.drained("run_b")
 
     again = [ToolRequest.model_validate_json(job.payload) for job in work.queue("TOOLS").jobs[1:]]
-    assert [request.call_id for request in again] == ([] if life == "alive" else ["c1"])
+    assert [request.call_id for request in again] == (["c1"] if life in {"gone", "overdue"} else [])
     assert all(request.brief is None for request in again)
+
+
+def comes_back(world: World, worker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker answer again once somebody has asked for it in vain."""
+    liveness = world.eventlog.liveness
+    assert isinstance(liveness, MemoryLiveness)
+    ask = liveness.ask
+
+    async def asking(instance: str, *, timeout_s: float) -> Life:
+        life = await ask(instance, timeout_s=timeout_s)
+        if instance == worker:
+            await liveness.answer(worker)
+        return life
+
+    monkeypatch.setattr(liveness, "ask", asking)
 
 
 class FailingLog(MemoryLog):

@@ -194,9 +194,10 @@ class Drain:
         """
         ledger, tackle = self._ledger, self._tackle
         sent = tooling.not_started(ledger.session)
+        await self._request(sent)
         timeout_s = tackle.settings.config.runner.ping_timeout_s
         left = await tooling.forsaken(tackle.eventlog, ledger.session, timeout_s=timeout_s)
-        await self._request([*sent, *left])
+        await self._request(left)
         if ledger.durable.owner is None and ledger.durable.rested == "parked":
             ledger.unstage()
             return True

@@ -1,5 +1,6 @@
 """Tools from the runner's side: what may be offered, and sending calls on their way."""
 
+import asyncio
 import logging
 import time
 from typing import Final, NamedTuple
@@ -10,13 +11,12 @@ from fairlead_eventlog.folded import At
 from fairlead_schema import subjects
 from fairlead_schema.api import Answer
 from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
-from fairlead_schema.ids import CallId, MessageId
+from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
 from fairlead_service.ids import now_ms
 from fairlead_session.briefing import brief
-from fairlead_session.ownership import Life
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session
 from fairlead_session.waiting import ready
 
 log = logging.getLogger(__name__)
@@ -26,6 +26,8 @@ FRESH_S: Final = 1.0
 CATALOGS_MAX: Final = 1024
 # A larger input is in the log, where the worker finds it: not twice on its way.
 BRIEF_LENGTH_MAX: Final = 16 * 1024
+# A worker that lost its server is back within two tries; until then it looks like one that is dead.
+RECONNECT_S: Final = 2.5
 
 
 class Catalogs:
@@ -108,20 +110,25 @@ async def forsaken(eventlog: EventLog, session: Session, *, timeout_s: float) ->
     """The calls that were begun and that nobody works on: their worker is gone, or too late.
 
     Their requests come again by themselves, unless they were lost with a server (docs/adr/0021).
+    Whoever takes such a request ends a `once` call, so a worker is gone only if it stays away.
     """
-    begun = {call.worker for call in session.calls if call.worker is not None}
-    lives = {worker: await eventlog.liveness.ask(worker, timeout_s=timeout_s) for worker in begun}
+    begun = {call.worker for call in session.calls if call.deferred_until is None}
+    gone = await _gone(eventlog, begun - {None}, timeout_s)
+    if gone:
+        await asyncio.sleep(RECONNECT_S)
+        gone = await _gone(eventlog, gone, timeout_s)
     return [
         Wanted(call.assistant_message_id, call.call_id, len(call.grants))
         for call in session.calls
-        if call.worker is not None and _forsaken(call, lives[call.worker])
+        if (call.worker in gone if call.deferred_until is None else call.deferred_until < now_ms())
     ]
 
 
-def _forsaken(call: Call, life: Life) -> bool:
-    if call.deferred_until is not None:
-        return call.deferred_until < now_ms()
-    return life == "gone"
+async def _gone(
+    eventlog: EventLog, workers: set[WorkerId | None], timeout_s: float
+) -> set[WorkerId | None]:
+    lives = {one: await eventlog.liveness.ask(one, timeout_s=timeout_s) for one in workers if one}
+    return {worker for worker, life in lives.items() if life == "gone"}
 
 
 async def send(
