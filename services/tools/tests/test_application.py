@@ -25,6 +25,7 @@ from fairlead_schema.events import (
     ToolFailed,
     ToolSucceeded,
 )
+from fairlead_schema.record import Draft
 from fairlead_schema.tool import ErrorInfo, Executor, TextContent, managed_id
 from fairlead_schema.tooling import ToolInfo
 from fairlead_service.config import Config
@@ -391,6 +392,31 @@ async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office:
     assert len(office.world.wakes) == 1
 
 
+@pytest.mark.parametrize("retry", ["once", "idempotent", "pure"])
+async def test_a_service_may_be_quicker_than_the_worker_that_left_it_the_call(
+    office: Office, retry: str
+) -> None:
+    """J-09: its answer comes before the log says that it has the call; a conflict would lose it."""
+    await office.ask("register", {**QUEUED, "retry": retry})
+    await office.call("double", n=4)
+    settling: list[asyncio.Task[dict[str, Any]]] = []
+
+    async def before(_drafts: tuple[Draft, ...]) -> None:
+        if not settling and _queue(office).jobs:
+            task = ToolTask.model_validate_json(_queue(office).jobs[0].payload)
+            asking = office.ask("settle", _settlement(task, output={"n": 8}))
+            settling.append(asyncio.create_task(asking))
+            await asyncio.sleep(0.02)
+
+    office.world.log.before = before
+    async with standing(office.worker):
+        await until(lambda: bool(settling))
+        answer = await settling[0]
+
+    assert answer.get("data") == {"sessionID": "ses_1", "callID": "call_1"}
+    assert await office.world.settlements() == ["{'n': 8}"]
+
+
 @pytest.mark.parametrize(
     ("said", "message"),
     [
@@ -509,8 +535,11 @@ async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) ->
     assert await office.world.settlements() == ["{'anything': 1}"]
 
 
-async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(office: Office) -> None:
+async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """J-02: nobody settles what a worker runs, what was never called, or another tenant's."""
+    monkeypatch.setattr("fairlead_tools.application.verbs.LOOKS_S", (0.0,))
     gate = tool("gate")
     office.world.registry.register(gate)
     await office.world.call(gate)

@@ -1,10 +1,11 @@
 """The verbs of application tools: register, unregister, list, and settle a queued call."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
@@ -41,6 +42,9 @@ from fairlead_tools.tool import CallFailed, Tool
 
 log = logging.getLogger(__name__)
 
+# How often, and after how long, an open call is looked at that does not wait in a queue yet.
+LOOKS_S: Final = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
+
 Command = TypeVar("Command", bound=Model)
 _TENANT: TypeAdapter[str] = TypeAdapter(TenantId)
 
@@ -65,13 +69,28 @@ class Desk:
     async def settle(self, tenant: TenantId, asked: SettleTool) -> Settled:
         """Settle a call that waits in a queue, once. Raises Conflict for any other."""
         at = Address(tenant, asked.session_id)
-        session = await self.life.read(at)
-        call = _waiting(session, asked)
+        session, call = await self._waiting(at, asked)
         answer = await self._outcome(session, call, at, asked)
         end = await self.life.conclude(at, call, answer)
         if end in {"late", "lost"}:
             raise Conflict("The call is not waiting for a settlement", asked.call_id)
         return Settled(session_id=asked.session_id, call_id=asked.call_id)
+
+    async def _waiting(self, at: Address, asked: SettleTool) -> tuple[Session, Call]:
+        """The call that waits in a queue. Raises Conflict if there is none.
+
+        A service may be quicker than the worker that left it the call: before its answer is refused,
+        the log has a moment to say that the call was left.
+        """
+        for pause_s in (*LOOKS_S, None):
+            session = await self.life.read(at)
+            call = find(session, asked.assistant_message_id, asked.call_id)
+            if call is not None and call.deferred_until is not None:
+                return session, call
+            if call is None or pause_s is None:
+                break
+            await asyncio.sleep(pause_s)
+        raise Conflict("The call is not waiting for a settlement", asked.call_id)
 
     async def _outcome(
         self, session: Session, call: Call, at: Address, asked: SettleTool
@@ -140,13 +159,6 @@ async def answered(
         ref = f"err_{secrets.token_hex(4)}"
         log.exception("defect", extra={"ref": ref})
         return _refusal(Unknown("Unexpected server error", ref=ref))
-
-
-def _waiting(session: Session, asked: SettleTool) -> Call:
-    call = find(session, asked.assistant_message_id, asked.call_id)
-    if call is None or call.deferred_until is None:
-        raise Conflict("The call is not waiting for a settlement", asked.call_id)
-    return call
 
 
 def _refusal(refused: Refused) -> bytes:
