@@ -318,3 +318,19 @@ async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(world: W
         await until(lambda: not world.jobs)
 
     assert await world.settlements() == ["{'said': 'k'}"]
+
+
+async def test_a_sprints_time_runs_out_also_while_its_start_cannot_be_written(world: World) -> None:
+    """J-20: its limit counts from when it began to run, whatever the log does meanwhile."""
+    gate = Gate()
+    running = tool(execute=gate, retry="pure", timeout_s=0.05)
+    world.registry.register(running)
+    await world.call(running)
+
+    async def ended() -> None:
+        await until(lambda: gate.cancelled == 1)
+
+    once_before(world, ToolStarted, ended)
+
+    assert await world.served() == ["Tool execution failed: timed out after 0.05 s"]
+    assert gate.cancelled == 1

@@ -38,7 +38,9 @@ class Performance:
     def __init__(self, prepared: Prepared, context: Context) -> None:
         self._prepared = prepared
         self._context = context
-        self._stop: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._stop: asyncio.Future[Stop] = self._loop.create_future()
+        self._late: asyncio.Future[None] = self._loop.create_future()
         self._task: asyncio.Task[object] | None = None
         self._ended: Outcome | Stopped | Handed | None = None
         self.spool: Path | None = None
@@ -55,11 +57,13 @@ class Performance:
         return self._task is None or self._ended is not None
 
     def begin(self) -> asyncio.Task[object]:
-        """Let the tool run, if it does not yet."""
+        """Let the tool run, if it does not yet. From here on its time is limited."""
         if self._task is None:
             RUNNING.inc()
             self._task = asyncio.create_task(self._execute())
+            timer = self._loop.call_later(self._prepared.tool.timeout_s, self._time_out, self._task)
             self._task.add_done_callback(lambda _: RUNNING.dec())
+            self._task.add_done_callback(lambda _: timer.cancel())
         return self._task
 
     async def run(self) -> Outcome | Stopped | Handed:
@@ -68,24 +72,28 @@ class Performance:
             self._ended = await self._run(self.begin())
         return self._ended
 
+    def _time_out(self, task: asyncio.Task[object]) -> None:
+        """Cancel the tool, also while nobody waits for it: its start may take long to be written."""
+        if not task.done() and not self._stop.done():
+            self._late.set_result(None)
+            task.cancel()
+
     async def _run(self, task: asyncio.Task[object]) -> Outcome | Stopped | Handed:
-        timeout_s = self._prepared.tool.timeout_s
         try:
             if not task.done():
-                waited: set[asyncio.Future[Any]] = {task, self._stop}
-                await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+                waited: set[asyncio.Future[Any]] = {task, self._stop, self._late}
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             task.cancel()
             raise
+        if self._late.done():
+            await self._let_go(task)
+            return crashed(f"timed out after {self._prepared.tool.timeout_s:g} s")
         if task.done():
             return self._outcome(task)
-        ended: Outcome | Stopped | Handed = (
-            Stopped(self._stop.result())
-            if self._stop.done()
-            else crashed(f"timed out after {timeout_s:g} s")
-        )
-        await self._cancelled(task)
-        return ended
+        task.cancel()
+        await self._let_go(task)
+        return Stopped(self._stop.result())
 
     async def _execute(self) -> object:
         try:
@@ -94,8 +102,8 @@ class Performance:
             # The loop would let these end the whole process.
             raise RuntimeError(f"the tool raised {error!r}") from error
 
-    async def _cancelled(self, task: asyncio.Task[object]) -> None:
-        task.cancel()
+    async def _let_go(self, task: asyncio.Task[object]) -> None:
+        """Give a cancelled tool a moment to end; after that nobody waits for it."""
         _, late = await asyncio.wait({task}, timeout=CANCEL_S)
         task.add_done_callback(_forget)
         if late:
