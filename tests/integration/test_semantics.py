@@ -128,6 +128,22 @@ async def test_parallel_calls_are_all_settled_before_the_model_continues(up: Sta
     assert all(len(runs(up, f"par{number}")) == 1 for number in range(4))
 
 
+async def test_two_hundred_calls_of_ten_sessions_run_and_settle_once_each(up: Stack) -> None:
+    """E-02, E-03: twenty in one turn each, at one location and under its limit."""
+    sessions = [await up.session() for _ in range(10)]
+    for session in sessions:
+        calls = " ".join(tool("probe_once", f"{session}-{number}", 20) for number in range(20))
+        await say(up, session, f"[[sim: {calls} ; answer=all]] go")
+
+    logs = [await up.until(session, "step.ended", count=2) for session in sessions]
+
+    for session, log in zip(sessions, logs, strict=True):
+        check(log)
+        assert types(log).count("tool.succeeded") == 20
+        assert all(len(runs(up, f"{session}-{number}")) == 1 for number in range(20))
+        assert of(log, "text.ended")[-1].text == "all"
+
+
 async def test_a_long_tool_parks_the_session_and_its_settlement_wakes_it(up: Stack) -> None:
     """ARCHITECTURE section 5: a runner never blocks on long tools."""
     session = await up.session()
