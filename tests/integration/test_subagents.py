@@ -112,6 +112,27 @@ async def test_an_interrupt_reaches_down(up: Stack) -> None:
     assert finished.session_id == below
 
 
+async def test_a_budget_reaches_down(up: Stack) -> None:
+    """What the parent has used up its child cannot use: it asks no provider, and says why."""
+    session = await up.session()
+    await up.ask("session.budget", {"sessionID": session, "tokens": 1})
+    await say(up, session, handing("count the sails"))
+
+    below = await child(up, session)
+    resting: list[Recorded] = []
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(one.reason == "over-budget" for one in of(resting, "execution.released")):
+            await asyncio.sleep(0.05)
+            resting = await up.events(session)
+    await up.ask("session.budget", {"sessionID": session, "tokens": 1_000_000})
+    log = await up.until(session, "step.ended", count=2)
+
+    (failed,) = of(resting, "tool.failed")
+    assert failed.error.message.startswith("The sub-agent stopped: the session has used 0 of 0")
+    assert not of(await up.events(below), "attempt.dispatched")
+    assert of(log, "text.ended")[-1].text == "done"
+
+
 async def test_a_deleted_session_stops_those_below_it(up: Stack) -> None:
     """H-29: when the answer is there they were told, and their turns end now."""
     session = await up.session(model=SLOW)

@@ -20,6 +20,7 @@ from libs.session.tests.conftest import (
 
 from fairlead_schema.catalog import Tokens
 from fairlead_schema.events import (
+    AttemptFinished,
     BudgetSet,
     ChildFinished,
     InterruptRequested,
@@ -179,6 +180,22 @@ def test_what_is_used_below_counts_above() -> None:
     assert exceeded(more, Spending()) == "the session has used 200 of 200 tokens"
     assert left(more) == Budget(0.25, 0)
     assert left(replace(more, budget=Budget())) == Budget()
+
+
+def test_a_stream_that_is_over_is_paid_for_before_its_step_ends() -> None:
+    """A sub-agent is made while its parent's step waits for it: what that has used is gone."""
+    above = then(parent(called("c1")), BudgetSet(tokens=100))
+    assert above.attempt is not None
+    finished = AttemptFinished(
+        attempt_id=above.attempt.attempt_id,
+        assistant_message_id="msg_a",
+        finish="tool-calls",
+        cost=0.5,
+        tokens=Tokens(input=60, output=10),
+    )
+
+    assert left(above) == Budget(tokens=100)
+    assert left(then(above, finished)) == Budget(tokens=30)
 
 
 def interrupted(session: Session) -> Session:

@@ -42,11 +42,18 @@ def exceeded(session: Session, tenant: Spending) -> str | None:
 
 
 def spent(session: Session) -> tuple[float, int]:
-    """What a session has used with all that work below it: cost, and tokens."""
+    """What a session has used with all that work below it: cost, and tokens.
+
+    A stream that is over is paid for, although its step ends only when its calls are settled.
+    """
     below, profile = session.below, session.profile
-    if profile is None:
-        return below.cost, below.tokens
-    return profile.cost + below.cost, total(profile.tokens) + below.tokens
+    cost, tokens = below.cost, below.tokens
+    if profile is not None:
+        cost, tokens = cost + profile.cost, tokens + total(profile.tokens)
+    finished = session.attempt.finished if session.attempt is not None else None
+    if finished is not None:
+        cost, tokens = cost + finished.cost, tokens + total(finished.tokens)
+    return cost, tokens
 
 
 def left(session: Session) -> Budget:
