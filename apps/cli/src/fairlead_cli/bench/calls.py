@@ -3,17 +3,17 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, Protocol
 
 from fairlead_cli.bench.admissions import ask, sessions
 from fairlead_cli.bench.measure import Timing, timing
 from fairlead_cli.bench.turns import TURN_S, listening
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.port import Stored
+from fairlead_eventlog.jetstream import linked
+from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, ToolCalled, ToolFailed, ToolSucceeded
+from fairlead_schema.events.event import Event
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 
@@ -37,13 +37,13 @@ def configured(place: Path) -> Path:
     return path
 
 
-async def calls(url: str, eventlog: EventLog, *, each: int) -> tuple[Timing, Timing]:
+async def calls(url: str, nats: str, eventlog: EventLog, *, each: int) -> tuple[Timing, Timing]:
     """Turns with one call each, whole and over HTTP; and from a call to its settlement.
 
-    The second is heard on the log alone. Whoever follows a session over HTTP has its events told
-    again while the call runs, and on a machine with two cores that costs more than the call.
+    The second is heard on the log alone, and not even read: whoever follows a session and decodes
+    its events while a call runs takes one of two cores from it.
     """
-    return await _whole(url, eventlog, each), await _settled(eventlog, each)
+    return await _whole(url, eventlog, each), await _settled(nats, eventlog, each)
 
 
 def _prompt(number: int) -> str:
@@ -66,41 +66,46 @@ async def _whole(url: str, eventlog: EventLog, each: int) -> Timing:
     return timing(whole, sum(whole))
 
 
-async def _settled(eventlog: EventLog, each: int) -> Timing:
+async def _settled(nats: str, eventlog: EventLog, each: int) -> Timing:
     (session,) = await sessions(eventlog, 1)
-    settled: asyncio.Queue[float] = asyncio.Queue()
-    hearing = asyncio.create_task(_hear(eventlog, Address(DEFAULT_TENANT, session), settled))
     added: list[float] = []
-    try:
+    async with linked(nats, name="fairlead-bench") as link:
+        ear = Ear()
+        await link.client.subscribe(subjects.commit(Address(DEFAULT_TENANT, session)), cb=ear.hear)
         for number in range(-2, each):
             body = {"sessionID": session, "prompt": {"text": _prompt(number)}}
             await ask(eventlog, "session.prompt", body)
             async with asyncio.timeout(TURN_S):
-                took = await settled.get()
+                took = await ear.settled.get()
             if number >= 0:
                 added.append(took)
-    finally:
-        hearing.cancel()
-        await asyncio.gather(hearing, return_exceptions=True)
     return timing(added, sum(added))
 
 
-async def _hear(eventlog: EventLog, at: Address, settled: asyncio.Queue[float]) -> None:
-    """Tell how long each call took once its session rests."""
-    called = took = 0.0
-    tail = cast("AsyncGenerator[Stored, None]", eventlog.log.tail(at, after=0))
-    async with aclosing(tail):
-        async for stored in tail:
-            now = time.perf_counter()
-            for recorded in stored.commit.events:
-                match recorded.event:
-                    case ToolCalled():
-                        called = now
-                    case ToolSucceeded():
-                        took = now - called
-                    case ExecutionReleased():
-                        settled.put_nowait(took)
-                    case ToolFailed():
-                        raise RuntimeError(recorded.event.error.message)
-                    case _:
-                        pass
+class Message(Protocol):
+    """What goes by."""
+
+    data: bytes
+
+
+class Ear:
+    """Hears commits go by, and tells how long each call took once its session rests."""
+
+    def __init__(self) -> None:
+        self.settled: asyncio.Queue[float] = asyncio.Queue()
+        self._called = self._took = 0.0
+
+    async def hear(self, msg: Message) -> None:
+        now, commit = time.perf_counter(), msg.data
+        if _told(ToolFailed, commit):
+            raise RuntimeError(commit.decode())
+        if _told(ToolCalled, commit):
+            self._called = now
+        if _told(ToolSucceeded, commit):
+            self._took = now - self._called
+        if _told(ExecutionReleased, commit):
+            self.settled.put_nowait(self._took)
+
+
+def _told(kind: type[Event], commit: bytes) -> bool:
+    return f'"type":"{kind.type}"'.encode() in commit

@@ -116,7 +116,7 @@ async def _measure(
             up.http, eventlog, at_once=at_once, each=number
         )
     timings["turn with a call"], timings["call to settlement"] = await calls.calls(
-        up.http, eventlog, each=each
+        up.http, up.nats, eventlog, each=each
     )
     progress("ownership")
     timings["fenced append"], refused = await ownership.fencing(eventlog, count=total)
