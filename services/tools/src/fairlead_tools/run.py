@@ -25,7 +25,7 @@ Ended: TypeAlias = Outcome | Stopped | Handed
 
 
 class Run:
-    """Runs at most once, from `begin` on."""
+    """Its tool runs at most once, from the sprint on or from the wait for its end."""
 
     def __init__(
         self,
