@@ -11,10 +11,10 @@ from typing import Final
 import psycopg
 
 from fairlead_eventlog.errors import LogError
-from fairlead_projector.rebuild import digest, rebuild
+from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_schema.record import Recorded
-from fairlead_session.unfinished import unfinished
-from fairlead_session.verify import verify
+from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.verify import verify
 from fairlead_testing.driving import of, probe_lines, provider_calls
 from fairlead_testing.stack import Stack
 from tests.chaos.asks import asks, waiting_asks

@@ -24,7 +24,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import CallSource, PermissionRequest, Reply
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft, Recorded, record
-from fairlead_schema.tool import ErrorInfo, Executor
+from fairlead_schema.tools.content import ErrorInfo, Executor
 from tests.chaos.checker import Effects, Promised, judge
 from tests.chaos.weather import forecast
 

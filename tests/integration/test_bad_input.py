@@ -9,7 +9,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.jetstream.connect import linked
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_testing.keyed import KEY, MISSING, TEAM, Keyed, keyed

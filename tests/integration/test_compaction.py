@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from fairlead_cli.embedded.ports import free_port
-from fairlead_service.config import load
+from fairlead_service.config.configuration import load
 from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack, check, stack, types
 

@@ -15,7 +15,7 @@ import pytest_asyncio
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
 from fairlead_schema.record import Recorded
-from fairlead_service.messages import Carrier
+from fairlead_service.rpc import Carrier
 from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import Stack, stack
 

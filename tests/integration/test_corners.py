@@ -19,7 +19,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor
+from fairlead_schema.tools.content import Executor
 from fairlead_service import ids
 from fairlead_testing.driving import (
     SIM,

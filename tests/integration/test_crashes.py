@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_cli.errors import Answered, Unreachable
 from fairlead_eventlog.errors import LogError
-from fairlead_projector.rebuild import digest, rebuild
+from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_testing.stack import Stack, check, types
 
 pytestmark = [

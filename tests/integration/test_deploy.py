@@ -16,7 +16,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from fairlead_service.config import Config, load
+from fairlead_service.config.configuration import Config, load
 
 pytestmark = pytest.mark.integration
 
@@ -60,7 +60,7 @@ def pods(manifests: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def known(variable: str) -> bool:
-    """Whether the configuration reads a variable, as `fairlead_service.config` maps them."""
+    """Whether the configuration reads a variable, as `fairlead_service.config.configuration` maps them."""
     section, _, key = variable.removeprefix("FAIRLEAD_").lower().partition("_")
     field = Config.model_fields.get(section)
     fields = getattr(field.annotation, "model_fields", {}) if field else {}

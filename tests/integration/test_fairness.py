@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 import pytest_asyncio
 
-from fairlead_cli.logbook import whole
-from fairlead_eventlog.port import START
+from fairlead_cli.commits import whole
+from fairlead_eventlog.ports import START
 from fairlead_schema.events import SessionCreated
 from fairlead_schema.location import LocationRef, project_id
 from fairlead_schema.record import Draft, decode

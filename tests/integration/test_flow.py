@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.jetstream.connect import linked
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.jetstream.connect import linked
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address, tool
-from fairlead_schema.tooling import ToolRequest
-from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_schema.tools.request import ToolRequest
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_testing.driving import calling, of, probe_lines, probed, runs, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack
 

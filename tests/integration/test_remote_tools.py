@@ -23,10 +23,10 @@ from fairlead_schema import subjects
 from fairlead_schema.events import StepStarted, ToolCalled, ToolInputStarted
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor, managed_id
-from fairlead_schema.tooling import ToolRequest
+from fairlead_schema.tools.content import Executor, managed_id
+from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config import Tools
+from fairlead_service.config.configuration import Tools
 from fairlead_testing.driving import SIM, admitted, crossed, force, of, say, settled, tool_revision
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 

@@ -11,8 +11,8 @@ import pytest
 import pytest_asyncio
 
 from fairlead_schema.events import ToolFailed, ToolSucceeded
-from fairlead_schema.tool import TextContent, managed_id
-from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_schema.tools.content import TextContent, managed_id
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_testing.stack import Stack, check, stack, types
 from fairlead_tools.shell.command import marked
 

@@ -12,7 +12,7 @@ import pytest_asyncio
 
 from fairlead_schema.events import ToolCalled
 from fairlead_schema.record import Recorded
-from fairlead_session.child import child_of
+from fairlead_session.calls.child_ids import child_of
 from fairlead_testing.driving import of, probed, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack, types
 

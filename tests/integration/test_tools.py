@@ -20,9 +20,9 @@ from PIL import Image
 from fairlead_schema.events import ToolFailed, ToolSucceeded
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import FileContent, TextContent, managed_id
+from fairlead_schema.tools.content import FileContent, TextContent, managed_id
 from fairlead_service import ids
-from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 from fairlead_testing.web_server import Site, reply, site

@@ -16,8 +16,8 @@ from fairlead_eventlog.streams import STREAMS
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_schema.errors import Refused
 from fairlead_schema.events import MANIFEST
-from fairlead_service.config import Config
-from fairlead_service.section import Section
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.section import Section
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")

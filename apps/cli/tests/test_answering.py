@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead_cli.answering import Answer, Failed, Finished, Piece
+from fairlead_cli.answer import Answer, Failed, Finished, Piece
 from fairlead_schema.api import EventEnvelope
 
 MINE = "msg_mine"

@@ -9,7 +9,7 @@ import pytest
 from fairlead_cli.embedded.configuration import choose
 from fairlead_cli.embedded.nats import Nats
 from fairlead_cli.embedded.state import State
-from fairlead_service.config import ConfigError
+from fairlead_service.config.configuration import ConfigError
 
 GIVEN = """
 [provider.acme]

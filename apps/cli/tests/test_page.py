@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from fairlead_cli.answering import Piece
+from fairlead_cli.answer import Piece
 from fairlead_cli.commands.prompt import Page
 
 

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_llm.protocol import WIRES
-from fairlead_schema.request import ModelRequest
-from fairlead_session.prefix import Prefix, broken, prefix
+from fairlead_schema.provider.request import ModelRequest
+from fairlead_session.turn.prefix import Prefix, broken, prefix
 from fairlead_testing.growing import THOUGHTS, Answer, Round, requests
 
 GROWING: Final = {

@@ -5,15 +5,15 @@ from contextlib import aclosing
 
 import pytest
 
-from fairlead_cli import streaming
+from fairlead_cli import event_stream
 from fairlead_cli.errors import Unreachable
-from fairlead_cli.streaming import FAILURE_EVENT, OPENED, Frame, frames, resumed
+from fairlead_cli.event_stream import FAILURE_EVENT, OPENED, Frame, frames, resumed
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "DELAY_S_MIN", 0.0)
-    monkeypatch.setattr(streaming, "DELAY_S_MAX", 0.0)
+    monkeypatch.setattr(event_stream, "DELAY_S_MIN", 0.0)
+    monkeypatch.setattr(event_stream, "DELAY_S_MAX", 0.0)
 
 
 async def lines(text: str) -> AsyncIterator[str]:

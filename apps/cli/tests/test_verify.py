@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli import logbook
+from fairlead_cli import commits
 from fairlead_cli.__main__ import main
 from fairlead_cli.commands.verify import Findings
-from fairlead_cli.logbook import Entry
-from fairlead_eventlog.memory import MemoryLog, memory
-from fairlead_eventlog.port import START
+from fairlead_cli.commits import Entry
+from fairlead_eventlog.memory.twins import MemoryLog, memory
+from fairlead_eventlog.ports import START
 from fairlead_schema.events import ExecutionClaimed, SessionCreated, SessionEvent
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Commit, Draft, encode, record
@@ -33,7 +33,7 @@ def entry(*events: SessionEvent, after: int = 0) -> Entry:
 def written(path: Path, *entries: Entry) -> Path:
     with path.open("w") as file:
         for one in entries:
-            logbook.write(file, one)
+            commits.write(file, one)
     return path
 
 
@@ -116,11 +116,11 @@ async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
     first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
     await eventlog.log.append(AT, "cmt_2", drafts(CLAIMED, first=2), after=first.head)
 
-    alone = [one async for one in logbook.one(eventlog, AT)]
-    everything = [one async for one in logbook.whole(eventlog)]
+    alone = [one async for one in commits.one(eventlog, AT)]
+    everything = [one async for one in commits.whole(eventlog)]
 
     assert [one.payload for one in alone] == [one.payload for one in everything]
-    assert await logbook.size(eventlog) == 2
+    assert await commits.size(eventlog) == 2
 
 
 async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_whole_log(
@@ -135,7 +135,7 @@ async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_who
     await eventlog.log.append(other, "cmt_2", drafts(CREATED), after=START)
     await eventlog.log.plant(AT, entry(CLAIMED, after=first.head.seq).payload)
 
-    alone = [one async for one in logbook.one(eventlog, AT)]
+    alone = [one async for one in commits.one(eventlog, AT)]
 
     assert [one.at for one in alone] == [AT] * 3
     assert alone[1].payload == strange
@@ -144,7 +144,7 @@ async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_who
     with file.open("w") as export:
         for one in alone:
             found.read(one)
-            logbook.write(export, one)
+            commits.write(export, one)
     assert [violation.rule for _at, violation in found.violations] == ["readable"]
     assert found.events == 2
-    assert [one.payload for one in logbook.exported(file)][1] == strange
+    assert [one.payload for one in commits.exported(file)][1] == strange

@@ -7,7 +7,7 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.link import Link
+from fairlead_eventlog.jetstream.link import Link
 
 
 class Waiting:

@@ -1,9 +1,9 @@
 """Loading a session: warm, from a snapshot, or all of it; always the same state."""
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.folded import Folded
-from fairlead_eventlog.memory import memory
-from fairlead_eventlog.port import START, Snapshot
+from fairlead_eventlog.memory.twins import memory
+from fairlead_eventlog.ports import START, Snapshot
+from fairlead_eventlog.session_cache import Folded
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

@@ -8,8 +8,8 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream import connect
-from fairlead_eventlog.port import START, Head
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.ports import START, Head
 from fairlead_eventlog.provision import provision
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.prompt import Prompt

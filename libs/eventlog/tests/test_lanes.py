@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream import connect
-from fairlead_eventlog.port import Job, Slots
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.ports import Job, Slots
 from fairlead_eventlog.provision import provision
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
-from fairlead_eventlog.port import START, Head, Stored
+from fairlead_eventlog.ports import START, Head, Stored
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream import connect
-from fairlead_eventlog.port import START
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.ports import START
 from fairlead_eventlog.provision import provision
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

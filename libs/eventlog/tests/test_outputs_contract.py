@@ -8,9 +8,9 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
-from fairlead_eventlog.jetstream import connect, linked
-from fairlead_eventlog.outputs import CHUNK_BYTES
-from fairlead_eventlog.port import Kept
+from fairlead_eventlog.jetstream.connect import connect, linked
+from fairlead_eventlog.jetstream.outputs import CHUNK_BYTES
+from fairlead_eventlog.ports import Kept
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, Unanswered
-from fairlead_eventlog.port import START, Entry, FeedItem, Head, Job, Snapshot
+from fairlead_eventlog.ports import START, Entry, FeedItem, Head, Job, Snapshot
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta, TextDelta
 from fairlead_schema.subjects import Address

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
-from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.jetstream.connect import linked
 from fairlead_eventlog.provision import provision, provisioned, stream_config, unsafe
 from fairlead_eventlog.streams import EVENTS, STREAMS, TOOLS, WAKES, StreamSpec, consumers
 from fairlead_testing.nats import Server

@@ -3,9 +3,9 @@
 import pytest
 
 from fairlead_eventlog.errors import CommitTooLarge
-from fairlead_eventlog.jetstream import connect, linked
-from fairlead_eventlog.port import START
-from fairlead_eventlog.session_log import JetStreamLog
+from fairlead_eventlog.jetstream.connect import connect, linked
+from fairlead_eventlog.jetstream.session_log import JetStreamLog
+from fairlead_eventlog.ports import START
 from fairlead_schema.record import Commit, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

@@ -7,17 +7,17 @@ from typing import Any, TypeAlias, cast
 
 import pytest
 
-from fairlead_eventlog.aside import JetStreamSnapshots
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.folded import Folded
-from fairlead_eventlog.jetstream import linked
-from fairlead_eventlog.memory import MemoryLog
-from fairlead_eventlog.port import START, Head, Snapshot, Stored
+from fairlead_eventlog.jetstream.aside import JetStreamSnapshots
+from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.memory.twins import MemoryLog
+from fairlead_eventlog.ports import START, Head, Snapshot, Stored
+from fairlead_eventlog.session_cache import Folded
 from fairlead_schema import subjects
 from fairlead_schema.record import Commit, RecordError, UnknownEvent, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.folding import FOLDING
+from fairlead_session.fold.session_fold import FOLDING
 from fairlead_testing.events import drafts
 from fairlead_testing.nats import Server
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from fairlead_llm import anthropic_messages, failure, sse
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     StepFinish,
@@ -15,7 +15,7 @@ from fairlead_schema.provider import (
     ToolCall,
     Usage,
 )
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ForcedTool,
     Generation,

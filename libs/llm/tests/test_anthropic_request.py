@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 from fairlead_llm import anthropic_messages
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
     ModelRequest,

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from fairlead_llm import anthropic_messages, sse
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,
     ReasoningEnd,

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_llm import anthropic_messages
 from fairlead_llm.errors import Unsendable
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
     SystemTurn,

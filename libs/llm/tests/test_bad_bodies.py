@@ -15,14 +15,14 @@ import pytest
 
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     StepFinish,
     TextChunk,
     ToolCall,
 )
-from fairlead_schema.request import ModelRequest, TextPart, UserTurn
+from fairlead_schema.provider.request import ModelRequest, TextPart, UserTurn
 
 pytestmark = pytest.mark.integration
 

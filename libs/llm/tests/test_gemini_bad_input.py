@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlead_llm import failure, gemini, sse
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     StepFinish,

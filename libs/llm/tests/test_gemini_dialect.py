@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead_llm import gemini
-from fairlead_schema.request import ModelRequest, ToolDefinition
+from fairlead_schema.provider.request import ModelRequest, ToolDefinition
 
 TEXT = {"type": "string"}
 

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from fairlead_llm import gemini
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ForcedTool,
     Generation,

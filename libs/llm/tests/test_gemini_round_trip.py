@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairlead_llm import gemini
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -19,7 +19,7 @@ from fairlead_schema.provider import (
     ToolCall,
     ToolResult,
 )
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
     ReasoningPart,

@@ -9,8 +9,8 @@ from typing_extensions import override
 
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
-from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish, TextChunk
-from fairlead_schema.request import MediaPart, ModelRequest, TextPart, UserTurn
+from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish, TextChunk
+from fairlead_schema.provider.request import MediaPart, ModelRequest, TextPart, UserTurn
 
 ASK = ModelRequest("m", turns=(UserTurn((TextPart("hi"),)),), headers={"X-Session-Id": "ses_1"})
 EVENTS = {"content-type": "text/event-stream"}

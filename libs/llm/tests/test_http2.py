@@ -12,7 +12,7 @@ import h2.events
 import pytest
 
 from fairlead_llm.transport import Transport, clients
-from fairlead_schema.provider import StepFinish
+from fairlead_schema.provider.events import StepFinish
 from libs.llm.tests.test_transport import BODY, Peer, asked, pem, trusting
 
 __all__ = ["pem"]

@@ -8,8 +8,8 @@ import pytest
 
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
-from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish, TextChunk
-from fairlead_schema.request import ModelRequest, TextPart, UserTurn
+from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish, TextChunk
+from fairlead_schema.provider.request import ModelRequest, TextPart, UserTurn
 
 EVENTS = {"content-type": "text/event-stream"}
 ASK = ModelRequest(

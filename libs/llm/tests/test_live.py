@@ -8,8 +8,8 @@ import pytest
 
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
-from fairlead_schema.provider import StepFinish, TextChunk, ToolCall
-from fairlead_schema.request import (
+from fairlead_schema.provider.events import StepFinish, TextChunk, ToolCall
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ForcedTool,
     Generation,

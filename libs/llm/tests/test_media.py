@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.protocol import WIRES
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
     ModelRequest,

@@ -13,7 +13,7 @@ from pydantic_core import from_json
 from fairlead_llm.arguments import parsed
 from fairlead_llm.protocol import WIRES
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
+from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
 
 Path: TypeAlias = tuple[str | int, ...]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead_llm import openai_chat
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ForcedTool,
     Generation,
@@ -22,7 +22,7 @@ from fairlead_schema.request import (
     Turn,
     UserTurn,
 )
-from fairlead_schema.tool import FileContent, TextContent
+from fairlead_schema.tools.content import FileContent, TextContent
 
 PNG = MediaPart("data:image/png;base64,aGk=", "image/png")
 IMAGE = {"type": "image_url", "image_url": {"url": PNG.uri}}

@@ -7,14 +7,14 @@ import orjson
 import pytest
 
 from fairlead_llm import openai_responses, sse
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningEnd,
     StepFinish,
     TextChunk,
     ToolCall,
 )
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ForcedTool,
     Generation,

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_llm import openai_responses
 from fairlead_llm.errors import Unsendable
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ForcedTool,
     Generation,

@@ -8,8 +8,8 @@ import pytest
 
 from fairlead_llm import openai_responses, sse
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import ProviderEvent, TextChunk, TextEnd
-from fairlead_schema.request import (
+from fairlead_schema.provider.events import ProviderEvent, TextChunk, TextEnd
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
     ReasoningPart,

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from fairlead_llm import openai_chat, sse
-from fairlead_schema.provider import ProviderEvent, StepFinish, TextChunk, ToolCall
+from fairlead_schema.provider.events import ProviderEvent, StepFinish, TextChunk, ToolCall
 
 FOLDER = Path(__file__).resolve().parents[3].parent / "shared" / "recordings" / "openai-chat"
 ABSENT = pytest.param(None, marks=pytest.mark.skip(reason=f"no recordings at {FOLDER}"))

@@ -19,8 +19,8 @@ from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.errors import NoTransport
 from fairlead_llm.http import stream
 from fairlead_llm.transport import Transport, clients
-from fairlead_schema.provider import ProviderFailure, StepFinish
-from fairlead_schema.request import ModelRequest, TextPart, UserTurn
+from fairlead_schema.provider.events import ProviderFailure, StepFinish
+from fairlead_schema.provider.request import ModelRequest, TextPart, UserTurn
 
 ASK = ModelRequest("m", turns=(UserTurn((TextPart("hi"),)),))
 BODY = b'data: {"choices":[{"delta":{"content":"hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'

@@ -7,7 +7,7 @@ import pytest
 from fairlead_schema.depth import DEPTH_MAX, too_deep
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.record import Commit, MalformedCommit, Recorded, decode, encode
-from fairlead_schema.tool import Executor
+from fairlead_schema.tools.content import Executor
 
 
 def nested(levels: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from fairlead_schema.events.asks import Todo
 from fairlead_schema.permission import CallSource, PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Recorded
-from fairlead_schema.tool import ErrorInfo, Executor, TextContent
+from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
 
 
 def shown(event: SessionEvent) -> dict[str, object]:

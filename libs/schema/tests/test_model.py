@@ -9,7 +9,7 @@ from fairlead_schema.events import AttemptDispatched, ToolCalled
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import wire_name
 from fairlead_schema.prompt import FileInput, PromptInput
-from fairlead_schema.tool import Executor
+from fairlead_schema.tools.content import Executor
 
 
 @pytest.mark.parametrize(

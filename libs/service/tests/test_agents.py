@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fairlead_schema.permission import Effect, Rule
-from fairlead_service.agents import BUILT_IN, Agent, effective, expanded
-from fairlead_service.config import Config, load
+from fairlead_service.config.agents import BUILT_IN, Agent, effective, expanded
+from fairlead_service.config.configuration import Config, load
 
 RULES = """
 permissions = [ { action = "bash", resource = "rm *", effect = "ask" } ]

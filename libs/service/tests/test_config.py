@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_service.config import Config, ConfigError, load
+from fairlead_service.config.configuration import Config, ConfigError, load
 
 WHOLE = """
 default_model = "acme/fast"

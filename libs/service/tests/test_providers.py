@@ -7,8 +7,8 @@ import pytest
 from pydantic import ValidationError
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_service.config import Config
-from fairlead_service.providers import Cost, Model, Provider, Variant
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.providers import Cost, Model, Provider, Variant
 
 MODEL = Model.model_validate(
     {
@@ -99,14 +99,14 @@ def test_an_unsupported_api_is_refused() -> None:
 
 
 def test_http2_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_service.providers.find_spec", lambda _name: None)
+    monkeypatch.setattr("fairlead_service.config.providers.find_spec", lambda _name: None)
 
     with pytest.raises(ValidationError, match="package h2"):
         provider(http2=True)
 
 
 def test_http2_is_taken_where_its_package_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_service.providers.find_spec", lambda _name: object())
+    monkeypatch.setattr("fairlead_service.config.providers.find_spec", lambda _name: object())
 
     assert provider(http2=True).http2
 

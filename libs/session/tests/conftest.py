@@ -30,7 +30,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.record import Draft, Recorded, record
-from fairlead_session.fold import evolve
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
 
 PROPERTY: Final = settings(deadline=None, max_examples=100)

@@ -21,7 +21,7 @@ from fairlead_schema.events import (
     SyntheticAdded,
 )
 from fairlead_schema.prompt import Delivery, Prompt, PromptFile, Receipt
-from fairlead_session.admission import (
+from fairlead_session.input.admission import (
     AdmissionConflict,
     Admit,
     AlreadyAdmitted,

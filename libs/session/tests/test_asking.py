@@ -39,16 +39,17 @@ from fairlead_schema.permission import (
     Rule,
     SavedPermission,
 )
-from fairlead_schema.tool import Executor, TextContent
-from fairlead_session import asking, settlement
-from fairlead_session.asking import Ask, Denied, NotPending, permit
-from fairlead_session.calling import Begin, Gone, Waits, begin
-from fairlead_session.drain import Rest, Stop, next_move
-from fairlead_session.fold_asks import ANSWERS_MAX
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import Executor, TextContent
+from fairlead_session.calls.lifecycle import Begin, Gone, Waits, begin
+from fairlead_session.execution import recovery
+from fairlead_session.fold.asks import ANSWERS_MAX
+from fairlead_session.next_move import Rest, Stop, next_move
+from fairlead_session.people import asks
+from fairlead_session.people.asks import Ask, Denied, NotPending, permit
+from fairlead_session.people.pending import close, ready, waits_for_people, withdraw
+from fairlead_session.people.permission import Need
 from fairlead_session.state import Call, Grant, Session
-from fairlead_session.verify import verify
-from fairlead_session.waiting import close, ready, waits_for_people, withdraw
+from fairlead_session.verify.verify import verify
 
 ASKING = (Rule(action="*", resource="*", effect="ask"),)
 ALLOWING = (Rule(action="*", resource="*", effect="allow"),)
@@ -83,7 +84,7 @@ def call_of(session: Session, call_id: str = "call_1") -> Call:
 def asked(
     session: Session, call_id: str = "call_1", need: Need = BASH, id_: str | None = None
 ) -> Session:
-    event = asking.ask(session.id, call_of(session, call_id), need, id_ or f"per_{call_id}")
+    event = asks.ask(session.id, call_of(session, call_id), need, id_ or f"per_{call_id}")
     return then(session, event)
 
 
@@ -95,12 +96,12 @@ def replied(
     id_: str = "per_call_1",
     rules: tuple[Rule, ...] = ASKING,
     saved: tuple[Rule, ...] = (),
-) -> asking.Answering:
+) -> asks.Answering:
     answer = PermissionReplied(request_id=id_, reply=reply, message=message)
-    return asking.reply(session, answer, lambda _agent: rules, saved)
+    return asks.reply(session, answer, lambda _agent: rules, saved)
 
 
-def events(answering: asking.Answering) -> tuple[SessionEvent, ...]:
+def events(answering: asks.Answering) -> tuple[SessionEvent, ...]:
     assert not isinstance(answering, NotPending)
     return answering
 
@@ -210,7 +211,7 @@ def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
     waiting = asked(waiting, "call_2", Need("bash", ("git pull",)))
     waiting = asked(waiting, "call_3", Need("bash", ("rm a",)))
     waiting = asked(waiting, "call_4", Need("bash", ("git reset",)))
-    saved = asking.approved(
+    saved = asks.approved(
         [SavedPermission(id="psv_1", project_id="p", action="bash", resource="git *")]
     )
     rules = (*ASKING, Rule(action="bash", resource="git reset", effect="deny"))
@@ -233,12 +234,12 @@ def test_a_request_is_looked_at_again_by_its_own_agents_rules() -> None:
     def of_plan(agent: str) -> tuple[Rule, ...]:
         return denying if agent == "plan" else ALLOWING
 
-    assert asking.recheck(waiting, "per_call_1", lambda _agent: ASKING, saved) == (
+    assert asks.recheck(waiting, "per_call_1", lambda _agent: ASKING, saved) == (
         PermissionReplied(request_id="per_call_1", reply="always"),
     )
-    assert asking.recheck(waiting, "per_call_1", lambda _agent: ASKING, ()) == ()
-    assert asking.recheck(waiting, "per_call_1", of_plan, saved) == ()
-    assert asking.recheck(waiting, "per_other", lambda _agent: ALLOWING, saved) == ()
+    assert asks.recheck(waiting, "per_call_1", lambda _agent: ASKING, ()) == ()
+    assert asks.recheck(waiting, "per_call_1", of_plan, saved) == ()
+    assert asks.recheck(waiting, "per_other", lambda _agent: ALLOWING, saved) == ()
 
 
 def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> None:
@@ -260,7 +261,7 @@ def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> Non
 def test_a_decline_stops_the_session_and_answers_everything_else(message: str | None) -> None:
     """E-10, K-19, K-23: empty words are none; calls and step are settled by the stop."""
     waiting = asked(asked(session("call_1", "call_2")), "call_2")
-    waiting = then(waiting, asking.question("ses_1", call_of(waiting), (), "que_1"))
+    waiting = then(waiting, asks.question("ses_1", call_of(waiting), (), "que_1"))
     finished = AttemptFinished(
         attempt_id="att_msg_a",
         assistant_message_id="msg_a",
@@ -272,7 +273,7 @@ def test_a_decline_stops_the_session_and_answers_everything_else(message: str | 
 
     written = events(replied(waiting, "reject", message))
     declined = then(waiting, *written)
-    stopped = then(declined, claimed(2), *settlement.stop(declined), released("declined", 2))
+    stopped = then(declined, claimed(2), *recovery.stop(declined), released("declined", 2))
 
     assert [event.type for event in written] == [
         "permission.replied",
@@ -292,20 +293,20 @@ def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
     waiting = asked(session())
 
     declined = then(waiting, *events(replied(waiting, "reject")))
-    settled = settlement.stop(declined)
+    settled = recovery.stop(declined)
 
     assert [event.type for event in settled] == ["tool.failed", "step.failed"]
     assert isinstance(settled[0], ToolFailed)
-    assert settled[0].error.message == settlement.INTERRUPTED_TOOL
+    assert settled[0].error.message == recovery.INTERRUPTED_TOOL
 
 
 def test_an_interrupt_leaves_no_request_behind() -> None:
     """K-26: what stops the asker answers the request, durably."""
     waiting = asked(session("call_1", "call_2"))
-    waiting = then(waiting, asking.question("ses_1", call_of(waiting, "call_2"), (), "que_1"))
+    waiting = then(waiting, asks.question("ses_1", call_of(waiting, "call_2"), (), "que_1"))
     interrupted = then(waiting, InterruptRequested())
 
-    stopped = then(interrupted, *settlement.stop(interrupted))
+    stopped = then(interrupted, *recovery.stop(interrupted))
 
     assert (stopped.permissions, stopped.questions, stopped.calls) == ({}, {}, ())
 
@@ -338,8 +339,8 @@ def test_what_was_never_asked_is_not_pending() -> None:
     here = session()
 
     assert replied(here, "once") == NotPending()
-    assert asking.answer(here, QuestionReplied(request_id="que_1", answers=())) == NotPending()
-    assert asking.dismiss(here, QuestionRejected(request_id="que_1")) == NotPending()
+    assert asks.answer(here, QuestionReplied(request_id="que_1", answers=())) == NotPending()
+    assert asks.dismiss(here, QuestionRejected(request_id="que_1")) == NotPending()
 
 
 def test_only_the_newest_answers_are_remembered() -> None:
@@ -359,7 +360,7 @@ SIZE = QuestionInfo(question="Which size?", header="Size", options=(), multiple=
 
 def questioned() -> Session:
     made = session()
-    return then(made, asking.question("ses_1", call_of(made), (COLOUR, SIZE), "que_1"))
+    return then(made, asks.question("ses_1", call_of(made), (COLOUR, SIZE), "que_1"))
 
 
 @pytest.mark.parametrize(
@@ -379,7 +380,7 @@ def test_answers_are_the_result_of_the_call(
     waiting = questioned()
     answer = QuestionReplied(request_id="que_1", answers=answers)
 
-    replied_, settled = events(asking.answer(waiting, answer))
+    replied_, settled = events(asks.answer(waiting, answer))
 
     assert replied_ == answer
     assert isinstance(settled, ToolSucceeded)
@@ -387,14 +388,14 @@ def test_answers_are_the_result_of_the_call(
     assert settled.structured == {"answers": [list(one) for one in answers]}
     after = then(waiting, replied_, settled)
     assert (after.calls, after.questions, after.stirring) == ((), {}, True)
-    assert asking.answer(after, answer) == ()
+    assert asks.answer(after, answer) == ()
 
 
 def test_dismissing_a_question_is_a_decline() -> None:
     """E-13, L-70, N-24: it halts the drain and is never told to the model."""
     waiting = questioned()
 
-    written = events(asking.dismiss(waiting, QuestionRejected(request_id="que_1")))
+    written = events(asks.dismiss(waiting, QuestionRejected(request_id="que_1")))
 
     assert [event.type for event in written] == ["question.rejected", "interrupt.requested"]
     assert next_move(then(waiting, *written)) == Stop()
@@ -404,8 +405,8 @@ def held() -> Session:
     """A session whose turn died with its runner, under the policy `ask`."""
     crashed = given(CREATED, claimed(), dispatched(), step_started())
     assert crashed.attempt is not None
-    recovered = then(crashed, *settlement.settle(crashed, crashed.attempt, "ask"))
-    return then(recovered, settlement.ask(recovered, "que_1"), released("held"))
+    recovered = then(crashed, *recovery.settle(crashed, crashed.attempt, "ask"))
+    return then(recovered, recovery.ask(recovered, "que_1"), released("held"))
 
 
 @pytest.mark.parametrize(
@@ -418,7 +419,7 @@ def test_a_person_decides_whether_a_crashed_turn_runs_again(
     """P-01: nothing runs before the answer; stop leaves it held, for a resume or new input."""
     waiting = held()
 
-    written = events(asking.answer(waiting, QuestionReplied(request_id="que_1", answers=answers)))
+    written = events(asks.answer(waiting, QuestionReplied(request_id="que_1", answers=answers)))
     after = then(waiting, *written)
 
     assert isinstance(next_move(waiting), Rest)
@@ -430,7 +431,7 @@ def test_dismissing_the_question_of_a_crash_stops_nothing_more() -> None:
     """P-01: nothing is under way; the turn stays held."""
     waiting = held()
 
-    written = events(asking.dismiss(waiting, QuestionRejected(request_id="que_1")))
+    written = events(asks.dismiss(waiting, QuestionRejected(request_id="que_1")))
 
     assert written == (QuestionRejected(request_id="que_1"),)
     assert then(waiting, *written).held
@@ -447,9 +448,9 @@ def test_an_old_request_expires_like_a_decline() -> None:
     waiting = asked(session())
     at = waiting.permissions["per_call_1"].asked
 
-    assert asking.expire(waiting, "per_call_1", before=at) == ()
-    assert asking.expire(waiting, "per_other", before=at + 1) == ()
-    written = asking.expire(waiting, "per_call_1", before=at + 1)
+    assert asks.expire(waiting, "per_call_1", before=at) == ()
+    assert asks.expire(waiting, "per_other", before=at + 1) == ()
+    written = asks.expire(waiting, "per_call_1", before=at + 1)
     assert written[0] == PermissionReplied(request_id="per_call_1", reply="reject")
     assert written[-1] == InterruptRequested(
         declined="permission to run bash (git push) was not answered in time"
@@ -485,14 +486,14 @@ def test_whatever_people_answer_every_request_is_answered_once(steps: list[str])
         waiting = next(iter(here.permissions), None)
         if step == "ask" and ready(here) and not here.interrupted:
             minted += 1
-            new = (asking.ask("ses_1", ready(here)[0], BASH, f"per_{minted}"),)
+            new = (asks.ask("ses_1", ready(here)[0], BASH, f"per_{minted}"),)
         elif step != "ask" and waiting is not None:
             new = events(replied(here, *replies[step], id_=waiting))
         here, written = then(here, *new), [*written, *new]
         assert len(here.permissions) <= len(here.calls) or here.interrupted
     stop = (InterruptRequested(),) if not here.interrupted else ()
     here = then(here, *stop)
-    written += [*stop, *settlement.stop(here), released("interrupted")]
+    written += [*stop, *recovery.stop(here), released("interrupted")]
 
     assert verify(recorded(*written)) == []
 
@@ -509,7 +510,7 @@ def test_a_question_is_asked_for_a_call_and_waits_like_a_permission() -> None:
     waiting = questioned()
 
     (pending,) = waiting.questions.values()
-    assert isinstance(asking.question("ses_1", call_of(waiting), (), "que_2"), QuestionAsked)
+    assert isinstance(asks.question("ses_1", call_of(waiting), (), "que_2"), QuestionAsked)
     assert pending.request.tool is not None
     assert (pending.request.id, pending.request.tool.call_id) == ("que_1", "call_1")
     assert (begun(waiting), waits_for_people(waiting)) == (Waits(), True)

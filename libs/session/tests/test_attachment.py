@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_schema.prompt import AgentMention, FileInput, PromptInput, Source
-from fairlead_session.attachment import media_type, resolve
+from fairlead_session.input.attachment import media_type, resolve
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ from fairlead_schema.events import (
     SessionEvent,
 )
 from fairlead_schema.message import SystemMessage
-from fairlead_session.boundary import TurnIds, approach, begin_epoch, dispatch, reconcile
-from fairlead_session.epoch import Blocked
-from fairlead_session.promotion import eligible
+from fairlead_session.input.promotion import eligible
 from fairlead_session.state import Session
+from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispatch, reconcile
+from fairlead_session.turn.epoch import Blocked
 
 IDS = TurnIds("att_1", "msg_a", "msg_sys")
 MONDAY = sample(observed("core/date", "monday"))

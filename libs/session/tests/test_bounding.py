@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_session.bounding import (
+from fairlead_session.calls.output_bounds import (
     BYTES_MAX,
     LINES_MAX,
     Limits,

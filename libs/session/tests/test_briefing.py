@@ -28,13 +28,13 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.record import Draft, record
-from fairlead_schema.tool import Executor, RetryClass
-from fairlead_schema.tooling import CallBrief
-from fairlead_session.briefing import brief, recalled
-from fairlead_session.calling import Begin, Failed, Succeeded, begin, settle
-from fairlead_session.child import TASK
-from fairlead_session.drain import moving
-from fairlead_session.fold import evolve
+from fairlead_schema.tools.content import Executor, RetryClass
+from fairlead_schema.tools.request import CallBrief
+from fairlead_session.calls.child_ids import TASK
+from fairlead_session.calls.lifecycle import Begin, Failed, Succeeded, begin, settle
+from fairlead_session.calls.snapshot import brief, recalled
+from fairlead_session.fold.evolve import evolve
+from fairlead_session.next_move import moving
 from fairlead_session.state import Session
 
 MODEL = ModelRef(provider_id="acme", id="fast")

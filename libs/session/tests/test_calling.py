@@ -28,8 +28,8 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
-from fairlead_schema.tool import Executor, RetryClass, TextContent
-from fairlead_session.calling import (
+from fairlead_schema.tools.content import Executor, RetryClass, TextContent
+from fairlead_session.calls.lifecycle import (
     INTERRUPTED,
     Begin,
     Beginning,
@@ -44,9 +44,9 @@ from fairlead_session.calling import (
     halt,
     settle,
 )
-from fairlead_session.fold_calls import find
-from fairlead_session.ownership import Life
-from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_session.execution.ownership import Life
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+from fairlead_session.fold.calls import find
 from fairlead_session.state import Call, Session
 
 DONE = Succeeded(structured={"ok": True}, content=(TextContent(text="ok"),))

@@ -29,10 +29,9 @@ from fairlead_schema.events import (
     TextEnded,
     TextStarted,
 )
-from fairlead_schema.request import TextPart, UserTurn
-from fairlead_session import estimate
-from fairlead_session.calls import Offer
-from fairlead_session.compaction import (
+from fairlead_schema.provider.request import TextPart, UserTurn
+from fairlead_session.compaction import estimate
+from fairlead_session.compaction.compaction import (
     TRIES_MAX,
     Nothing,
     Plan,
@@ -46,8 +45,9 @@ from fairlead_session.compaction import (
     plan,
     recoverable,
 )
-from fairlead_session.request import Voice, correlation
 from fairlead_session.state import Compacting, Session
+from fairlead_session.turn.request import Voice, correlation
+from fairlead_session.turn.stream_calls import Offer
 
 VOICE = Voice(MODEL, "fast-1", system="Be careful.", headers={"x-own": "1"}, options={"o": 1})
 WIDE = Window(context=100_000, output=8_000)

@@ -46,11 +46,13 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import AssistantMessage, CompactionMessage
 from fairlead_schema.permission import CallSource, PermissionRequest
-from fairlead_schema.tool import Executor
-from fairlead_session.boundary import begin_epoch, reconcile
-from fairlead_session.budget import Spending
-from fairlead_session.compaction import overflow_message
-from fairlead_session.drain import (
+from fairlead_schema.tools.content import Executor
+from fairlead_session.compaction.compaction import overflow_message
+from fairlead_session.execution.budget import Spending
+from fairlead_session.execution.commands import compact, resume
+from fairlead_session.execution.recovery import overflowed, stop
+from fairlead_session.explain import explain
+from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
     Limits,
@@ -60,13 +62,11 @@ from fairlead_session.drain import (
     moving,
     next_move,
 )
-from fairlead_session.epoch import Blocked
-from fairlead_session.explain import explain
-from fairlead_session.history import history
-from fairlead_session.requests import compact, resume
-from fairlead_session.settlement import overflowed, stop
 from fairlead_session.state import Compacting, Session
-from fairlead_session.unfinished import unfinished
+from fairlead_session.turn.boundary import begin_epoch, reconcile
+from fairlead_session.turn.epoch import Blocked
+from fairlead_session.turn.history import history
+from fairlead_session.verify.unfinished import unfinished
 
 STARTED = CompactionStarted(message_id="msg_c", reason="auto")
 ENDED = CompactionEnded(message_id="msg_c", reason="auto", text="summary", recent="tail")

@@ -37,14 +37,14 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import SystemMessage
-from fairlead_schema.tool import ErrorInfo, Executor
-from fairlead_session.boundary import TurnIds, approach, begin_epoch
-from fairlead_session.epoch import Blocked
-from fairlead_session.history import history
-from fairlead_session.session_context import MODEL_KEY, with_session
-from fairlead_session.snapshot import freeze, thaw
+from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.calls.read_directories import touch
+from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state import Session
-from fairlead_session.touched import touch
+from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
+from fairlead_session.turn.epoch import Blocked
+from fairlead_session.turn.history import history
+from fairlead_session.turn.session_context import MODEL_KEY, with_session
 
 PLACE = observed("core/environment", "/work")
 OTHER = ModelRef(provider_id="acme", id="deep")

@@ -15,7 +15,7 @@ from fairlead_schema.context import (
     Unavailable,
 )
 from fairlead_schema.events import ContextSnapshotAdvanced
-from fairlead_session.epoch import (
+from fairlead_session.turn.epoch import (
     Baseline,
     Blocked,
     DuplicateKey,

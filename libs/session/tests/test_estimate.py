@@ -19,9 +19,9 @@ from libs.session.tests.conftest import (
 from libs.session.tests.conftest import given as session_of
 
 from fairlead_schema.catalog import CacheTokens, Tokens
-from fairlead_schema.request import ModelRequest, TextPart, ToolDefinition, UserTurn
-from fairlead_session import estimate
-from fairlead_session.estimate import RATIO_MAX, RATIO_MIN, corrected, learned
+from fairlead_schema.provider.request import ModelRequest, TextPart, ToolDefinition, UserTurn
+from fairlead_session.compaction import estimate
+from fairlead_session.compaction.estimate import RATIO_MAX, RATIO_MIN, corrected, learned
 
 KEY = estimate.key(MODEL)
 

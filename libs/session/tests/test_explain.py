@@ -31,7 +31,7 @@ from fairlead_schema.events import (
     ToolInputStarted,
 )
 from fairlead_schema.events.execution import RestReason
-from fairlead_schema.tool import Executor
+from fairlead_schema.tools.content import Executor
 from fairlead_session.explain import broken, explain
 from fairlead_session.state import Session
 

@@ -27,12 +27,12 @@ from fairlead_schema.events import (
     ToolInputStarted,
     ToolSucceeded,
 )
-from fairlead_schema.provider import ProviderFailure, ToolCall
-from fairlead_schema.tool import ErrorInfo, Executor
-from fairlead_session.drain import AwaitCalls, EndStep, Limits, Rest, TakeTurn, next_move
-from fairlead_session.publication import Publication
-from fairlead_session.settlement import end, hand_over, settle, stop
+from fairlead_schema.provider.events import ProviderFailure, ToolCall
+from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.execution.recovery import end, hand_over, settle, stop
+from fairlead_session.next_move import AwaitCalls, EndStep, Limits, Rest, TakeTurn, next_move
 from fairlead_session.state import Session
+from fairlead_session.turn.stream import Publication
 
 TURN = (CREATED, INITIALISED, admitted("msg_1"), admitted("msg_q", delivery="queue"), claimed(),
         promoted("msg_1"), dispatched(), step_started())  # fmt: skip

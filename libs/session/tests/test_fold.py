@@ -27,8 +27,8 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Recorded, decode_event
-from fairlead_session.fold import evolve
-from fairlead_session.snapshot import freeze, thaw
+from fairlead_session.fold.evolve import evolve
+from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state import Session
 
 GOLDEN = Path(__file__).parents[2] / "schema" / "tests" / "golden"

@@ -31,9 +31,10 @@ from fairlead_schema.events import (
     ToolStarted,
     ToolSucceeded,
 )
-from fairlead_schema.tool import ErrorInfo, Executor
-from fairlead_session.budget import Spending
-from fairlead_session.drain import (
+from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.execution.budget import Spending
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL, end, settle, stop
+from fairlead_session.next_move import (
     AwaitCalls,
     EndStep,
     Limits,
@@ -43,7 +44,6 @@ from fairlead_session.drain import (
     moving,
     next_move,
 )
-from fairlead_session.settlement import INTERRUPTED_TOOL, end, settle, stop
 from fairlead_session.state import Session
 
 READY = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"))

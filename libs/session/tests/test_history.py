@@ -11,7 +11,7 @@ from fairlead_schema.events import (
     ContextUpdated,
     SessionEvent,
 )
-from fairlead_session.history import history
+from fairlead_session.turn.history import history
 
 COMPACTED = CompactionEnded(message_id="msg_c", reason="auto", text="summary", recent="tail")
 REPLACED = ContextReplaced(baseline=(), snapshot={}, reason="compaction")

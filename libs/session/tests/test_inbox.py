@@ -5,8 +5,15 @@ from libs.session.tests.conftest import CREATED, admitted, claimed, given, ms, p
 
 from fairlead_schema.events import InputCancelled, InputEdited, RevertCommitted
 from fairlead_schema.prompt import Prompt
-from fairlead_session.inbox import AlreadyPromoted, NotPending, Unchanged, cancel, edit, pending
-from fairlead_session.promotion import eligible, promote
+from fairlead_session.input.inbox import (
+    AlreadyPromoted,
+    NotPending,
+    Unchanged,
+    cancel,
+    edit,
+    pending,
+)
+from fairlead_session.input.promotion import eligible, promote
 from fairlead_session.state import Session
 
 BETTER = Prompt(text="better")

@@ -28,12 +28,15 @@ from fairlead_schema.events import (
 from fairlead_schema.events.compaction import CompactionReason
 from fairlead_schema.message import AssistantMessage
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_schema.provider import StepFinish, TextChunk, TextEnd, TextStart, Usage
+from fairlead_schema.provider.events import StepFinish, TextChunk, TextEnd, TextStart, Usage
 from fairlead_schema.record import Commit, Recorded, decode, encode
-from fairlead_session.admission import Admit, admit
-from fairlead_session.boundary import TurnIds, approach, begin_epoch, dispatch
-from fairlead_session.compaction import TRIES_MAX
-from fairlead_session.drain import (
+from fairlead_session.compaction.compaction import TRIES_MAX
+from fairlead_session.execution.ownership import Claim, claim, owns, release
+from fairlead_session.execution.recovery import end, overflowed, settle
+from fairlead_session.fold.evolve import evolve
+from fairlead_session.fold.snapshot import freeze, thaw
+from fairlead_session.input.admission import Admit, admit
+from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
     EndStep,
@@ -47,15 +50,12 @@ from fairlead_session.drain import (
     moving,
     next_move,
 )
-from fairlead_session.epoch import Blocked
-from fairlead_session.fold import evolve
-from fairlead_session.ownership import Claim, claim, owns, release
-from fairlead_session.publication import Publication
-from fairlead_session.settlement import end, overflowed, settle
-from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
-from fairlead_session.unfinished import unfinished
-from fairlead_session.verify import verify
+from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispatch
+from fairlead_session.turn.epoch import Blocked
+from fairlead_session.turn.stream import Publication
+from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.verify import verify
 
 STREAM = (
     TextStart("t"),

@@ -21,7 +21,7 @@ from fairlead_schema.message import (
     UserMessage,
 )
 from fairlead_schema.prompt import AgentMention, PromptFile
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
     ReasoningPart,
@@ -30,8 +30,8 @@ from fairlead_schema.request import (
     Turn,
     UserTurn,
 )
-from fairlead_schema.tool import ErrorInfo
-from fairlead_session.lowering import lower
+from fairlead_schema.tools.content import ErrorInfo
+from fairlead_session.turn.lowering import lower
 
 AT = Created(created=1)
 META = {"acme": {"signature": "s"}}

@@ -3,17 +3,17 @@
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import ToolCalled, ToolSucceeded
 from fairlead_schema.message import AssistantMessage, CallSpan, Span, ToolBlock
-from fairlead_schema.provider import ToolCall, ToolResult
-from fairlead_schema.request import ToolTurn
-from fairlead_schema.tool import (
+from fairlead_schema.provider.events import ToolCall, ToolResult
+from fairlead_schema.provider.request import ToolTurn
+from fairlead_schema.tools.content import (
     CompletedCall,
     FileContent,
     TextContent,
     managed_id,
     managed_path,
 )
-from fairlead_session.calls import Calls
-from fairlead_session.lowering import lower
+from fairlead_session.turn.lowering import lower
+from fairlead_session.turn.stream_calls import Calls
 
 MODEL = ModelRef(provider_id="acme", id="fast")
 

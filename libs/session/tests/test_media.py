@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_schema.request import MediaPart, TextPart
-from fairlead_session.attachment import media_type
-from fairlead_session.media import attached
+from fairlead_schema.provider.request import MediaPart, TextPart
+from fairlead_session.input.attachment import media_type
+from fairlead_session.turn.media import attached
 
 PNG = "data:image/png;base64,aGk="
 

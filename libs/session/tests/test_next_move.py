@@ -28,9 +28,9 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.tool import ErrorInfo, Executor
-from fairlead_session.admission import AlreadyAdmitted, admit
-from fairlead_session.drain import (
+from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.input.admission import AlreadyAdmitted, admit
+from fairlead_session.next_move import (
     InitialiseContext,
     Limits,
     Rest,

@@ -4,7 +4,7 @@ import pytest
 from libs.session.tests.conftest import CREATED, claimed, dispatched, given, released
 
 from fairlead_schema.events import AttemptDispatched
-from fairlead_session.ownership import Claim, Leave, Life, claim, owns, release
+from fairlead_session.execution.ownership import Claim, Leave, Life, claim, owns, release
 
 
 def test_an_unowned_session_is_claimed_with_the_next_generation() -> None:

@@ -12,7 +12,7 @@ from libs.session.tests.conftest import (
     step_started,
 )
 
-from fairlead_session.drain import Limits, Rest, TakeTurn, next_move
+from fairlead_session.next_move import Limits, Rest, TakeTurn, next_move
 
 
 @pytest.mark.parametrize(("finish", "owed"), [("pause", True), ("stop", False), ("length", False)])

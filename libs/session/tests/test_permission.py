@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_schema.permission import Effect, Rule
-from fairlead_session.permission import Need, effect, hidden, judge, matches
+from fairlead_session.people.permission import Need, effect, hidden, judge, matches
 
 
 def rule(action: str, resource: str, effect: Effect) -> Rule:

@@ -25,12 +25,12 @@ from fairlead_schema.events import (
     TextEnded,
     TextStarted,
 )
-from fairlead_schema.request import ModelRequest, TextPart, ToolDefinition, UserTurn
-from fairlead_session.calls import Offer
-from fairlead_session.prefix import broken, broken_since, expected, fingerprint, prefix
-from fairlead_session.request import URGED, Voice, build
-from fairlead_session.snapshot import freeze, thaw
+from fairlead_schema.provider.request import ModelRequest, TextPart, ToolDefinition, UserTurn
+from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state import Session
+from fairlead_session.turn.prefix import broken, broken_since, expected, fingerprint, prefix
+from fairlead_session.turn.request import URGED, Voice, build
+from fairlead_session.turn.stream_calls import Offer
 
 VOICE = Voice(MODEL, "fast-1", system="Be careful.")
 ONE, TWO = (UserTurn((TextPart(text),)) for text in ("one", "two"))

@@ -30,15 +30,15 @@ from fairlead_schema.events import (
     TextEnded,
     TextStarted,
 )
-from fairlead_schema.request import ModelRequest
-from fairlead_schema.tooling import ToolInfo
-from fairlead_session.boundary import TurnIds, approach, begin_epoch
-from fairlead_session.calls import Offer
-from fairlead_session.compaction import Plan, Policy, Ready, Window, end, fit
-from fairlead_session.epoch import Blocked
-from fairlead_session.prefix import broken_since, fingerprint, prefix
-from fairlead_session.request import Voice
+from fairlead_schema.provider.request import ModelRequest
+from fairlead_schema.tools.request import ToolInfo
+from fairlead_session.compaction.compaction import Plan, Policy, Ready, Window, end, fit
 from fairlead_session.state import Session
+from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
+from fairlead_session.turn.epoch import Blocked
+from fairlead_session.turn.prefix import broken_since, fingerprint, prefix
+from fairlead_session.turn.request import Voice
+from fairlead_session.turn.stream_calls import Offer
 
 VOICE = Voice(MODEL, "fast-1", system="Be careful.")
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")

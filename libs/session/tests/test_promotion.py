@@ -14,7 +14,7 @@ from libs.session.tests.conftest import (
 
 from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, ResumeRequested
 from fairlead_schema.prompt import Prompt
-from fairlead_session.promotion import PROMOTED_BYTES_MAX, eligible, promote
+from fairlead_session.input.promotion import PROMOTED_BYTES_MAX, eligible, promote
 from fairlead_session.state import Input, Session
 
 

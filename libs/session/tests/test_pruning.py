@@ -28,14 +28,14 @@ from fairlead_schema.events import (
     ToolInputStarted,
     ToolSucceeded,
 )
-from fairlead_schema.request import ToolTurn
-from fairlead_schema.tool import ErrorInfo, Executor, TextContent
-from fairlead_session.history import history
-from fairlead_session.prefix import broken_since, fingerprint, prefix
-from fairlead_session.pruning import prune, seen
-from fairlead_session.request import Voice, build
-from fairlead_session.snapshot import freeze, thaw
+from fairlead_schema.provider.request import ToolTurn
+from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
+from fairlead_session.compaction.pruning import prune, seen
+from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state import Session
+from fairlead_session.turn.history import history
+from fairlead_session.turn.prefix import broken_since, fingerprint, prefix
+from fairlead_session.turn.request import Voice, build
 
 VOICE = Voice(MODEL, "fast-1")
 BIG, SMALL = "x" * 5000, "y" * 100

@@ -17,7 +17,7 @@ from fairlead_schema.events import (
     ToolInputEnded,
     ToolInputStarted,
 )
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     ReasoningChunk,
@@ -31,11 +31,11 @@ from fairlead_schema.provider import (
     ToolInputStart,
     Usage,
 )
-from fairlead_schema.tool import ErrorInfo
-from fairlead_session.calls import ProtocolViolation
-from fairlead_session.publication import BLOCK_LENGTH_MAX, Publication
-from fairlead_session.settlement import INTERRUPTED_TURN
-from fairlead_session.usage import Price
+from fairlead_schema.tools.content import ErrorInfo
+from fairlead_session.execution.recovery import INTERRUPTED_TURN
+from fairlead_session.turn.stream import BLOCK_LENGTH_MAX, Publication
+from fairlead_session.turn.stream_calls import ProtocolViolation
+from fairlead_session.turn.usage import Price
 
 STOP = StepFinish("stop", Usage(input=3, output=2))
 FAILED = ProviderFailure("server-error", "it broke")

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from fairlead_session.replacing import replace
+from fairlead_session.frozen import replace
 from fairlead_session.state import Owner, Session
 
 

@@ -3,8 +3,8 @@
 import pytest
 from libs.session.tests.conftest import CREATED, INITIALISED, MODEL, given, promoted
 
-from fairlead_schema.request import Generation, TextPart, UserTurn
-from fairlead_session.request import Voice, build, cache_key
+from fairlead_schema.provider.request import Generation, TextPart, UserTurn
+from fairlead_session.turn.request import Voice, build, cache_key
 
 VOICE = Voice(MODEL, "acme-fast-1", system="Be careful.", output_tokens_max=99)
 HEX = "0123456789abcdef" * 4

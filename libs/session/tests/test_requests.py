@@ -23,11 +23,9 @@ from fairlead_schema.events import (
     SessionEvent,
     ToolCalled,
 )
-from fairlead_schema.tool import Executor
-from fairlead_session.budget import raises
-from fairlead_session.drain import called_for, moving
-from fairlead_session.explain import explain
-from fairlead_session.requests import (
+from fairlead_schema.tools.content import Executor
+from fairlead_session.execution.budget import raises
+from fairlead_session.execution.commands import (
     at_rest,
     compact,
     interrupt,
@@ -35,6 +33,8 @@ from fairlead_session.requests import (
     set_budget,
     stir,
 )
+from fairlead_session.explain import explain
+from fairlead_session.next_move import called_for, moving
 from fairlead_session.state import Budget
 
 RUNNING = (CREATED, admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"), dispatched())

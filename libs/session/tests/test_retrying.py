@@ -25,10 +25,10 @@ from fairlead_schema.events import (
     TurnRetried,
 )
 from fairlead_schema.events.turn import RetryError
-from fairlead_schema.provider import ProviderFailure
-from fairlead_session.drain import TakeTurn, next_move
+from fairlead_schema.provider.events import ProviderFailure
+from fairlead_session.execution.retry import RetryPolicy, retry, waits_s
 from fairlead_session.explain import explain
-from fairlead_session.retrying import RetryPolicy, retry, waits_s
+from fairlead_session.next_move import TakeTurn, next_move
 
 BUSY = ProviderFailure("rate-limit", "slow down", retryable=True, status=429)
 ASKED = given(CREATED, INITIALISED, admitted("msg_1"), promoted("msg_1"), dispatched())

@@ -22,7 +22,7 @@ from fairlead_schema.message import (
     UserMessage,
 )
 from fairlead_schema.prompt import PromptFile
-from fairlead_schema.tool import (
+from fairlead_schema.tools.content import (
     CallExecutor,
     CompletedCall,
     ErrorInfo,
@@ -33,7 +33,7 @@ from fairlead_schema.tool import (
     TextContent,
     ToolState,
 )
-from fairlead_session.serialise import entry, joined
+from fairlead_session.compaction.serialise import entry, joined
 
 AT = Created(created=0)
 

@@ -33,9 +33,8 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
-from fairlead_schema.tool import Executor
-from fairlead_session.drain import AwaitCalls, EndStep, SettleInterrupted, TakeTurn, next_move
-from fairlead_session.settlement import (
+from fairlead_schema.tools.content import Executor
+from fairlead_session.execution.recovery import (
     INTERRUPTED_TOOL,
     INTERRUPTED_TURN,
     abandoned,
@@ -43,8 +42,15 @@ from fairlead_session.settlement import (
     settle,
     unrecordable,
 )
+from fairlead_session.next_move import (
+    AwaitCalls,
+    EndStep,
+    SettleInterrupted,
+    TakeTurn,
+    next_move,
+)
 from fairlead_session.state import Session
-from fairlead_session.verify import verify
+from fairlead_session.verify.verify import verify
 
 BEFORE = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
 

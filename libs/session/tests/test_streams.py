@@ -31,7 +31,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     ReasoningChunk,
@@ -48,13 +48,20 @@ from fairlead_schema.provider import (
     ToolResult,
     Usage,
 )
-from fairlead_schema.tool import Executor
-from fairlead_session.calls import Offer, ProtocolViolation
-from fairlead_session.drain import AwaitCalls, EndStep, Rest, SettleInterrupted, Stop, next_move
-from fairlead_session.publication import Publication
-from fairlead_session.settlement import abandoned, end, settle, stop, unrecordable
+from fairlead_schema.tools.content import Executor
+from fairlead_session.execution.recovery import abandoned, end, settle, stop, unrecordable
+from fairlead_session.next_move import (
+    AwaitCalls,
+    EndStep,
+    Rest,
+    SettleInterrupted,
+    Stop,
+    next_move,
+)
 from fairlead_session.state import Session
-from fairlead_session.verify import verify
+from fairlead_session.turn.stream import Publication
+from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
+from fairlead_session.verify.verify import verify
 
 BEFORE = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
 IDS = st.sampled_from(["1", "2", "3"])

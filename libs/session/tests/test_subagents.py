@@ -32,16 +32,10 @@ from fairlead_schema.events import (
     ToolFailed,
     ToolInputStarted,
 )
-from fairlead_schema.tool import ErrorInfo, Executor, TextContent
-from fairlead_session.budget import Spending, exceeded, left
-from fairlead_session.calling import Failed, Succeeded, settle
-from fairlead_session.child import TASK, child_of, first_prompt
-from fairlead_session.explain import explain
-from fairlead_session.fold_calls import find
-from fairlead_session.settlement import ask, stop
-from fairlead_session.settlement import settle as crash
-from fairlead_session.state import Budget, Session
-from fairlead_session.subagents import (
+from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
+from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
+from fairlead_session.calls.lifecycle import Failed, Succeeded, settle
+from fairlead_session.calls.subagents import (
     SILENT,
     answered,
     children,
@@ -50,6 +44,12 @@ from fairlead_session.subagents import (
     unread,
     waiting_for,
 )
+from fairlead_session.execution.budget import Spending, exceeded, left
+from fairlead_session.execution.recovery import ask, stop
+from fairlead_session.execution.recovery import settle as crash
+from fairlead_session.explain import explain
+from fairlead_session.fold.calls import find
+from fairlead_session.state import Budget, Session
 
 CHILD = "ses_1"
 ASKED = first_prompt(CHILD)

@@ -23,11 +23,11 @@ from fairlead_schema.events import (
     SessionPurged,
 )
 from fairlead_schema.location import LocationRef
-from fairlead_session.fold import evolve
+from fairlead_session.execution.switches import archive, move, switch_agent, switch_model
+from fairlead_session.fold.evolve import evolve
+from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.info import info
-from fairlead_session.snapshot import freeze, thaw
 from fairlead_session.state import Session
-from fairlead_session.switches import archive, move, switch_agent, switch_model
 
 SLOW = ModelRef(provider_id="acme", id="slow")
 THERE = LocationRef(directory="/there")

@@ -12,8 +12,14 @@ from fairlead_schema.message import (
     TextBlock,
     ToolBlock,
 )
-from fairlead_schema.request import AssistantTurn, TextPart, ToolCallPart, ToolResultPart, ToolTurn
-from fairlead_schema.tool import (
+from fairlead_schema.provider.request import (
+    AssistantTurn,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    ToolTurn,
+)
+from fairlead_schema.tools.content import (
     CallExecutor,
     CompletedCall,
     ErrorInfo,
@@ -24,7 +30,7 @@ from fairlead_schema.tool import (
     TextContent,
     ToolState,
 )
-from fairlead_session.lowering import lower
+from fairlead_session.turn.lowering import lower
 
 OTHER = ModelRef(provider_id="acme", id="slow")
 HOSTED = CallExecutor(executed=True, metadata={"call": 1}, result_metadata={"result": 2})

@@ -29,7 +29,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.message import ToolBlock
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     StepFinish,
@@ -40,12 +40,12 @@ from fairlead_schema.provider import (
     ToolResult,
     Usage,
 )
-from fairlead_schema.tool import Executor, PendingCall, TextContent, ToolContent
-from fairlead_session.calls import Offer, ProtocolViolation
-from fairlead_session.drain import Rest, next_move
-from fairlead_session.publication import NO_RESULT, Publication
-from fairlead_session.settlement import INTERRUPTED_TOOL, abandoned
-from fairlead_session.verify import verify
+from fairlead_schema.tools.content import Executor, PendingCall, TextContent, ToolContent
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL, abandoned
+from fairlead_session.next_move import Rest, next_move
+from fairlead_session.turn.stream import NO_RESULT, Publication
+from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
+from fairlead_session.verify.verify import verify
 
 STOP = StepFinish("stop", Usage())
 HOSTED = ToolCall("c", "search", {"q": 1}, executed=True, metadata={"call": 1})

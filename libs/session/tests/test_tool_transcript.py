@@ -16,7 +16,7 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.message import CallSpan, ToolBlock
-from fairlead_schema.tool import (
+from fairlead_schema.tools.content import (
     CallExecutor,
     CompletedCall,
     ErrorInfo,

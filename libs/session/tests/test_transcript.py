@@ -35,7 +35,7 @@ from fairlead_schema.message import (
     TextBlock,
     UserMessage,
 )
-from fairlead_schema.tool import ErrorInfo
+from fairlead_schema.tools.content import ErrorInfo
 
 
 def text(id_: str, value: str | None = None, owner: str = "msg_a") -> TextStarted | TextEnded:

@@ -25,7 +25,7 @@ from fairlead_schema.events import (
     SessionEvent,
     SessionPurged,
 )
-from fairlead_session.unfinished import unfinished
+from fairlead_session.verify.unfinished import unfinished
 
 
 def left(*events: SessionEvent) -> tuple[str, ...]:

@@ -4,8 +4,8 @@ import pytest
 from libs.session.tests.conftest import CREATED, dispatched, given, ms, step_ended, step_started
 
 from fairlead_schema.catalog import CacheTokens, Tokens
-from fairlead_schema.provider import Usage
-from fairlead_session.usage import Price, cost, tokens
+from fairlead_schema.provider.events import Usage
+from fairlead_session.turn.usage import Price, cost, tokens
 
 COUNTED = Tokens(input=10, output=20, reasoning=5, cache=CacheTokens(read=3, write=4))
 

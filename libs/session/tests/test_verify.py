@@ -46,8 +46,8 @@ from fairlead_schema.events import (
 from fairlead_schema.events.turn import RetryError
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Recorded
-from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
-from fairlead_session.verify import verify
+from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
+from fairlead_session.verify.verify import verify
 
 HERE = Executor(executed=False)
 OPENED = (CREATED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched("msg_a"))

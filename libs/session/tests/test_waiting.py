@@ -32,14 +32,14 @@ from fairlead_schema.permission import (
     QuestionRequest,
     ToolSource,
 )
-from fairlead_schema.tool import ErrorInfo, Executor
-from fairlead_session.drain import AwaitCalls, moving, next_move
+from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.execution.commands import at_rest
 from fairlead_session.explain import explain
-from fairlead_session.requests import at_rest
-from fairlead_session.snapshot import freeze, thaw
-from fairlead_session.unfinished import unfinished
-from fairlead_session.verify import verify
-from fairlead_session.waiting import waits_for_people
+from fairlead_session.fold.snapshot import freeze, thaw
+from fairlead_session.next_move import AwaitCalls, moving, next_move
+from fairlead_session.people.pending import waits_for_people
+from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.verify import verify
 
 BEFORE: tuple[SessionEvent, ...] = (
     CREATED,

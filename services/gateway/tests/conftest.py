@@ -12,11 +12,11 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import memory
-from fairlead_eventlog.port import Stored
-from fairlead_gateway import serving
-from fairlead_gateway.memory import MemoryReadModel, SessionRows
-from fairlead_gateway.routes import OPERATIONS, openapi
+from fairlead_eventlog.memory.twins import memory
+from fairlead_eventlog.ports import Stored
+from fairlead_gateway.http import serving
+from fairlead_gateway.routes import OPERATIONS
+from fairlead_gateway.routes.server import openapi
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import Settings
 from fairlead_schema.api import SessionInfo, SessionTime
@@ -26,6 +26,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service.health import Health
+from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
 LOCATION = LocationRef(directory="/work")
 

@@ -7,11 +7,11 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_gateway.memory import MemoryReadModel, SessionRows
 from fairlead_schema.errors import PermissionNotFound, QuestionNotFound, Refused
 from fairlead_schema.events import PermissionAsked, QuestionAsked
 from fairlead_schema.location import project_id
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
+from fairlead_testing.read_model import MemoryReadModel, SessionRows
 from services.gateway.tests.conftest import Append
 from services.gateway.tests.test_commands import Ingest
 

@@ -5,7 +5,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from fairlead_gateway.settings import Settings
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 CONFIG = {
     "default_model": "acme/fast",

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest
 
-from fairlead_eventlog.port import Stored
+from fairlead_eventlog.ports import Stored
 from fairlead_schema.errors import MESSAGE_LENGTH_MAX
 
 Append = Callable[..., Awaitable[Stored]]

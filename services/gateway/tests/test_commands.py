@@ -9,8 +9,8 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory import MemoryRequests
-from fairlead_eventlog.port import Stored
+from fairlead_eventlog.memory.twins import MemoryRequests
+from fairlead_eventlog.ports import Stored
 from fairlead_schema.errors import Conflict, Refused, TooLarge, TooMany, Unknown
 from fairlead_schema.ids import minted
 

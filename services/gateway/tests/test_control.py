@@ -9,8 +9,8 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryRequests
-from fairlead_eventlog.port import Stored
+from fairlead_eventlog.memory.twins import MemoryRequests
+from fairlead_eventlog.ports import Stored
 from fairlead_schema.errors import Conflict, MessageNotFound, Refused, SessionNotFound
 from fairlead_schema.events import (
     ExecutionClaimed,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_gateway.cursors import Anchor, MessageCursor, SessionCursor, reading
-from fairlead_gateway.readmodel import Direction, Order
+from fairlead_gateway.reads.cursors import Anchor, MessageCursor, SessionCursor, reading
+from fairlead_gateway.reads.read_model import Direction, Order
 from fairlead_schema.errors import InvalidCursor
 
 IDS = st.from_regex(r"[A-Za-z0-9_-]{1,40}", fullmatch=True)

@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryDeltas
-from fairlead_eventlog.port import Stored
+from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.ports import Stored
+from fairlead_gateway.http.sse import EventStream, Outbox, SlowClient
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import Settings
-from fairlead_gateway.sse import EventStream, Outbox, SlowClient
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.errors import Unavailable
 from fairlead_schema.events import ExecutionClaimed, InterruptRequested, SyntheticAdded

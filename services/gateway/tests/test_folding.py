@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from fairlead_eventlog.port import Stored
+from fairlead_eventlog.ports import Stored
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.events import (
     ExecutionClaimed,

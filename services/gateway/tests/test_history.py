@@ -5,8 +5,7 @@ from typing import Any
 
 import httpx
 
-from fairlead_eventlog.port import Stored
-from fairlead_gateway.memory import MemoryReadModel, SessionRows
+from fairlead_eventlog.ports import Stored
 from fairlead_schema.events import (
     ExecutionClaimed,
     InputEdited,
@@ -15,6 +14,7 @@ from fairlead_schema.events import (
     SyntheticAdded,
 )
 from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
 Append = Callable[..., Awaitable[Stored]]
 Project = Callable[..., SessionRows]

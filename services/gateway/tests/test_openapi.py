@@ -8,8 +8,8 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
-from fairlead_gateway.incoming import Nothing
-from fairlead_gateway.openapi import document
+from fairlead_gateway.http.incoming import Nothing
+from fairlead_gateway.http.openapi import document
 from fairlead_gateway.routes import OPERATIONS
 
 

@@ -9,12 +9,18 @@ from typing import Any
 import psycopg
 import pytest
 
-from fairlead_gateway.memory import MemoryReadModel, SessionRows
-from fairlead_gateway.postgres import PostgresReadModel
-from fairlead_gateway.readmodel import AskKind, Order, ReadModel, SessionAnchor, SessionFilter
+from fairlead_gateway.reads.postgres import PostgresReadModel
+from fairlead_gateway.reads.read_model import (
+    AskKind,
+    Order,
+    ReadModel,
+    SessionAnchor,
+    SessionFilter,
+)
 from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
+from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
 MIGRATIONS = Path(__file__).parents[2] / "projector/src/fairlead_projector/sql/migrations"
 TOKENS = {"input": 1, "output": 2, "reasoning": 0, "cache": {"read": 0, "write": 0}}

@@ -6,10 +6,10 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_eventlog.port import Stored
-from fairlead_gateway.memory import SessionRows
+from fairlead_eventlog.ports import Stored
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.location import LocationRef
+from fairlead_testing.read_model import SessionRows
 
 Append = Callable[..., Awaitable[Stored]]
 Project = Callable[..., SessionRows]

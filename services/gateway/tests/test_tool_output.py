@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_gateway.routes.tool_output import span
+from fairlead_gateway.routes.server.tool_output import span
 from fairlead_schema.subjects import Address
 
 TEXT = b"0123456789" * 20_000

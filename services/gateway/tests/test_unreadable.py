@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryLog
-from fairlead_eventlog.port import Stored
-from fairlead_gateway.memory import SessionRows
+from fairlead_eventlog.memory.twins import MemoryLog
+from fairlead_eventlog.ports import Stored
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
+from fairlead_testing.read_model import SessionRows
 
 Append = Callable[..., Awaitable[Stored]]
 Project = Callable[..., SessionRows]

@@ -9,21 +9,21 @@ import pytest
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryLog, memory
-from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes, MemoryWork
-from fairlead_eventlog.port import START, Head, Stored
+from fairlead_eventlog.memory.twins import MemoryLog, memory
+from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes, MemoryWork
+from fairlead_eventlog.ports import START, Head, Stored
 from fairlead_ingest.answers import answer
-from fairlead_ingest.create import create
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.prompt import prompt
+from fairlead_ingest.command_context import Desk
 from fairlead_ingest.settings import Settings
+from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.api import AdmitPrompt, CreateSession
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CommitId
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 AT = Address("default", "ses_1")
 CONFIG: dict[str, Any] = {

@@ -9,11 +9,11 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory import MemoryLog
-from fairlead_eventlog.port import Head, Page
+from fairlead_eventlog.memory.twins import MemoryLog
+from fairlead_eventlog.ports import Head, Page
 from fairlead_ingest.answers import answer
-from fairlead_ingest.create import create
-from fairlead_ingest.desk import Desk
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.api import CreateSession
 from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address

@@ -6,17 +6,18 @@ from typing import Any
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryLiveness
-from fairlead_eventlog.port import START
-from fairlead_ingest import approval, permission, question
-from fairlead_ingest.archive import archive
-from fairlead_ingest.delete import delete
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.expire import expire
-from fairlead_ingest.interrupt import interrupt
-from fairlead_ingest.resume import resume
+from fairlead_eventlog.memory.twins import MemoryLiveness
+from fairlead_eventlog.ports import START
+from fairlead_ingest.command_context import Desk
 from fairlead_ingest.settings import Settings
-from fairlead_schema.asks import (
+from fairlead_ingest.verbs.execution.interrupt import interrupt
+from fairlead_ingest.verbs.execution.resume import resume
+from fairlead_ingest.verbs.people import approval, permission, question
+from fairlead_ingest.verbs.people.expire import expire
+from fairlead_ingest.verbs.profile.archive import archive
+from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.asks import (
     AskPermission,
     ExpireAsk,
     ListApprovals,
@@ -26,8 +27,7 @@ from fairlead_schema.asks import (
     ReplyPermission,
     ReplyQuestion,
 )
-from fairlead_schema.catalog import ModelRef
-from fairlead_schema.commands import SessionCommand
+from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import Conflict, PermissionNotFound, QuestionNotFound, SessionNotFound
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -50,8 +50,8 @@ from fairlead_schema.permission import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor, TextContent
-from fairlead_service.config import Config
+from fairlead_schema.tools.content import Executor, TextContent
+from fairlead_service.config.configuration import Config
 from services.ingest.tests.conftest import AT, CONFIG, created, events, until, wakes, written
 
 OTHER = Address("default", "ses_2")

@@ -9,22 +9,22 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_ingest.agent import agent
-from fairlead_ingest.archive import archive
-from fairlead_ingest.budget import budget
-from fairlead_ingest.cancel import cancel
-from fairlead_ingest.compact import compact
-from fairlead_ingest.delete import delete
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.edit import edit
-from fairlead_ingest.get import get
-from fairlead_ingest.interrupt import interrupt
-from fairlead_ingest.model import model
-from fairlead_ingest.move import move
-from fairlead_ingest.pending import pending
-from fairlead_ingest.resume import resume
-from fairlead_ingest.shell import shell, skill
-from fairlead_schema.commands import (
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.execution.budget import budget
+from fairlead_ingest.verbs.execution.compact import compact
+from fairlead_ingest.verbs.execution.interrupt import interrupt
+from fairlead_ingest.verbs.execution.resume import resume
+from fairlead_ingest.verbs.execution.shell import shell, skill
+from fairlead_ingest.verbs.input.cancel import cancel
+from fairlead_ingest.verbs.input.edit import edit
+from fairlead_ingest.verbs.input.pending import pending
+from fairlead_ingest.verbs.profile.agent import agent
+from fairlead_ingest.verbs.profile.archive import archive
+from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_ingest.verbs.profile.get import get
+from fairlead_ingest.verbs.profile.model import model
+from fairlead_ingest.verbs.profile.move import move
+from fairlead_schema.commands.session import (
     CancelInput,
     EditInput,
     MoveSession,

@@ -6,12 +6,12 @@ import re
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_ingest.create import create
-from fairlead_ingest.delete import delete
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.prompt import prompt
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.profile.create import create
+from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.commands import SessionCommand
+from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound, SessionNotFound
 from fairlead_schema.events import AgentSwitched, ModelSwitched, SessionCreated, SessionPurged
 from fairlead_schema.location import LocationRef

@@ -6,15 +6,15 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.port import Head, Page
-from fairlead_ingest.delete import delete
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.prompt import prompt
-from fairlead_schema.commands import SessionCommand
+from fairlead_eventlog.ports import Head, Page
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.events import ExecutionClaimed, ToolCalled
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor
-from fairlead_session.child import TASK, child_of
+from fairlead_schema.tools.content import Executor
+from fairlead_session.calls.child_ids import TASK, child_of
 from services.ingest.tests.conftest import AT, created, events, prompt_command, written
 
 COMMAND = SessionCommand(session_id="ses_1")

@@ -6,7 +6,7 @@ import httpx
 
 from fairlead_ingest.app import build
 from fairlead_ingest.settings import Settings
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 
 async def test_the_document_names_every_verb_and_its_command() -> None:

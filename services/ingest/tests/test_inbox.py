@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_ingest.cancel import cancel
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.edit import edit
-from fairlead_ingest.pending import pending
-from fairlead_ingest.prompt import prompt
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.input.cancel import cancel
+from fairlead_ingest.verbs.input.edit import edit
+from fairlead_ingest.verbs.input.pending import pending
+from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.commands import CancelInput, EditInput, SessionCommand
+from fairlead_schema.commands.session import CancelInput, EditInput, SessionCommand
 from fairlead_schema.errors import Conflict, InvalidRequest, MessageNotFound, TooLarge, TooMany
 from fairlead_schema.events import (
     AttemptDispatched,

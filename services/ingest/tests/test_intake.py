@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryDeadLetters
-from fairlead_ingest.desk import Desk
+from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_ingest.command_context import Desk
 from fairlead_ingest.intake import take_in
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted

@@ -4,12 +4,12 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_ingest import waker
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.interrupt import interrupt
-from fairlead_ingest.move import move
-from fairlead_ingest.prompt import prompt
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.execution.interrupt import interrupt
+from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.profile.move import move
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.commands import MoveSession, SessionCommand
+from fairlead_schema.commands.session import MoveSession, SessionCommand
 from fairlead_schema.events import (
     AttemptDispatched,
     ExecutionClaimed,
@@ -23,7 +23,7 @@ from fairlead_schema.events import (
     ToolCalled,
 )
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.tool import Executor
+from fairlead_schema.tools.content import Executor
 from services.ingest.tests.conftest import created, events, prompt_command, wakes, written
 
 COMMAND = SessionCommand(session_id="ses_1")

@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_ingest.create import create
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.prompt import prompt
+from fairlead_ingest.command_context import Desk
 from fairlead_ingest.settings import Settings
+from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
 from fairlead_schema.events import PromptAdmitted, SyntheticAdded
 from fairlead_schema.subjects import Address
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 from services.ingest.tests.conftest import (
     create_command,
     created,

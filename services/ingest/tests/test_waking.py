@@ -8,11 +8,11 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory import MemoryLog
-from fairlead_eventlog.memory_work import MemoryWakes
+from fairlead_eventlog.memory.twins import MemoryLog
+from fairlead_eventlog.memory.work_queues import MemoryWakes
 from fairlead_ingest import waker
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.prompt import prompt
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.events import ExecutionClaimed, ExecutionReleased, InputCancelled
 from fairlead_schema.subjects import Address, wake
 from services.ingest.tests.conftest import (

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from fairlead_eventlog.memory import MemoryLog, memory
-from fairlead_eventlog.port import Entry
-from fairlead_projector.project import Reading, project, watch
-from fairlead_projector.share import Share
+from fairlead_eventlog.memory.twins import MemoryLog, memory
+from fairlead_eventlog.ports import Entry
+from fairlead_projector.projection.shard import Reading, project, watch
+from fairlead_projector.shard_balance import Share
 from fairlead_projector.supervise import Complaints, Task, keep
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.record import Commit, Draft, encode, record

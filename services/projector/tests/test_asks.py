@@ -8,12 +8,13 @@ import pytest
 from pydantic_core import from_json
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryRequests
-from fairlead_projector import answering, incoming, statements
-from fairlead_projector.answering import Checked, Waiting, expire, look, touched
+from fairlead_eventlog.memory.twins import MemoryRequests
+from fairlead_projector import ask_recheck
+from fairlead_projector.ask_recheck import Checked, Waiting, expire, look, touched
 from fairlead_projector.database import connect, query
-from fairlead_projector.rebuild import digest, rebuild
-from fairlead_projector.rows import AskKey, Projected, SessionRow
+from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.projection.rebuild import digest, rebuild
+from fairlead_projector.projection.rows import AskKey, Projected, SessionRow
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     InterruptRequested,
@@ -80,7 +81,7 @@ PARKED = (*BOTH, asked(), questioned(), released("parked"))
 
 def row_after(given: "Given", *events: SessionEvent) -> SessionRow:
     entry = given.commit(AT, *events)
-    return statements.fold({}, [incoming.read(entry)]).sessions[AT]
+    return statements.fold({}, [log_entries.read(entry)]).sessions[AT]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,7 @@ def test_a_permission_calls_for_somebody_and_a_refusal_does_not(given: "Given") 
     stopped = (declined, rejected, InterruptRequested(declined="it"), released("declined"))
 
     assert row_after(given, *PARKED, permitted()).owed
-    row = statements.fold({}, [incoming.read(given.commit(OTHER, *PARKED, *stopped))]).sessions[
+    row = statements.fold({}, [log_entries.read(given.commit(OTHER, *PARKED, *stopped))]).sessions[
         OTHER
     ]
     assert (row.owed, row.stirring, row.asks, row.waiting) == (False, False, 0, False)
@@ -120,9 +121,9 @@ def test_a_permission_calls_for_somebody_and_a_refusal_does_not(given: "Given") 
 def test_only_what_waits_is_a_row(given: "Given") -> None:
     """K-14, N-24: answered in the same batch it never was one; later it is removed."""
     known: dict[Address, Projected] = {}
-    first = statements.fold(known, [incoming.read(given.commit(AT, *PARKED))])
-    second = statements.fold(known, [incoming.read(given.commit(AT, permitted()))])
-    both = statements.fold({}, [incoming.read(given.commit(OTHER, *BOTH, asked(), permitted()))])
+    first = statements.fold(known, [log_entries.read(given.commit(AT, *PARKED))])
+    second = statements.fold(known, [log_entries.read(given.commit(AT, permitted()))])
+    both = statements.fold({}, [log_entries.read(given.commit(OTHER, *BOTH, asked(), permitted()))])
 
     (permission, question) = first.asks.values()
     assert (permission.kind, permission.call_id, permission.message_id) == (
@@ -268,7 +269,7 @@ async def test_a_projector_looks_at_what_waits_by_itself(
         await projection.until(projection.arrived)
     given.commit(AT, *PARKED)
     task = partial(
-        answering.answering, projection.dsn, given.eventlog, interval_s=0.02, expire_s=None
+        ask_recheck.answering, projection.dsn, given.eventlog, interval_s=0.02, expire_s=None
     )
     async with projection.running(), projection.keeping(task):
         await projection.until(lambda: bool(ingest.asked))

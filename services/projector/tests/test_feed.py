@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.memory import MemoryFeed
-from fairlead_eventlog.port import Entry, FeedItem
+from fairlead_eventlog.memory.twins import MemoryFeed
+from fairlead_eventlog.ports import Entry, FeedItem
 from fairlead_projector import feed as feed_module
 from fairlead_projector.feed import Deliveries, feed, publishable
 from fairlead_schema.events import (

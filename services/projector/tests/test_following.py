@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.port import Entry
-from fairlead_projector import following as following_module
-from fairlead_projector.following import following
+from fairlead_eventlog.ports import Entry
+from fairlead_projector import shard_reader as following_module
+from fairlead_projector.shard_reader import following
 from fairlead_schema.events import SessionArchived, SessionCreated
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address, shard

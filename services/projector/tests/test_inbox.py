@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead_eventlog.port import Entry
-from fairlead_projector import incoming, statements
-from fairlead_projector.rows import Projected
-from fairlead_projector.statements import Changes
+from fairlead_eventlog.ports import Entry
+from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.projection.rows import Projected
+from fairlead_projector.projection.statements import Changes
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     InputCancelled,
@@ -43,7 +43,7 @@ def promoted(id_: str, text: str = "hello") -> PromptPromoted:
 
 def fold(*entries: Entry, known: dict[Address, Projected] | None = None) -> Changes:
     sessions = {} if known is None else known
-    return statements.fold(sessions, [incoming.read(entry) for entry in entries])
+    return statements.fold(sessions, [log_entries.read(entry) for entry in entries])
 
 
 def test_pending_counts_inputs_neither_promoted_nor_cancelled(given: "Given") -> None:

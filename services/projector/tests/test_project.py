@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryDeadLetters
+from fairlead_eventlog.memory.twins import MemoryDeadLetters
 from fairlead_projector import database
 from fairlead_projector.errors import Fenced
 from fairlead_projector.migrations import migrate
-from fairlead_projector.project import Writer
-from fairlead_projector.store import Store
+from fairlead_projector.projection.shard import Writer
+from fairlead_projector.projection.store import Store
 from fairlead_projector.supervise import Complaints
 from fairlead_schema.events import (
     PromptAdmitted,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory import MemoryFeed, MemorySnapshots
-from fairlead_eventlog.port import START, Head, Snapshot
+from fairlead_eventlog.memory.twins import MemoryFeed, MemorySnapshots
+from fairlead_eventlog.ports import START, Head, Snapshot
 from fairlead_projector import feed as feed_module
-from fairlead_projector import incoming, statements
 from fairlead_projector.feed import feed
-from fairlead_projector.purge import erase
-from fairlead_projector.rebuild import digest, rebuild
-from fairlead_projector.rows import Projected
+from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.projection.purge import erase
+from fairlead_projector.projection.rebuild import digest, rebuild
+from fairlead_projector.projection.rows import Projected
 from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
@@ -46,8 +46,8 @@ def test_a_purge_is_told_with_its_position_and_forgets_the_session(given: "Given
     given.commit(AT, CREATED)
     entries = [given.commit(AT, ADMITTED), given.commit(AT, SessionPurged())]
 
-    changes = statements.fold(known, [incoming.read(entry) for entry in entries])
-    alone = statements.fold({}, [incoming.read(entries[-1])])
+    changes = statements.fold(known, [log_entries.read(entry) for entry in entries])
+    alone = statements.fold({}, [log_entries.read(entries[-1])])
 
     assert changes.purges == alone.purges == {AT: entries[-1].position}
     assert known == {}

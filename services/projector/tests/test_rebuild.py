@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryDeadLetters
+from fairlead_eventlog.memory.twins import MemoryDeadLetters
 from fairlead_projector import database
 from fairlead_projector.migrations import migrate
-from fairlead_projector.project import Writer
-from fairlead_projector.rebuild import Progress, digest, rebuild
-from fairlead_projector.store import Store
+from fairlead_projector.projection.rebuild import Progress, digest, rebuild
+from fairlead_projector.projection.shard import Writer
+from fairlead_projector.projection.store import Store
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AgentSwitched,
@@ -33,7 +33,7 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor, TextContent
+from fairlead_schema.tools.content import Executor, TextContent
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import Given, Projection

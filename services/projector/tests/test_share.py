@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_projector.share import Share
+from fairlead_projector.shard_balance import Share
 from fairlead_schema.subjects import SHARDS
 
 

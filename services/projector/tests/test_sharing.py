@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.memory_work import MemoryWakes
+from fairlead_eventlog.memory.work_queues import MemoryWakes
 from fairlead_projector import database
-from fairlead_projector import project as project_module
 from fairlead_projector.migrations import migrate, shipped
-from fairlead_projector.share import Share
+from fairlead_projector.projection import shard as project_module
+from fairlead_projector.shard_balance import Share
 from fairlead_projector.sweep import sweep
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted, SessionCreated

@@ -3,10 +3,10 @@
 import json
 from typing import TYPE_CHECKING
 
-from fairlead_eventlog.port import Entry
-from fairlead_projector import incoming, statements
-from fairlead_projector.rows import Projected
-from fairlead_projector.statements import TRANSCRIBED, Changes
+from fairlead_eventlog.ports import Entry
+from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.projection.rows import Projected
+from fairlead_projector.projection.statements import TRANSCRIBED, Changes
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     MANIFEST,
@@ -29,7 +29,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.message import AssistantMessage, ShellMessage
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import ErrorInfo
+from fairlead_schema.tools.content import ErrorInfo
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import Given
@@ -60,7 +60,7 @@ def ended(id_: str) -> StepEnded:
 
 def fold(*entries: Entry, known: dict[Address, Projected] | None = None) -> Changes:
     sessions = {} if known is None else known
-    return statements.fold(sessions, [incoming.read(entry) for entry in entries])
+    return statements.fold(sessions, [log_entries.read(entry) for entry in entries])
 
 
 def test_every_event_is_kept_private_ones_included(given: "Given") -> None:
@@ -249,7 +249,7 @@ def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(given: "Given
     only = PromptAdmitted(
         message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue", resume=False
     )
-    batch = [incoming.read(given.commit(AT, CREATED)), incoming.read(given.commit(AT, only))]
+    batch = [log_entries.read(given.commit(AT, CREATED)), log_entries.read(given.commit(AT, only))]
 
     first, again = statements.fold({}, batch), statements.fold({}, batch)
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_projector import incoming, statements
-from fairlead_projector.rows import SessionRow
+from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.projection.rows import SessionRow
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -31,7 +31,7 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor
+from fairlead_schema.tools.content import Executor
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import Given
@@ -77,7 +77,7 @@ def released(reason: RestReason) -> ExecutionReleased:
 
 def row_after(given: "Given", *events: SessionEvent) -> SessionRow:
     entry = given.commit(AT, CREATED, *events)
-    return statements.fold({}, [incoming.read(entry)]).sessions[AT]
+    return statements.fold({}, [log_entries.read(entry)]).sessions[AT]
 
 
 def test_the_owner_stands_from_claim_to_release(given: "Given") -> None:
@@ -137,7 +137,7 @@ def test_a_requested_compaction_is_owed_until_its_runner_rests(given: "Given") -
     asked = row_after(given, CompactionRequested())
 
     entry = given.commit(OTHER, CREATED, CompactionRequested(), CLAIMED, why, released("idle"))
-    done = statements.fold({}, [incoming.read(entry)]).sessions[OTHER]
+    done = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
 
     assert (asked.owed, asked.stirring) == (True, True)
     assert (done.owed, done.stirring, done.owner) == (False, False, None)
@@ -157,7 +157,9 @@ def test_over_its_budget_a_session_waits_in_peace_until_the_limit_is_raised(
     over = (CLAIMED, PROMOTED, released("over-budget"))
     resting = row_after(given, *over)
 
-    raised = statements.fold({}, [incoming.read(given.commit(OTHER, CREATED, *over, BudgetSet()))])
+    raised = statements.fold(
+        {}, [log_entries.read(given.commit(OTHER, CREATED, *over, BudgetSet()))]
+    )
 
     assert (resting.owed, resting.stirring) == (True, False)
     assert (raised.sessions[OTHER].owed, raised.sessions[OTHER].stirring) == (True, True)
@@ -170,7 +172,7 @@ def test_after_an_interrupt_only_newer_requests_stir(given: "Given") -> None:
     resting = row_after(given, *stopped, released("interrupted"))
 
     entry = given.commit(OTHER, CREATED, *stopped, newer, released("interrupted"))
-    stirred = statements.fold({}, [incoming.read(entry)]).sessions[OTHER]
+    stirred = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
 
     assert (resting.pending, resting.stirring) == (1, False)
     assert (stirred.pending, stirred.stirring) == (2, True)
@@ -209,7 +211,7 @@ def test_an_interrupt_of_what_nobody_has_begun_leaves_it_in_peace(given: "Given"
     entry = given.commit(
         OTHER, CREATED, ADMITTED, InterruptRequested(), ResumeRequested(forced=False)
     )
-    stirred = statements.fold({}, [incoming.read(entry)]).sessions[OTHER]
+    stirred = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
 
     assert (row.interrupted, row.stirring, row.pending, row.rested) == (
         False,

@@ -17,14 +17,14 @@ from starlette.routing import Route
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.folded import Folded
-from fairlead_eventlog.memory import MemoryLog, MemoryRequests, memory
-from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes
-from fairlead_eventlog.port import START, Head, Stored
+from fairlead_eventlog.memory.twins import MemoryLog, MemoryRequests, memory
+from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes
+from fairlead_eventlog.ports import START, Head, Stored
+from fairlead_eventlog.session_cache import Folded
+from fairlead_runner.runner_context import Tackle
 from fairlead_runner.settings import Settings
-from fairlead_runner.tackle import Tackle
-from fairlead_runner.tooling import Catalogs
-from fairlead_runner.wakes import Watch
+from fairlead_runner.tool_calls import Catalogs
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema import subjects
 from fairlead_schema.context import ContextSample, Observation, Observed
 from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionEvent
@@ -34,8 +34,8 @@ from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_service.config import Config
-from fairlead_session.folding import FOLDING
+from fairlead_service.config.configuration import Config
+from fairlead_session.fold.session_fold import FOLDING
 from fairlead_session.state import Session
 
 AT = Address("default", "ses_1")

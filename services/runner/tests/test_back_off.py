@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.responses import Response
 
-from fairlead_runner.wakes import Watch
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.events import (
     ExecutionClaimed,
     ExecutionReleased,

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryRequests, MemoryTimers
-from fairlead_runner import tackle
+from fairlead_eventlog.memory.twins import MemoryRequests, MemoryTimers
+from fairlead_runner import runner_context
 from fairlead_schema import subjects
 from services.runner.tests.conftest import AT, World, admitted
 
@@ -25,7 +25,7 @@ def used(world: World, tokens: int | None) -> None:
 
 @pytest.fixture(autouse=True)
 def _limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tackle, "SPENDING_FRESH_S", 0.0)
+    monkeypatch.setattr(runner_context, "SPENDING_FRESH_S", 0.0)
     world.config["tenant"] = {"default": {"tokens": 10}}
     world.config["runner"] = {"observe_timeout_s": 0.05}
 
@@ -60,7 +60,7 @@ async def test_the_last_known_sum_stands_for_a_while_and_no_longer(
     used(world, None)
 
     kept = await held.spending("default")
-    monkeypatch.setattr(tackle, "SPENDING_KEPT_S", 0.0)
+    monkeypatch.setattr(runner_context, "SPENDING_KEPT_S", 0.0)
     lost = await held.spending("default")
 
     assert (kept.known, kept.tokens) == (True, 5)

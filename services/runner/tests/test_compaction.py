@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 from starlette.responses import Response
 
-from fairlead_eventlog.memory import MemoryDeltas
+from fairlead_eventlog.memory.twins import MemoryDeltas
 from fairlead_runner.metrics import EPOCHS
 from fairlead_schema.context import Unavailable
 from fairlead_schema.delta import CompactionDelta

@@ -6,8 +6,8 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_runner.drain import Drain
-from fairlead_runner.ledger import Fenced, Ledger
-from fairlead_runner.wakes import Watch
+from fairlead_runner.session_writer import Fenced, Ledger
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.events import (
     BudgetSet,
     CompactionEnded,
@@ -20,8 +20,8 @@ from fairlead_schema.events import (
     ResumeRequested,
 )
 from fairlead_schema.prompt import Prompt
-from fairlead_session.history import history
-from fairlead_session.verify import verify
+from fairlead_session.turn.history import history
+from fairlead_session.verify.verify import verify
 from services.runner.tests.conftest import (
     AT,
     LONG,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryDeadLetters
-from fairlead_eventlog.port import Page, Stored
+from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_eventlog.ports import Page, Stored
 from fairlead_runner.metrics import BASELINE_BYTES, CONTEXT_UPDATES, EPOCHS
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import Observed, SnapshotEntry, Unavailable
@@ -24,7 +24,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Commit, Draft, decode, encode, record
-from fairlead_schema.tool import Executor
+from fairlead_schema.tools.content import Executor
 from fairlead_service import ids
 from services.runner.tests.conftest import AT, DATE, SYSTEM, World, admitted, refuses
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryDeltas
-from fairlead_eventlog.port import START
-from fairlead_runner.wakes import Watch
+from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.ports import START
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import ContextSample
 from fairlead_schema.delta import TextDelta
@@ -22,8 +22,8 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
-from fairlead_session.requests import resume
-from fairlead_session.verify import verify
+from fairlead_session.execution.commands import resume
+from fairlead_session.verify.verify import verify
 from services.runner.tests.conftest import (
     AT,
     DATE,

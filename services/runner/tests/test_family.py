@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.port import Head, Page
+from fairlead_eventlog.ports import Head, Page
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -21,8 +21,8 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import ErrorInfo, Executor
-from fairlead_session.child import TASK, child_of
+from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.calls.child_ids import TASK, child_of
 from services.runner.tests.conftest import CREATED, World, admitted, of
 
 MODEL = ModelRef(provider_id="acme", id="fast")

@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_runner import lasting as module
-from fairlead_runner.lasting import lasting
-from fairlead_runner.wakes import Watch
+from fairlead_runner import supervise as module
+from fairlead_runner.supervise import lasting
+from fairlead_runner.wake_consumer import Watch
 from services.runner.tests.conftest import World, admitted, standing, until
 
 

@@ -2,9 +2,9 @@
 
 from prometheus_client import REGISTRY
 
-from fairlead_runner.measuring import observe
+from fairlead_runner.turn_metrics import observe
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.provider import StepFinish, Usage
+from fairlead_schema.provider.events import StepFinish, Usage
 from fairlead_session.state import Attempt
 
 ATTEMPT = Attempt(

@@ -8,15 +8,15 @@ import pytest
 from starlette.responses import Response
 from typing_extensions import override
 
-from fairlead_eventlog.memory import (
+from fairlead_eventlog.memory.twins import (
     MemoryDeadLetters,
     MemoryLiveness,
     MemoryLog,
     MemoryTimers,
 )
-from fairlead_eventlog.memory_work import MemoryWork
-from fairlead_eventlog.port import Head, Life, Page
-from fairlead_runner.wakes import Watch
+from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_eventlog.ports import Head, Life, Page
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     InterruptRequested,
@@ -27,8 +27,8 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import ErrorInfo, Executor, TextContent
-from fairlead_schema.tooling import ToolCatalog, ToolInfo, ToolRequest
+from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
+from fairlead_schema.tools.request import ToolCatalog, ToolInfo, ToolRequest
 from services.runner.tests.conftest import (
     AT,
     World,
@@ -295,7 +295,7 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
 
     A server that restarts takes every worker for gone until it is connected again.
     """
-    monkeypatch.setattr("fairlead_runner.tooling.RECONNECT_S", 0.0)
+    monkeypatch.setattr("fairlead_runner.tool_calls.RECONNECT_S", 0.0)
     world.config["runner"] = {"tools_wait_s": 0.01}
     world.provider.replies.append(calls("c1"))
     await world.write(admitted("msg_1"))

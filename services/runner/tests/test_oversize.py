@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from fairlead_eventlog import memory
-from fairlead_eventlog.memory_work import MemoryWork
-from fairlead_runner import wakes
+from fairlead_eventlog.memory import twins
+from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_runner import wake_consumer
 from fairlead_schema.events import ExecutionReleased, StepFailed, TextEnded, ToolCalled, ToolFailed
 from fairlead_schema.record import Draft, Recorded
-from fairlead_session.publication import BLOCK_LENGTH_MAX
-from fairlead_session.verify import verify
+from fairlead_session.turn.stream import BLOCK_LENGTH_MAX
+from fairlead_session.verify.verify import verify
 from services.runner.tests.conftest import DATE, World, admitted, of, says, streamed
 
 MIB = 1024 * 1024
@@ -25,7 +25,7 @@ def bulky(size: int) -> str:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wakes, "RETRY_S", 0.001)
+    monkeypatch.setattr(wake_consumer, "RETRY_S", 0.001)
 
 
 def calls(*sizes: int) -> Response:
@@ -103,7 +103,7 @@ async def test_a_call_that_was_refused_is_not_sent_because_its_commit_was_split(
     world: World, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """E-30: its failure stays beside it, wherever the commit is split."""
-    monkeypatch.setattr(memory, "COMMIT_BYTES_MAX", 4_000)
+    monkeypatch.setattr(twins, "COMMIT_BYTES_MAX", 4_000)
     world.config["runner"] = {"tools_wait_s": 0.01, "calls_max": 1}
     await world.write(admitted("msg_1"))
     world.provider.replies.append(calls(*[300] * count))

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.memory_work import MemoryWork
-from fairlead_eventlog.port import START
-from fairlead_runner import tooling
-from fairlead_runner.wakes import Watch
+from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_eventlog.ports import START
+from fairlead_runner import tool_calls
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.events import (
     InterruptRequested,
     PermissionAsked,
@@ -19,7 +19,7 @@ from fairlead_schema.events import (
     SessionEvent,
 )
 from fairlead_schema.permission import CallSource, PermissionRequest
-from fairlead_schema.tooling import ToolRequest
+from fairlead_schema.tools.request import ToolRequest
 from services.runner.tests.conftest import AT, World, admitted, says, standing, until
 from services.runner.tests.test_moves import calls, first, settled
 from services.runner.tests.test_takeover import LEFT, PARTIAL
@@ -244,7 +244,7 @@ async def test_a_large_input_is_not_sent_beside_the_log(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-01: the worker finds it where it is."""
-    monkeypatch.setattr(tooling, "BRIEF_LENGTH_MAX", 64)
+    monkeypatch.setattr(tool_calls, "BRIEF_LENGTH_MAX", 64)
     await parked(world, "c1")
 
     assert [request.brief for request in requests(world)] == [None]

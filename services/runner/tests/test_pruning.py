@@ -8,8 +8,8 @@ from starlette.responses import Response
 
 from fairlead_schema import subjects
 from fairlead_schema.events import CompactionStarted, ContextPruned, ToolSucceeded
-from fairlead_schema.tool import Executor, TextContent
-from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from fairlead_schema.tools.content import Executor, TextContent
+from fairlead_schema.tools.request import ToolCatalog, ToolInfo
 from services.runner.tests.conftest import World, admitted, of, says, streamed
 
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")

@@ -7,14 +7,14 @@ import pytest
 from starlette.responses import Response
 from typing_extensions import override
 
-from fairlead_eventlog.memory import MemoryDeadLetters, MemoryLog, MemorySnapshots
-from fairlead_eventlog.port import Head, Page
-from fairlead_runner.wakes import Watch
+from fairlead_eventlog.memory.twins import MemoryDeadLetters, MemoryLog, MemorySnapshots
+from fairlead_eventlog.ports import Head, Page
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, PromptPromoted, ResumeRequested
 from fairlead_schema.record import Draft, UnknownEvent
 from fairlead_schema.subjects import Address
-from fairlead_session.snapshot import thaw
+from fairlead_session.fold.snapshot import thaw
 from services.runner.tests.conftest import (
     AT,
     CREATED,

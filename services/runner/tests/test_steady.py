@@ -10,9 +10,9 @@ from starlette.responses import Response
 from typing_extensions import override
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory import MemoryDeadLetters
-from fairlead_eventlog.port import Head, Page
-from fairlead_runner.wakes import Watch
+from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_eventlog.ports import Head, Page
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.events import (
     ContextSnapshotAdvanced,
     InterruptRequested,
@@ -203,7 +203,7 @@ async def test_a_runner_that_could_not_write_goes_on_by_itself(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others leave alone what a living runner owns, so nobody else would come."""
-    monkeypatch.setattr("fairlead_runner.wakes.RETRY_S", 0.001)
+    monkeypatch.setattr("fairlead_runner.wake_consumer.RETRY_S", 0.001)
 
     async def before(drafts: tuple[Draft, ...]) -> None:
         if any(isinstance(draft.event, StepEnded) for draft in drafts):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_runner.wakes import Watch
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.events import (
     InterruptRequested,
     PromptPromoted,

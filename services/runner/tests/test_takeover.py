@@ -3,10 +3,10 @@
 import pytest
 from starlette.responses import Response
 
-from fairlead_eventlog.memory import MemoryLiveness
+from fairlead_eventlog.memory.twins import MemoryLiveness
 from fairlead_runner.drain import Drain
-from fairlead_runner.ledger import Fenced, Ledger
-from fairlead_runner.wakes import Watch
+from fairlead_runner.session_writer import Fenced, Ledger
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     AttemptDispatched,

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from fairlead_runner import tooling
-from fairlead_runner.tooling import Catalogs
+from fairlead_runner import tool_calls
+from fairlead_runner.tool_calls import Catalogs
 from fairlead_schema import subjects
-from fairlead_schema.tooling import ToolCatalog, ToolInfo
+from fairlead_schema.tools.request import ToolCatalog, ToolInfo
 from services.runner.tests.conftest import AT, World
 
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
@@ -33,7 +33,7 @@ async def test_while_the_tools_service_is_away_its_tools_are_not_gone(
     world: World, away: bytes | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F-10, E-01: the last offer stands, so that the prefix does; an empty one is an answer too."""
-    monkeypatch.setattr(tooling, "FRESH_S", 0)
+    monkeypatch.setattr(tool_calls, "FRESH_S", 0)
     catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1)
     session = await world.session()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryDeadLetters
-from fairlead_runner.wakes import Watch
+from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_runner.wake_consumer import Watch
 from fairlead_schema.events import SessionArchived
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address

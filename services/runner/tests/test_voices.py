@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead_llm.transport import Transport
-from fairlead_runner.voices import transports
+from fairlead_runner.model_target import transports
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     AgentSwitched,
@@ -16,7 +16,7 @@ from fairlead_schema.events import (
     StepStarted,
 )
 from fairlead_schema.prompt import Prompt, PromptFile
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 from fairlead_session.explain import explain
 from services.runner.tests.conftest import World, admitted
 

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory import MemoryDeadLetters, MemoryLiveness, MemoryLog, memory
-from fairlead_eventlog.memory_work import MemoryJob, MemoryWakes, MemoryWork
-from fairlead_eventlog.port import START, Head, Stored
+from fairlead_eventlog.memory.twins import MemoryDeadLetters, MemoryLiveness, MemoryLog, memory
+from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes, MemoryWork
+from fairlead_eventlog.ports import START, Head, Stored
 from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
@@ -33,16 +33,16 @@ from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor, RetryClass
-from fairlead_schema.tooling import ToolRequest
+from fairlead_schema.tools.content import Executor, RetryClass
+from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config import Tools
-from fairlead_session.briefing import brief
-from fairlead_session.fold import evolve
+from fairlead_service.config.configuration import Tools
+from fairlead_session.calls.snapshot import brief
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
-from fairlead_tools.execute import Execute
-from fairlead_tools.registry import Registry
-from fairlead_tools.tool import Context, Tool
+from fairlead_tools.calls.worker import Execute
+from fairlead_tools.registry.registry import Registry
+from fairlead_tools.registry.tool import Context, Tool
 
 AT = Address("default", "ses_1")
 WAIT_S = 5.0

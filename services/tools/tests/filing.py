@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from fairlead_schema.location import LocationRef
-from fairlead_session.calling import Failed, Succeeded
-from fairlead_session.permission import Need
-from fairlead_tools.performance import Performance
-from fairlead_tools.registry import Prepared
-from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_session.calls.lifecycle import Failed, Succeeded
+from fairlead_session.people.permission import Need
+from fairlead_tools.calls.execution import Performance
+from fairlead_tools.registry.registry import Prepared
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 from services.tools.tests.conftest import AT
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryOutputs, MemoryRegistrations, MemoryRequests
-from fairlead_eventlog.memory_work import MemoryWork
-from fairlead_schema.application import (
+from fairlead_eventlog.memory.twins import MemoryOutputs, MemoryRegistrations, MemoryRequests
+from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_schema.commands.application_tools import (
     ListRegistered,
     NameTool,
     RegisterTool,
@@ -26,18 +26,18 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.record import Draft
-from fairlead_schema.tool import ErrorInfo, Executor, TextContent, managed_id
-from fairlead_schema.tooling import ToolInfo
-from fairlead_service.config import Config
+from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent, managed_id
+from fairlead_schema.tools.request import ToolInfo
+from fairlead_service.config.configuration import Config
 from fairlead_service.ids import now_ms
-from fairlead_session.bounding import LINES_MAX
-from fairlead_session.settlement import INTERRUPTED_TOOL
-from fairlead_tools.application import records as records_module
-from fairlead_tools.application.calling import make
-from fairlead_tools.application.records import Records
-from fairlead_tools.application.verbs import Desk, answered
-from fairlead_tools.execute import Execute
-from fairlead_tools.registry import Registry, Scope
+from fairlead_session.calls.output_bounds import LINES_MAX
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+from fairlead_tools.calls.worker import Execute
+from fairlead_tools.registry.application import records as records_module
+from fairlead_tools.registry.application.calls import make
+from fairlead_tools.registry.application.records import Records
+from fairlead_tools.registry.application.verbs import Desk, answered
+from fairlead_tools.registry.registry import Registry, Scope
 from services.tools.tests.conftest import World, standing, tool, until
 
 HERE = Scope("default", "/w")
@@ -182,7 +182,7 @@ async def test_nobody_there_means_that_nothing_ran(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-20: typed, and tried again for a moment first, because that is safe."""
-    monkeypatch.setattr("fairlead_tools.application.calling.PAUSES_S", (0.0,))
+    monkeypatch.setattr("fairlead_tools.registry.application.calls.PAUSES_S", (0.0,))
     await office.ask("register", DOUBLE)
     await office.call("double", n=4)
 
@@ -539,7 +539,7 @@ async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-02: nobody settles what a worker runs, what was never called, or another tenant's."""
-    monkeypatch.setattr("fairlead_tools.application.verbs.LOOKS_S", (0.0,))
+    monkeypatch.setattr("fairlead_tools.registry.application.verbs.LOOKS_S", (0.0,))
     gate = tool("gate")
     office.world.registry.register(gate)
     await office.world.call(gate)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_session.permission import Need
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import apply_patch
 from fairlead_tools.files import changes
 from fairlead_tools.files.changes import Change
-from fairlead_tools.tool import CallFailed
+from fairlead_tools.registry.tool import CallFailed
 from services.tools.tests.filing import asked, attempt, context, done, refused, text
 
 PATCH = apply_patch.tool()

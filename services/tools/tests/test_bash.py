@@ -16,15 +16,15 @@ from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import TextContent, ToolContent
-from fairlead_service.config import Config, Tools
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import TextContent, ToolContent
+from fairlead_service.config.configuration import Config, Tools
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins
 from fairlead_tools.builtin.bash import NO_OUTPUT, Bash, BashInput, BashOutput
+from fairlead_tools.registry.tool import CallFailed, Context, Result
 from fairlead_tools.shell import command, scan
 from fairlead_tools.shell.environment import passed
 from fairlead_tools.spool import PREFIX
-from fairlead_tools.tool import CallFailed, Context, Result
 
 pytestmark = pytest.mark.integration
 

@@ -1,8 +1,8 @@
 """The built-in tools as they are registered and advertised."""
 
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import builtins
-from fairlead_tools.registry import Registry
+from fairlead_tools.registry.registry import Registry
 
 
 def test_the_file_tools_are_advertised_in_their_order() -> None:

@@ -6,7 +6,7 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.memory import MemoryRequests
+from fairlead_eventlog.memory.twins import MemoryRequests
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,
@@ -20,12 +20,12 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import ErrorInfo, Executor
-from fairlead_session.calling import Failed
-from fairlead_session.child import TASK, child_of, first_prompt
-from fairlead_tools.children import Children, Work
-from fairlead_tools.ledger import Ledger
-from fairlead_tools.tool import CallFailed, Context
+from fairlead_schema.tools.content import ErrorInfo, Executor
+from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
+from fairlead_session.calls.lifecycle import Failed
+from fairlead_tools.calls.log import Ledger
+from fairlead_tools.calls.subagents import Children, Work
+from fairlead_tools.registry.tool import CallFailed, Context
 from services.tools.tests.conftest import AT, BEFORE, World
 
 BELOW = Address("default", child_of("ses_1", "msg_a", "call_1"))

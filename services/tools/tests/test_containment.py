@@ -14,14 +14,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairlead_session.calling import Succeeded
+from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import edit, grep, read, write
+from fairlead_tools.calls.execution import encoded
 from fairlead_tools.files import mutation
-from fairlead_tools.files.globs import matches
 from fairlead_tools.files.path import PathRefused, opened, resolve
-from fairlead_tools.files.search import Engine, engine
-from fairlead_tools.performance import encoded
-from fairlead_tools.tool import CallFailed, Tool
+from fairlead_tools.files.search.globs import matches
+from fairlead_tools.files.search.search import Engine, engine
+from fairlead_tools.registry.tool import CallFailed, Tool
 from services.tools.tests.filing import context, text
 
 SWAP_S = 0.8

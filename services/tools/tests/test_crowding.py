@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 
-from fairlead_eventlog.port import START
+from fairlead_eventlog.ports import START
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionCreated, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor
-from fairlead_schema.tooling import ToolRequest
-from fairlead_tools.tool import Context, Tool
+from fairlead_schema.tools.content import Executor
+from fairlead_schema.tools.request import ToolRequest
+from fairlead_tools.registry.tool import Context, Tool
 from services.tools.tests.conftest import (
     AT,
     BEFORE,

@@ -8,10 +8,10 @@ import pytest
 
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import ToolFailed, ToolStarted
-from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
-from fairlead_session.settlement import INTERRUPTED_TOOL
-from fairlead_tools.execute import Execute
-from fairlead_tools.silences import Silences
+from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+from fairlead_tools.calls.liveness import Silences
+from fairlead_tools.calls.worker import Execute
 from services.tools.tests.conftest import (
     Gate,
     World,
@@ -98,7 +98,7 @@ async def test_a_silent_workers_call_is_left_until_its_own_deadline(
 ) -> None:
     """E-20: it may only be paused. How often a request came says nothing of how long it was."""
     now = 100.0
-    monkeypatch.setattr("fairlead_tools.silences.monotonic", lambda: now)
+    monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
     running = tool()
     world.registry.register(running)
     job = await world.call(running)
@@ -124,8 +124,8 @@ async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
 ) -> None:
     """E-20: what counts is silence without a word between, also when nobody looks at the call."""
     now = 100.0
-    monkeypatch.setattr("fairlead_tools.silences.monotonic", lambda: now)
-    monkeypatch.setattr("fairlead_tools.silences.EVERY_S", 0.001)
+    monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
+    monkeypatch.setattr("fairlead_tools.calls.liveness.EVERY_S", 0.001)
     world.liveness.alive.add("wkr_dead")
     silences = Silences(world.liveness)
 

@@ -5,8 +5,8 @@ from datetime import date
 from pydantic import BaseModel, Field
 
 from fairlead_schema.events import ToolSucceeded
-from fairlead_schema.tool import Json, TextContent, ToolContent
-from fairlead_tools.tool import Context
+from fairlead_schema.tools.content import Json, TextContent, ToolContent
+from fairlead_tools.registry.tool import Context
 from services.tools.tests.conftest import World, tool
 
 

@@ -3,8 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from fairlead_tools.documents import SCHEMA_BYTES_MAX, Document, input_model, model
-from fairlead_tools.registry import InvalidTool, told
+from fairlead_tools.registry.json_schema import SCHEMA_BYTES_MAX, Document, input_model, model
+from fairlead_tools.registry.registry import InvalidTool, told
 
 PERSON = {
     "type": "object",

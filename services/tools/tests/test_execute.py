@@ -5,12 +5,12 @@ import asyncio
 import pytest
 from prometheus_client import REGISTRY
 
-from fairlead_eventlog.port import Head, Page
+from fairlead_eventlog.ports import Head, Page
 from fairlead_schema import subjects
 from fairlead_schema.events import ToolStarted, ToolSucceeded
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_tools.tool import Context
+from fairlead_tools.registry.tool import Context
 from services.tools.tests.conftest import (
     AT,
     Asked,

@@ -5,19 +5,19 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory_work import MemoryJob
-from fairlead_eventlog.port import Job
+from fairlead_eventlog.memory.work_queues import MemoryJob
+from fairlead_eventlog.ports import Job
 from fairlead_schema.events import SessionArchived
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
-from fairlead_schema.tooling import ToolRequest
-from fairlead_service.config import Config
-from fairlead_session.permission import Need
+from fairlead_schema.tools.request import ToolRequest
+from fairlead_service.config.configuration import Config
+from fairlead_session.people.permission import Need
 from fairlead_session.state import Session
-from fairlead_tools import ledger
-from fairlead_tools.beginning import Beginning, Decision
-from fairlead_tools.execute import DEFECTS_MAX, Execute
-from fairlead_tools.tool import Context
+from fairlead_tools.calls import log
+from fairlead_tools.calls.begin import Beginning, Decision
+from fairlead_tools.calls.worker import DEFECTS_MAX, Execute
+from fairlead_tools.registry.tool import Context
 from services.tools.tests.conftest import (
     AT,
     Asked,
@@ -54,7 +54,7 @@ async def test_a_result_outlives_an_outage_of_the_log(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-18: it is written as soon as the servers are back, once."""
-    monkeypatch.setattr(ledger, "RETRY_S", 0.001)
+    monkeypatch.setattr(log, "RETRY_S", 0.001)
     running = tool()
     world.registry.register(running)
     await world.call(running)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from fairlead_schema.tool import FileContent
-from fairlead_service.config import Config, Tools
-from fairlead_session.calling import Succeeded
+from fairlead_schema.tools.content import FileContent
+from fairlead_service.config.configuration import Config, Tools
+from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import builtins, read
 from fairlead_tools.files.image import ImageLimits, ImageRefused, normal
 from services.tools.tests.filing import done, refused, text

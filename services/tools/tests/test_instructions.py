@@ -10,12 +10,12 @@ import pytest
 
 from fairlead_schema.context import ContextSample, ObserveContext, Observed, Unavailable
 from fairlead_schema.location import LocationRef
-from fairlead_service.config import Config
-from fairlead_session import epoch
-from fairlead_session.epoch import Baseline, Unchanged, Updated
-from fairlead_tools.observe import Observer
-from fairlead_tools.sources import files, instructions
-from fairlead_tools.sources.instructions import CHANGED, REVOKED, upward
+from fairlead_service.config.configuration import Config
+from fairlead_session.turn import epoch
+from fairlead_session.turn.epoch import Baseline, Unchanged, Updated
+from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.sources import files, instructions
+from fairlead_tools.context.sources.instructions import CHANGED, REVOKED, upward
 
 
 @pytest.fixture

@@ -10,12 +10,12 @@ import pytest
 
 from fairlead_schema.context import ObserveContext, Observed, Unavailable
 from fairlead_schema.location import LocationRef
-from fairlead_service.config import Config
-from fairlead_service.observing import Reference
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.context import Reference
 from fairlead_tools.app import answer
-from fairlead_tools.observe import Observer
-from fairlead_tools.sources import date as date_source
-from fairlead_tools.sources import environment
+from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.sources import date as date_source
+from fairlead_tools.context.sources import environment
 
 
 @pytest.fixture

@@ -21,16 +21,16 @@ from mcp_types import (
 from mcp_types import Tool as Listed
 from pydantic import ValidationError
 
-from fairlead_schema import tool as ours
-from fairlead_service.config import Config
-from fairlead_service.outside import Credentials, ToolServer
-from fairlead_tools.registry import Registry, Scope
+from fairlead_schema.tools import content as ours
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.tool_servers import Credentials, ToolServer
+from fairlead_tools.registry.registry import Registry, Scope
+from fairlead_tools.registry.tool import CallFailed
 from fairlead_tools.servers.connection import Secrets
 from fairlead_tools.servers.limits import NOISE_BYTES_MAX, NOISE_S, NOTIFICATIONS_MAX
-from fairlead_tools.servers.offering import name, offered, result, retry
 from fairlead_tools.servers.pool import Servers, seats
 from fairlead_tools.servers.stdio import TOOLS_CHANGED, Command, Flood, Taken
-from fairlead_tools.tool import CallFailed
+from fairlead_tools.servers.tools import name, offered, result, retry
 from services.tools.tests.conftest import tool
 
 OBJECT: dict[str, Any] = {"type": "object"}

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from pydantic_core import to_json
 
-from fairlead_eventlog.port import START, Head, Page
+from fairlead_eventlog.ports import START, Head, Page
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,
@@ -22,10 +22,10 @@ from fairlead_schema.events import (
 from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
-from fairlead_service.config import Tools
-from fairlead_session.briefing import brief
-from fairlead_tools.tool import Context, Tool
+from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
+from fairlead_service.config.configuration import Tools
+from fairlead_session.calls.snapshot import brief
+from fairlead_tools.registry.tool import Context, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, Told, World, standing, tool, until
 
 pytestmark = pytest.mark.parametrize("world", [True], indirect=True, ids=["briefed"])
@@ -193,7 +193,7 @@ async def test_a_result_too_large_for_one_commit_is_started_and_then_told_as_a_f
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-17: structured values are not cut, so one that no commit holds is a failure."""
-    monkeypatch.setattr("fairlead_eventlog.memory.COMMIT_BYTES_MAX", 2_000)
+    monkeypatch.setattr("fairlead_eventlog.memory.twins.COMMIT_BYTES_MAX", 2_000)
     running = tool(retry="pure")
     world.registry.register(running)
     await world.call(running, key="k" * 1_000)

@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel, RootModel
 
 from fairlead_schema.events import ToolSucceeded
-from fairlead_schema.tool import TextContent
-from fairlead_tools.tool import CallFailed, Context
+from fairlead_schema.tools.content import TextContent
+from fairlead_tools.registry.tool import CallFailed, Context
 from services.tools.tests.conftest import (
     Asked,
     Gate,
@@ -121,7 +121,7 @@ async def test_a_crash_in_words_that_are_no_text_is_told_in_escapes(
     await world.call(crashing)
 
     # The report of a captured log travels between test processes, which only text can do.
-    with caplog.at_level(logging.CRITICAL, logger="fairlead_tools.performance"):
+    with caplog.at_level(logging.CRITICAL, logger="fairlead_tools.calls.execution"):
         assert await world.served() == ["Tool execution failed: \\ud800"]
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from fairlead_schema.context import ObserveContext, Observed, Unavailable
 from fairlead_schema.location import LocationRef
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 from fairlead_testing.pages import Pages, serving
-from fairlead_tools.observe import Observer
-from fairlead_tools.pages import cache_directory
-from fairlead_tools.sources import instructions
+from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.sources import instructions
+from fairlead_tools.context.web_pages import cache_directory
 
 
 @pytest.fixture

@@ -9,19 +9,19 @@ from typing import cast
 import pytest
 
 from fairlead_cli.embedded.ports import free_port
-from fairlead_eventlog.jetstream import connect
-from fairlead_eventlog.port import START, Stored
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.ports import START, Stored
 from fairlead_eventlog.provision import provision
 from fairlead_schema import subjects
 from fairlead_schema.events import ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.record import Draft
-from fairlead_schema.tool import Executor
-from fairlead_schema.tooling import ToolRequest
+from fairlead_schema.tools.content import Executor
+from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config import Tools
+from fairlead_service.config.configuration import Tools
 from fairlead_testing.nats import Server
-from fairlead_tools.execute import Execute
-from fairlead_tools.registry import Registry
+from fairlead_tools.calls.worker import Execute
+from fairlead_tools.registry.registry import Registry
 from services.tools.tests.conftest import AT, BEFORE, Gate, standing, tool
 
 pytestmark = pytest.mark.integration

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from fairlead_session.permission import Need
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, write
 from fairlead_tools.files.path import PathRefused, authority, entitled, resolve
-from fairlead_tools.tool import Tool
+from fairlead_tools.registry.tool import Tool
 from services.tools.tests.filing import asked, attempt, done, refused, text
 
 READ, WRITE = read.tool(), write.tool()

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from fairlead_eventlog.port import START
+from fairlead_eventlog.ports import START
 from fairlead_schema.events import QuestionAsked, TodoUpdated, ToolFailed, ToolSucceeded
-from fairlead_schema.tool import TextContent
-from fairlead_service.config import Config
+from fairlead_schema.tools.content import TextContent
+from fairlead_service.config.configuration import Config
 from fairlead_tools.app import registry
 from fairlead_tools.builtin import builtins, question, todowrite
-from fairlead_tools.execute import Execute
+from fairlead_tools.calls.worker import Execute
 from fairlead_tools.settings import Settings
 from services.tools.tests.conftest import AT, World, standing, until
 

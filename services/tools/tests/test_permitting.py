@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead_eventlog.port import Head, Page
+from fairlead_eventlog.ports import Head, Page
 from fairlead_schema.events import (
     AgentSwitched,
     InterruptRequested,
@@ -16,14 +16,14 @@ from fairlead_schema.events import (
 from fairlead_schema.permission import Effect, Rule
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_service.config import Config
-from fairlead_session.permission import Need, effect
-from fairlead_tools import execute
+from fairlead_service.config.configuration import Config
+from fairlead_session.people.permission import Need, effect
 from fairlead_tools.app import list_tools
-from fairlead_tools.execute import Execute
-from fairlead_tools.permitting import UNPERMITTED
-from fairlead_tools.registry import Registry
-from fairlead_tools.tool import CallFailed, Context, Needs, Tool
+from fairlead_tools.calls import worker
+from fairlead_tools.calls.permission import UNPERMITTED
+from fairlead_tools.calls.worker import Execute
+from fairlead_tools.registry.registry import Registry
+from fairlead_tools.registry.tool import CallFailed, Context, Needs, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, World, standing, tool, until
 
 
@@ -426,4 +426,4 @@ def test_what_the_built_in_agents_may(agent: str, action: str, resource: str, sa
 
 def test_a_worker_without_a_configuration_has_the_built_in_rules() -> None:
     """K-29: nothing harmless asks."""
-    assert effect(execute.DEFAULT_RULES("build"), "probe_once", "*") == "allow"
+    assert effect(worker.DEFAULT_RULES("build"), "probe_once", "*") == "allow"

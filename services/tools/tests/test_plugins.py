@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory import MemoryRequests, MemorySources, memory
+from fairlead_eventlog.memory.twins import MemoryRequests, MemorySources, memory
 from fairlead_schema.context import (
     ContextSample,
     ObserveContext,
@@ -23,12 +23,12 @@ from fairlead_schema.context import (
 )
 from fairlead_schema.errors import Conflict, InvalidRequest, TooMany
 from fairlead_schema.location import LocationRef
-from fairlead_service.config import Config
-from fairlead_session import epoch
-from fairlead_tools import plugins
+from fairlead_service.config.configuration import Config
+from fairlead_session.turn import epoch
 from fairlead_tools.app import answer, answered
-from fairlead_tools.observe import Observer
-from fairlead_tools.plugins import PLUGINS_MAX, Plugins
+from fairlead_tools.context import registered
+from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.registered import PLUGINS_MAX, Plugins
 
 ASKED = ObserveContext(location=LocationRef(directory="/w"), agent="build")
 WEATHER = {"value": 1, "baseline": "It rains.", "update": "Now it rains.", "removed": "No weather."}
@@ -40,7 +40,7 @@ def eventlog() -> EventLog:
 
 
 @pytest.fixture
-def registered(eventlog: EventLog) -> Plugins:
+def plugins(eventlog: EventLog) -> Plugins:
     return Plugins(eventlog, "default", 1.0)
 
 
@@ -63,18 +63,18 @@ def loads(
 
 
 async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
-    eventlog: EventLog, registered: Plugins
+    eventlog: EventLog, plugins: Plugins
 ) -> None:
     """F-19, F-50: side by side, so that the slowest one is all that is waited for."""
     together = asyncio.Barrier(2)
     for key in ("zoo/b", "acme/a"):
-        await registered.register(source(key))
+        await plugins.register(source(key))
         loads(eventlog, key, {"data": {**WEATHER, "value": key}}, together.wait)
 
-    first = await registered.observe(ASKED)
+    first = await plugins.observe(ASKED)
     loads(eventlog, "acme/a", {"data": {**WEATHER, "value": 2}})
     loads(eventlog, "zoo/b", {"data": {**WEATHER, "value": 3}})
-    second = await registered.observe(ASKED)
+    second = await plugins.observe(ASKED)
 
     assert [(one.key, one.value) for one in first if isinstance(one, Observed)] == [
         ("acme/a", "acme/a"),
@@ -83,12 +83,12 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
     assert [one.value for one in second if isinstance(one, Observed)] == [2, 3]
 
 
-async def test_nothing_registered_adds_nothing(registered: Plugins) -> None:
+async def test_nothing_registered_adds_nothing(plugins: Plugins) -> None:
     """F-22: an empty register is an empty part."""
-    assert await registered.observe(ASKED) == ()
+    assert await plugins.observe(ASKED) == ()
 
 
-async def test_a_loader_is_told_what_is_observed(eventlog: EventLog, registered: Plugins) -> None:
+async def test_a_loader_is_told_what_is_observed(eventlog: EventLog, plugins: Plugins) -> None:
     """F-50: location, agent, and where the session has read."""
     heard: list[bytes] = []
 
@@ -96,11 +96,11 @@ async def test_a_loader_is_told_what_is_observed(eventlog: EventLog, registered:
         heard.append(body)
         return b'{"data": null}'
 
-    await registered.register(source("acme/a"))
+    await plugins.register(source("acme/a"))
     assert isinstance(eventlog.requests, MemoryRequests)
     eventlog.requests.answerers["acme.a"] = hearing
 
-    await registered.observe(ASKED)
+    await plugins.observe(ASKED)
 
     assert json.loads(heard[0]) == {
         "location": {"directory": "/w"},
@@ -109,19 +109,19 @@ async def test_a_loader_is_told_what_is_observed(eventlog: EventLog, registered:
     }
 
 
-async def test_a_second_service_with_one_key_is_refused(registered: Plugins) -> None:
+async def test_a_second_service_with_one_key_is_refused(plugins: Plugins) -> None:
     """F-20: with a typed error; the first one stays, and may say again that it is there."""
     first = source("acme/a")
     other = Registration(key="acme/a", subject="elsewhere")
 
-    assert await registered.register(first) == first
-    assert await registered.register(first) == first
+    assert await plugins.register(first) == first
+    assert await plugins.register(first) == first
     with pytest.raises(Conflict) as refused:
-        await registered.register(other)
+        await plugins.register(other)
 
     assert refused.value.body.resource == "acme/a"
     body = json.loads(
-        await answered(Registration, other.model_dump_json().encode(), registered.register)
+        await answered(Registration, other.model_dump_json().encode(), plugins.register)
     )
     assert body["error"]["_tag"] == "ConflictError"
 
@@ -136,11 +136,11 @@ async def test_a_second_service_with_one_key_is_refused(registered: Plugins) -> 
     ],
 )
 async def test_what_is_ours_cannot_be_registered(
-    registered: Plugins, key: str, subject: str, field: str
+    plugins: Plugins, key: str, subject: str, field: str
 ) -> None:
     """F-20: a key of Fairlead's own, or a subject where a question would be a command."""
     with pytest.raises(InvalidRequest) as refused:
-        await registered.register(Registration(key=key, subject=subject))
+        await plugins.register(Registration(key=key, subject=subject))
 
     assert refused.value.body.field == field
 
@@ -161,70 +161,70 @@ async def test_what_is_ours_cannot_be_registered(
     ],
 )
 async def test_what_is_no_registration_is_refused_with_a_typed_error(
-    registered: Plugins, body: bytes
+    plugins: Plugins, body: bytes
 ) -> None:
     """F-01, F-20: answered, never dropped."""
-    said = json.loads(await answered(Registration, body, registered.register))
+    said = json.loads(await answered(Registration, body, plugins.register))
 
     assert said["error"]["_tag"] == "InvalidRequestError"
 
 
-async def test_sessions_wait_only_for_a_source_that_says_so(registered: Plugins) -> None:
+async def test_sessions_wait_only_for_a_source_that_says_so(plugins: Plugins) -> None:
     """F-06: a service that is not there keeps nobody from a first turn unless it was meant to."""
-    await registered.register(source("acme/a"))
-    await registered.register(source("acme/b").model_copy(update={"required": True}))
+    await plugins.register(source("acme/a"))
+    await plugins.register(source("acme/b").model_copy(update={"required": True}))
 
-    sample = ContextSample(observations=await registered.observe(ASKED))
+    sample = ContextSample(observations=await plugins.observe(ASKED))
 
     assert epoch.initialise(sample) == epoch.Blocked(("acme/b",))
 
 
-async def test_there_is_a_limit(registered: Plugins) -> None:
+async def test_there_is_a_limit(plugins: Plugins) -> None:
     """F-20: a loop that registers cannot fill the sample."""
     for at in range(PLUGINS_MAX):
-        await registered.register(source(f"acme/{at}"))
+        await plugins.register(source(f"acme/{at}"))
 
     with pytest.raises(TooMany):
-        await registered.register(source("acme/more"))
-    await registered.register(source("acme/0"))
+        await plugins.register(source("acme/more"))
+    await plugins.register(source("acme/0"))
 
 
 async def test_what_is_taken_back_follows_the_removal_rules(
-    eventlog: EventLog, registered: Plugins
+    eventlog: EventLog, plugins: Plugins
 ) -> None:
     """F-11, F-21: the sample lacks it, and the model is told in the words it left."""
     loads(eventlog, "acme/a", {"data": WEATHER})
-    await registered.register(source("acme/a"))
-    begun = epoch.initialise(ContextSample(observations=await registered.observe(ASKED)))
+    await plugins.register(source("acme/a"))
+    begun = epoch.initialise(ContextSample(observations=await plugins.observe(ASKED)))
     assert isinstance(begun, epoch.Baseline)
 
-    left = await registered.remove(RemoveSource(key="acme/a"))
+    left = await plugins.remove(RemoveSource(key="acme/a"))
 
     assert left.sources == ()
-    gone = ContextSample(observations=await registered.observe(ASKED))
+    gone = ContextSample(observations=await plugins.observe(ASKED))
     assert epoch.reconcile(begun.snapshot, gone) == epoch.Updated("No weather.", {})
-    assert await registered.remove(RemoveSource(key="acme/a")) == left
+    assert await plugins.remove(RemoveSource(key="acme/a")) == left
 
 
 async def test_a_loader_may_say_that_there_is_nothing_now(
-    eventlog: EventLog, registered: Plugins
+    eventlog: EventLog, plugins: Plugins
 ) -> None:
     """F-11: absent, which is not unavailable."""
-    await registered.register(source("acme/a"))
+    await plugins.register(source("acme/a"))
     loads(eventlog, "acme/a", {"data": None})
 
-    assert await registered.observe(ASKED) == ()
+    assert await plugins.observe(ASKED) == ()
 
 
 async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
-    eventlog: EventLog, registered: Plugins
+    eventlog: EventLog, plugins: Plugins
 ) -> None:
     """F-10, F-21: a service that died is still registered; its own timeout counts."""
-    await registered.register(source("acme/gone"))
-    await registered.register(source("acme/hung", timeout_ms=20))
+    await plugins.register(source("acme/gone"))
+    await plugins.register(source("acme/hung", timeout_ms=20))
     loads(eventlog, "acme/hung", {"data": WEATHER}, asyncio.Event().wait)
 
-    gone, hung = await registered.observe(ASKED)
+    gone, hung = await plugins.observe(ASKED)
 
     sample = ContextSample(observations=(gone, hung))
     assert isinstance(epoch.initialise(sample), epoch.Baseline)
@@ -257,15 +257,15 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
     ],
 )
 async def test_rubbish_is_unavailable_with_a_typed_reason(
-    eventlog: EventLog, registered: Plugins, said: object, why: str
+    eventlog: EventLog, plugins: Plugins, said: object, why: str
 ) -> None:
     """F-17, F-22: whatever one service says, the others are heard and the session goes on."""
-    await registered.register(source("acme/bad"))
-    await registered.register(source("acme/good"))
+    await plugins.register(source("acme/bad"))
+    await plugins.register(source("acme/good"))
     loads(eventlog, "acme/bad", said)
     loads(eventlog, "acme/good", {"data": WEATHER})
 
-    bad, good = await registered.observe(ASKED)
+    bad, good = await plugins.observe(ASKED)
 
     assert isinstance(bad, Unavailable)
     assert bad.why == why
@@ -274,11 +274,11 @@ async def test_rubbish_is_unavailable_with_a_typed_reason(
 
 
 async def test_a_registration_outlives_the_process_that_took_it(
-    eventlog: EventLog, registered: Plugins
+    eventlog: EventLog, plugins: Plugins
 ) -> None:
     """F-50: another worker, or this one after a restart, asks the same sources."""
     loads(eventlog, "acme/a", {"data": WEATHER})
-    await registered.register(source("acme/a"))
+    await plugins.register(source("acme/a"))
 
     (seen,) = await Plugins(eventlog, "default", 1.0).observe(ASKED)
 
@@ -302,7 +302,7 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
     eventlog: EventLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F-10, F-37: the last known sources stand; without any, the whole sample is refused."""
-    monkeypatch.setattr(plugins, "FRESH_S", 0.0)
+    monkeypatch.setattr(registered, "FRESH_S", 0.0)
     flaky = Flaky()
     eventlog = replace(eventlog, sources=flaky)
     loads(eventlog, "acme/a", {"data": WEATHER})
@@ -321,25 +321,25 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
 
 
 async def test_a_registration_that_nobody_can_read_is_left_out(
-    eventlog: EventLog, registered: Plugins
+    eventlog: EventLog, plugins: Plugins
 ) -> None:
     """F-18: a newer release may have written it."""
     await eventlog.sources.add("default", "acme/odd", b"{}")
     loads(eventlog, "acme/a", {"data": WEATHER})
-    await registered.register(source("acme/a"))
+    await plugins.register(source("acme/a"))
 
-    assert [one.key for one in await registered.observe(ASKED)] == ["acme/a"]
+    assert [one.key for one in await plugins.observe(ASKED)] == ["acme/a"]
 
 
 async def test_other_services_speak_after_the_built_in_sources(
-    eventlog: EventLog, registered: Plugins, tmp_path: Path
+    eventlog: EventLog, plugins: Plugins, tmp_path: Path
 ) -> None:
     """F-25: whatever their keys."""
     loads(eventlog, "aaa/a", {"data": WEATHER})
-    await registered.register(source("aaa/a"))
+    await plugins.register(source("aaa/a"))
     asked = ObserveContext(location=LocationRef(directory=str(tmp_path)))
 
-    sample = await Observer(Config(), registered).observe(asked)
+    sample = await Observer(Config(), plugins).observe(asked)
 
     keys = [one.key for one in sample.observations]
     assert keys[:2] == ["core/environment", "core/date"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fairlead_schema.events import InterruptRequested
-from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools import probes
 from services.tools.tests.conftest import World, standing, until
 

@@ -14,8 +14,8 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.jetstream import connect
-from fairlead_eventlog.port import START
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.ports import START
 from fairlead_eventlog.provision import provision
 from fairlead_schema import subjects
 from fairlead_schema.events import (
@@ -28,10 +28,10 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor
-from fairlead_schema.tooling import ListTools, ToolCatalog, ToolInfo, ToolRequest
+from fairlead_schema.tools.content import Executor
+from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo, ToolRequest
 from fairlead_service import ids
-from fairlead_session.settlement import INTERRUPTED_TOOL
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_testing.nats import Server
 from services.tools.tests.conftest import BEFORE
 

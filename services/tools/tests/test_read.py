@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fairlead_eventlog.memory import MemoryOutputs
-from fairlead_service.config import Config
-from fairlead_session.bounding import Limits
-from fairlead_session.permission import Need
+from fairlead_eventlog.memory.twins import MemoryOutputs
+from fairlead_service.config.configuration import Config
+from fairlead_session.calls.output_bounds import Limits
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins, grep, read
-from fairlead_tools.files.paging import CUT, page
-from fairlead_tools.retention import Retention
-from fairlead_tools.tool import CallFailed, Context
+from fairlead_tools.calls.output import Retention
+from fairlead_tools.files.pages import CUT, page
+from fairlead_tools.registry.tool import CallFailed, Context
 from services.tools.tests.conftest import AT
 from services.tools.tests.filing import asked, context, done, refused, text
 

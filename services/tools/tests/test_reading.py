@@ -6,10 +6,10 @@ from threading import Event
 import pytest
 
 from fairlead_schema.context import Observation, Observed, Unavailable
-from fairlead_tools import reading as reading_module
+from fairlead_tools.context import reader as reading_module
+from fairlead_tools.context.reader import Read, Reading
+from fairlead_tools.context.sources.files import Unreadable
 from fairlead_tools.metrics import AWAY
-from fairlead_tools.reading import Read, Reading
-from fairlead_tools.sources.files import Unreadable
 
 FINE = Observed(key="core/a", value=1, baseline="b", update="u")
 

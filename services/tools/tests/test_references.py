@@ -1,7 +1,7 @@
 """References: what is worth knowing outside the location."""
 
-from fairlead_service.observing import Reference
-from fairlead_tools.sources.references import CHANGED, LEAD, observe
+from fairlead_service.config.context import Reference
+from fairlead_tools.context.sources.references import CHANGED, LEAD, observe
 
 
 def test_references_with_a_description_are_listed_by_name() -> None:

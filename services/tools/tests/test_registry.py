@@ -7,12 +7,12 @@ import pytest
 from pydantic import BaseModel
 
 from fairlead_schema.location import LocationRef
-from fairlead_schema.tooling import ListTools, ToolCatalog
-from fairlead_service.config import Config
+from fairlead_schema.tools.request import ListTools, ToolCatalog
+from fairlead_service.config.configuration import Config
 from fairlead_tools.app import list_tools, registry
-from fairlead_tools.registry import InvalidTool, Registry
+from fairlead_tools.registry.registry import InvalidTool, Registry
+from fairlead_tools.registry.tool import Context, Tool
 from fairlead_tools.settings import Settings
-from fairlead_tools.tool import Context, Tool
 from services.tools.tests.conftest import Asked, Told, tool
 
 

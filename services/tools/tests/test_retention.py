@@ -14,18 +14,18 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
-from fairlead_eventlog.memory import MemoryOutputs
-from fairlead_eventlog.port import Kept
+from fairlead_eventlog.memory.twins import MemoryOutputs
+from fairlead_eventlog.ports import Kept
 from fairlead_schema.events import InterruptRequested, SessionPurged, ToolFailed, ToolSucceeded
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import FileContent, RetryClass, TextContent, managed_id
-from fairlead_session.bounding import Limits
-from fairlead_session.calling import Failed, Succeeded
-from fairlead_tools import retention
+from fairlead_schema.tools.content import FileContent, RetryClass, TextContent, managed_id
+from fairlead_session.calls.lifecycle import Failed, Succeeded
+from fairlead_session.calls.output_bounds import Limits
+from fairlead_tools.calls import output
+from fairlead_tools.calls.output import Retention
 from fairlead_tools.outputs import ManagedOutputs, materialised, streamed
-from fairlead_tools.retention import Retention
+from fairlead_tools.registry.tool import CallFailed, Context, Result
 from fairlead_tools.spool import END_BYTES, Spool
-from fairlead_tools.tool import CallFailed, Context, Result
 from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
 
 SMALL = Limits(lines=10, bytes=300)
@@ -172,7 +172,7 @@ async def test_what_cannot_be_kept_is_a_success_without_a_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """J-33: decided against failing: the middle is lost, the metric counts, nothing else happens."""
-    monkeypatch.setattr(retention, "RETRY_S", 0)
+    monkeypatch.setattr(output, "RETRY_S", 0)
     media = FileContent(uri="data:image/png;base64," + "A" * 2000, mime="image/png")
     for outputs in (Forgetful(None), Forgetful(None, StreamMissing)):
         before = lossy()
@@ -190,7 +190,7 @@ async def test_what_cannot_be_kept_is_a_success_without_a_path(
 
 async def test_a_store_that_comes_back_in_time_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """J-33: a short outage costs nothing."""
-    monkeypatch.setattr(retention, "RETRY_S", 0)
+    monkeypatch.setattr(output, "RETRY_S", 0)
     outputs = Forgetful(3)
 
     made = await bounded(outputs, Succeeded(content=(TextContent(text=LONG),)))
@@ -410,7 +410,7 @@ async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-33, E-18: the store hangs, the worker has to go: the result is settled without a path."""
-    monkeypatch.setattr(retention, "HURRY_S", 0.05)
+    monkeypatch.setattr(output, "HURRY_S", 0.05)
     hanging = asyncio.Event()
 
     class Hanging(MemoryOutputs):

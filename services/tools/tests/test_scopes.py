@@ -4,17 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_schema.tooling import ToolInfo
-from fairlead_session.calling import Failed
+from fairlead_schema.tools.request import ToolInfo
+from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.state import Call
-from fairlead_tools.registry import (
-    InvalidTool,
-    Prepared,
-    Registration,
-    Registry,
-    Scope,
-)
-from fairlead_tools.tool import Tool
+from fairlead_tools.registry.registry import InvalidTool, Prepared, Registration, Registry, Scope
+from fairlead_tools.registry.tool import Tool
 from services.tools.tests.conftest import Gate, World, standing, tool, until
 
 HERE, THERE = Scope("default", "/here"), Scope("default", "/there")

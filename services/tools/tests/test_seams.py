@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_eventlog.port import START
+from fairlead_eventlog.ports import START
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     PermissionAsked,
@@ -19,11 +19,11 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import Executor
-from fairlead_schema.tooling import ToolRequest
-from fairlead_service.config import Config
+from fairlead_schema.tools.content import Executor
+from fairlead_schema.tools.request import ToolRequest
+from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import write
-from fairlead_tools.execute import Execute
+from fairlead_tools.calls.worker import Execute
 from services.tools.tests.conftest import BEFORE, World, standing, until
 
 AT = Address("default", "ses_linked")

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairlead_session.permission import Need
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import glob, grep
-from fairlead_tools.files.finder import Finder
-from fairlead_tools.files.search import COMMON, Engine
+from fairlead_tools.files.search.finder import Finder
+from fairlead_tools.files.search.search import COMMON, Engine
 from services.tools.tests.filing import asked, context, done, refused, text
 
 RG = shutil.which("rg")
@@ -484,7 +484,7 @@ def test_both_engines_find_the_same_in_any_tree(
 def test_our_own_finder_is_a_program_too(tmp_path: Path) -> None:
     """L-64: it ends with 2 when it could not look somewhere or at the pattern."""
     asked = {"hidden": True, "pattern": "(", "include": None, "file": None}
-    command = [sys.executable, "-I", "-m", "fairlead_tools.files.finder", json.dumps(asked)]
+    command = [sys.executable, "-I", "-m", "fairlead_tools.files.search.finder", json.dumps(asked)]
 
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
 

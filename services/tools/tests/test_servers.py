@@ -14,13 +14,13 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_schema.location import LocationRef
-from fairlead_schema.tool import FileContent, TextContent
-from fairlead_service.config import Config
-from fairlead_session.calling import Succeeded
-from fairlead_tools.performance import encoded
-from fairlead_tools.registry import Registry, Scope
+from fairlead_schema.tools.content import FileContent, TextContent
+from fairlead_service.config.configuration import Config
+from fairlead_session.calls.lifecycle import Succeeded
+from fairlead_tools.calls.execution import encoded
+from fairlead_tools.registry.registry import Registry, Scope
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 from fairlead_tools.servers.pool import Servers
-from fairlead_tools.tool import CallFailed, Context, Tool
 from services.tools.tests.conftest import AT
 
 pytestmark = pytest.mark.integration

@@ -11,10 +11,12 @@ from typing_extensions import override
 
 from fairlead_schema.context import ObserveContext, Observed
 from fairlead_schema.location import LocationRef
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 from fairlead_testing.pages import Pages, serving
-from fairlead_tools.observe import Observer
-from fairlead_tools.pages import Web
+from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.sources import skills
+from fairlead_tools.context.sources.files import Texts
+from fairlead_tools.context.web_pages import Web
 from fairlead_tools.skills.site import (
     FILES_PARALLEL,
     SKILLS_PARALLEL,
@@ -23,8 +25,6 @@ from fairlead_tools.skills.site import (
     Site,
     checked,
 )
-from fairlead_tools.sources import skills
-from fairlead_tools.sources.files import Texts
 
 
 @pytest.fixture

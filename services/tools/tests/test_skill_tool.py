@@ -10,18 +10,18 @@ from fairlead_schema.events import PermissionReplied
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import Effect
 from fairlead_schema.subjects import Address
-from fairlead_schema.tool import TextContent
-from fairlead_service.config import Config
-from fairlead_session.calling import Succeeded
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import TextContent
+from fairlead_service.config.configuration import Config
+from fairlead_session.calls.lifecycle import Succeeded
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import skill
-from fairlead_tools.pages import Web
-from fairlead_tools.performance import Performance
-from fairlead_tools.registry import Prepared
-from fairlead_tools.rules import rules
+from fairlead_tools.calls.execution import Performance
+from fairlead_tools.calls.rules import rules
+from fairlead_tools.context.sources import skills
+from fairlead_tools.context.web_pages import Web
+from fairlead_tools.registry.registry import Prepared
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 from fairlead_tools.skills.catalog import BUILT_IN, Catalog, built_in
-from fairlead_tools.sources import skills
-from fairlead_tools.tool import CallFailed, Context, Tool
 from services.tools.tests.conftest import World
 from services.tools.tests.test_permitting import ask, asks, configured, served
 

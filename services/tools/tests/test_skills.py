@@ -10,12 +10,12 @@ import pytest
 
 from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import Rule
-from fairlead_service.config import Config
-from fairlead_tools.pages import Web
+from fairlead_service.config.configuration import Config
+from fairlead_tools.context.sources.skills import LEAD, NONE, observe
+from fairlead_tools.context.web_pages import Web
 from fairlead_tools.skills.catalog import BUILT_IN, Catalog
 from fairlead_tools.skills.front_matter import Unparsable, split
 from fairlead_tools.skills.skill import InvalidSkill, Skill, parse
-from fairlead_tools.sources.skills import LEAD, NONE, observe
 
 SEVERAL = (
     Skill("b", "body of b", "when b"),

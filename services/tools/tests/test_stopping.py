@@ -14,11 +14,11 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
-from fairlead_schema.tool import ErrorInfo, Executor, RetryClass
-from fairlead_service.config import Tools
-from fairlead_session.settlement import INTERRUPTED_TOOL
-from fairlead_tools import performance
-from fairlead_tools.tool import Context
+from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
+from fairlead_service.config.configuration import Tools
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+from fairlead_tools.calls import execution
+from fairlead_tools.registry.tool import Context
 from services.tools.tests.conftest import Asked, Gate, Told, World, ended, standing, tool, until
 
 
@@ -127,7 +127,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-16: its call is settled all the same."""
-    monkeypatch.setattr(performance, "CANCEL_S", 0.01)
+    monkeypatch.setattr(execution, "CANCEL_S", 0.01)
     gate, stubborn = asyncio.Event(), asyncio.Event()
 
     async def run(_asked: Asked, _context: Context) -> Told:

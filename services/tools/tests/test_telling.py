@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from fairlead_eventlog.memory import MemoryDeltas
-from fairlead_eventlog.port import START
+from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.ports import START
 from fairlead_schema.delta import ToolOutputDelta
 from fairlead_schema.events import (
     InterruptRequested,
@@ -16,11 +16,11 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.message import AssistantMessage, ToolBlock
-from fairlead_schema.tool import CompletedCall, FailedCall, TextContent
-from fairlead_session.fold import evolve
+from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
-from fairlead_tools import telling
-from fairlead_tools.tool import Context
+from fairlead_tools.calls import progress
+from fairlead_tools.registry.tool import Context
 from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
 
 
@@ -45,18 +45,18 @@ class Speaker:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telling, "PROGRESS_S", 0.0)
-    monkeypatch.setattr(telling, "LIVE_S", 0.0)
+    monkeypatch.setattr(progress, "PROGRESS_S", 0.0)
+    monkeypatch.setattr(progress, "LIVE_S", 0.0)
 
 
-async def progress(world: World) -> list[str]:
+async def written_progress(world: World) -> list[str]:
     events = await world.events()
     return [str(one.structured["text"]) for one in events if isinstance(one, ToolProgressed)]
 
 
 async def until_told(world: World, *texts: str) -> None:
     async with asyncio.timeout(5):
-        while await progress(world) != list(texts):
+        while await written_progress(world) != list(texts):
             await asyncio.sleep(0)
 
 
@@ -102,7 +102,7 @@ async def test_only_the_last_word_is_written_when_its_time_comes(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-28: a bounded cadence: of many reports one, and a quick call writes none."""
-    monkeypatch.setattr(telling, "PROGRESS_S", 0.02)
+    monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
     speaker = await begun(world)
     async with standing(world.worker()):
         await until(lambda: bool(speaker.contexts))
@@ -115,7 +115,7 @@ async def test_only_the_last_word_is_written_when_its_time_comes(
         speaker.opened.set()
         await until(lambda: not world.jobs)
 
-    assert await progress(world) == ["499"]
+    assert await written_progress(world) == ["499"]
 
 
 @pytest.mark.parametrize("how", ["fails", "interrupted"])
@@ -123,7 +123,7 @@ async def test_a_failure_keeps_the_last_progress_also_unwritten(
     world: World, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """E-28: in the commit that settles the call."""
-    monkeypatch.setattr(telling, "PROGRESS_S", 60.0)
+    monkeypatch.setattr(progress, "PROGRESS_S", 60.0)
     speaker = await begun(world)
     async with standing(world.worker()):
         await until(lambda: bool(speaker.contexts))
@@ -161,7 +161,7 @@ async def test_a_worker_that_lost_its_call_writes_no_progress(world: World) -> N
         for _ in range(50):
             await asyncio.sleep(0)
 
-    assert await progress(world) == []
+    assert await written_progress(world) == []
 
 
 async def test_progress_that_no_log_can_hold_is_dropped(world: World) -> None:
@@ -205,5 +205,5 @@ async def test_output_is_live_and_never_stored(world: World) -> None:
     text = "".join(one.delta for one in sent if isinstance(one, ToolOutputDelta))
     assert text.startswith("one")
     assert text.endswith("xthe end")
-    assert telling.SKIPPED in text
+    assert progress.SKIPPED in text
     assert len(text) < 40_000

@@ -15,14 +15,14 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft, record
-from fairlead_schema.tool import ErrorInfo, Executor, managed_path
-from fairlead_service.config import Config
-from fairlead_session.calling import Succeeded
-from fairlead_session.fold import evolve
+from fairlead_schema.tools.content import ErrorInfo, Executor, managed_path
+from fairlead_service.config.configuration import Config
+from fairlead_session.calls.lifecycle import Succeeded
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
 from fairlead_tools.builtin import read
-from fairlead_tools.observe import Observer
-from fairlead_tools.sources import instructions
+from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.sources import instructions
 from services.tools.tests.filing import attempt
 
 MARK = "Mind the API."

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_tools.web.reading import readable
+from fairlead_tools.web.markdown import readable
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
-from fairlead_schema.tool import TextContent
-from fairlead_service.config import Config, Tools
-from fairlead_session.calling import Succeeded
+from fairlead_schema.tools.content import TextContent
+from fairlead_service.config.configuration import Config, Tools
+from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, made, needed, run
-from fairlead_tools.performance import encoded
+from fairlead_tools.calls.execution import encoded
+from fairlead_tools.registry.tool import CallFailed, Context
 from fairlead_tools.settings import Settings
-from fairlead_tools.tool import CallFailed, Context
 from fairlead_tools.web import guard
-from fairlead_tools.web.fetching import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, Page, fetch, textual
+from fairlead_tools.web.fetch import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, Page, fetch, textual
 from services.tools.tests.conftest import AT
 
 CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
-from fairlead_service.config import Tools
+from fairlead_service.config.configuration import Tools
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.builtin.websearch import (
     NOTHING,
@@ -20,7 +20,7 @@ from fairlead_tools.builtin.websearch import (
     run,
     tools,
 )
-from fairlead_tools.tool import CallFailed, Context
+from fairlead_tools.registry.tool import CallFailed, Context
 from services.tools.tests.conftest import AT
 
 CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")

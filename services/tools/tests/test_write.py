@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_session.permission import Need
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import write
 from services.tools.tests.filing import asked, done, refused, text
 

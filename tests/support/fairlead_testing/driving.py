@@ -25,9 +25,9 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_service.config import load
-from fairlead_session.unfinished import unfinished
-from fairlead_session.verify import verify
+from fairlead_service.config.configuration import load
+from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.verify import verify
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 
 SIM = ModelRef(provider_id="sim", id="fast")

@@ -27,14 +27,14 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt, PromptFile
+from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.record import Draft, record
-from fairlead_schema.request import ModelRequest
-from fairlead_schema.tool import ErrorInfo, Executor, FileContent, TextContent
-from fairlead_schema.tooling import ToolInfo
-from fairlead_session.calls import Offer
-from fairlead_session.fold import evolve
-from fairlead_session.request import Voice, build
+from fairlead_schema.tools.content import ErrorInfo, Executor, FileContent, TextContent
+from fairlead_schema.tools.request import ToolInfo
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
+from fairlead_session.turn.request import Voice, build
+from fairlead_session.turn.stream_calls import Offer
 
 MODEL: Final = ModelRef(provider_id="acme", id="fast")
 PNG: Final = "data:image/png;base64,iVBORw0KGgo="

@@ -13,8 +13,8 @@ import orjson
 from fairlead_cli.client import Client
 from fairlead_cli.embedded.stack import Running, running
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream import connect
-from fairlead_eventlog.port import START
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.ports import START
 from fairlead_schema import subjects
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Recorded

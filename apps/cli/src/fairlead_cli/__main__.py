@@ -11,7 +11,7 @@ from typing import Final, Protocol, cast
 
 from fairlead_cli.errors import CommandError
 from fairlead_eventlog.errors import LogError
-from fairlead_service.config import ConfigError
+from fairlead_service.config.configuration import ConfigError
 
 COMMANDS: Final = {
     "up": "run the whole stack on this machine",

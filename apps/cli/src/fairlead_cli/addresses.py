@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from fairlead_cli.embedded.state import recall
-from fairlead_service.config import Config, load
+from fairlead_service.config.configuration import Config, load
 
 DEFAULT_HTTP: Final = "http://127.0.0.1:8420"
 

@@ -11,7 +11,7 @@ from fairlead_cli.embedded import nats, ports, postgres
 from fairlead_cli.embedded.services import SERVICES
 from fairlead_cli.embedded.state import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
-from fairlead_service.config import Config, ConfigError, load
+from fairlead_service.config.configuration import Config, ConfigError, load
 
 Status: TypeAlias = Literal["ok", "warn", "fail"]
 PYTHON_MIN: Final = (3, 11)

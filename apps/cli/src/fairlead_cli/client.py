@@ -9,7 +9,7 @@ import httpx
 from pydantic import ValidationError
 
 from fairlead_cli.errors import Answered, Unreachable
-from fairlead_cli.streaming import OPENED, Frame, frames, resumed
+from fairlead_cli.event_stream import OPENED, Frame, frames, resumed
 from fairlead_schema.api import EventEnvelope, SessionInfo
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import WireError

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from fairlead_cli.sim import chat
-from fairlead_cli.sim.play import played
+from fairlead_cli.sim.response import played
 from fairlead_cli.sim.script import Ask, Call, Fault, Refusal, Script
 
 ASK = Ask("m", "hi", stream=True, include_usage=True)

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from fairlead_cli.bench.parsing import parsing
+from fairlead_cli.bench.parse import parsing
 
 pytestmark = pytest.mark.integration
 

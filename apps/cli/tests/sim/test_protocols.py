@@ -12,7 +12,7 @@ from fairlead_cli.sim.scenario import parsed
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
 from fairlead_llm.protocol import WIRES
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     ReasoningChunk,
@@ -22,7 +22,7 @@ from fairlead_schema.provider import (
     ToolCall,
     ToolResult,
 )
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
     ReasoningPart,

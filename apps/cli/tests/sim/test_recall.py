@@ -1,7 +1,7 @@
 """The simulated model that knows only what its request tells it."""
 
 from fairlead_cli.sim.choice import choose
-from fairlead_cli.sim.recall import TOO_LONG
+from fairlead_cli.sim.memory import TOO_LONG
 from fairlead_cli.sim.script import Ask
 
 FACTS = "Fact: the port is Oslo. Fact: the cargo is salt."

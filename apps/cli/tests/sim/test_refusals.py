@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead_cli.sim import anthropic_messages, gemini, openai_responses
-from fairlead_cli.sim.play import Dialect
+from fairlead_cli.sim.response import Dialect
 from fairlead_cli.sim.seal import closed, genuine, opened, seal
 
 USE = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}

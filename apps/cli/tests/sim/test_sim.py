@@ -17,7 +17,7 @@ from fairlead_cli.sim.app import Settings
 from fairlead_cli.sim.serve import serve
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
     ReasoningChunk,
@@ -25,7 +25,7 @@ from fairlead_schema.provider import (
     TextChunk,
     ToolCall,
 )
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
     SystemTurn,

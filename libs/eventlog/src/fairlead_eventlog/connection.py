@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fairlead_eventlog.port import (
+from fairlead_eventlog.ports import (
     Approvals,
     DeadLetters,
     Deltas,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fairlead_eventlog.errors import UnsafeChange
-from fairlead_eventlog.jetstream import linked
-from fairlead_eventlog.link import NO_CONSUMER, NO_STREAM, Link, ServerRefusal
+from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, Link, ServerRefusal
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
 
 _SECOND_NS: Final = 1_000_000_000

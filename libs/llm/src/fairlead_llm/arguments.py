@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from fairlead_llm.reading import loaded
+from fairlead_llm.json_reader import loaded
 
 
 def parsed(text: str) -> tuple[Any, str | None]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import orjson
 
 from fairlead_llm.errors import Unsendable
-from fairlead_schema.request import MediaPart, TextPart, ToolResultPart
-from fairlead_schema.tool import FileContent, TextContent
+from fairlead_schema.provider.request import MediaPart, TextPart, ToolResultPart
+from fairlead_schema.tools.content import FileContent, TextContent
 
 GO_ON = "(Continue from there.)"
 """Said by nobody, after an answer that is to be continued: newer models refuse to be prefilled."""

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from fairlead_llm import overflow
-from fairlead_schema.provider import FailureKind, ProviderFailure
+from fairlead_schema.provider.events import FailureKind, ProviderFailure
 
 BODY_LENGTH_MAX = 16 * 1024
 MESSAGE_LENGTH_MAX = 2_000

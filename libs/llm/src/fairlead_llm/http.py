@@ -17,8 +17,8 @@ from fairlead_llm import failure, sse
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.protocol import WIRES, Wire
-from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
-from fairlead_schema.request import ModelRequest
+from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
+from fairlead_schema.provider.request import ModelRequest
 
 ERROR_BODY_BYTES_MAX = 64 * 1024
 OPENING_BYTES = 16

@@ -5,7 +5,7 @@ import binascii
 from dataclasses import dataclass
 
 from fairlead_llm.errors import Unsendable
-from fairlead_schema.request import MediaPart
+from fairlead_schema.provider.request import MediaPart
 
 DECODED_BYTES_MAX = 20 * 1024 * 1024
 ENCODED_BYTES_MAX = 28 * 1024 * 1024

@@ -6,8 +6,8 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fairlead_llm import anthropic_messages, gemini, openai_chat, openai_responses
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import ProviderEvent
-from fairlead_schema.request import ModelRequest
+from fairlead_schema.provider.events import ProviderEvent
+from fairlead_schema.provider.request import ModelRequest
 
 State = TypeVar("State")
 Events: TypeAlias = tuple[ProviderEvent, ...]

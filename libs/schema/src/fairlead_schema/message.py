@@ -8,7 +8,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.ids import CallId, MessageId, SessionId
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import AgentMention, PromptFile
-from fairlead_schema.tool import CallExecutor, ErrorInfo, ToolState
+from fairlead_schema.tools.content import CallExecutor, ErrorInfo, ToolState
 
 
 class Created(Model):

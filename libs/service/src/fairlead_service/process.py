@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 from starlette.routing import BaseRoute
 from typing_extensions import override
 
-from fairlead_service.config import Config, ConfigError, load
+from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_service.health import Health
 from fairlead_service.logs import configure
 

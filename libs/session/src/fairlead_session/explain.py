@@ -4,11 +4,11 @@ from typing import Literal, TypeAlias
 
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
-from fairlead_session.drain import called_for
-from fairlead_session.retrying import patient
+from fairlead_session.calls.subagents import child_for
+from fairlead_session.execution.retry import patient
+from fairlead_session.next_move import called_for
+from fairlead_session.people.pending import ready, what
 from fairlead_session.state import Call, Session
-from fairlead_session.subagents import child_for
-from fairlead_session.waiting import ready, what
 
 State: TypeAlias = Literal[
     "missing", "running", "waiting", "queued", "resting", "idle", "archived", "broken"

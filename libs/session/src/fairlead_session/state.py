@@ -23,7 +23,7 @@ from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.revert import RevertState
-from fairlead_schema.tool import ErrorInfo, RetryClass
+from fairlead_schema.tools.content import ErrorInfo, RetryClass
 
 
 @dataclass(frozen=True, slots=True)

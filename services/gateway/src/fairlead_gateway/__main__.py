@@ -6,15 +6,16 @@ import sys
 from fairlead_gateway.app import build
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import Settings
-from fairlead_service import config, logs
+from fairlead_service import logs
+from fairlead_service.config import configuration
 from fairlead_service.process import serve
 
 
 def main() -> None:
     """Serve until told to stop."""
     try:
-        settings = Settings.of(config.load(None, os.environ))
-    except config.ConfigError as error:
+        settings = Settings.of(configuration.load(None, os.environ))
+    except configuration.ConfigError as error:
         sys.exit(str(error))
     logs.configure("gateway", settings.log_level)
     app = build(settings)

@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 
-from fairlead_eventlog import jetstream
-from fairlead_gateway import serving
-from fairlead_gateway.link import Link
-from fairlead_gateway.postgres import PostgresReadModel
-from fairlead_gateway.routes import OPERATIONS, openapi
+from fairlead_eventlog.jetstream import connect
+from fairlead_gateway.http import serving
+from fairlead_gateway.log.link import Link
+from fairlead_gateway.reads.postgres import PostgresReadModel
+from fairlead_gateway.routes import OPERATIONS
+from fairlead_gateway.routes.server import openapi
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import Settings
 from fairlead_service.health import Health
@@ -24,7 +25,7 @@ def build(settings: Settings) -> Starlette:
         timeout_s=settings.read_timeout_s,
     )
     link = Link(
-        lambda: jetstream.connect(
+        lambda: connect.connect(
             settings.nats_url, name="gateway", timeout_s=settings.request_timeout_s
         )
     )

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairlead_eventlog.port import Deltas, Outputs, Requests, SessionLog, Snapshots
-from fairlead_gateway.readmodel import ReadModel
+from fairlead_eventlog.ports import Deltas, Outputs, Requests, SessionLog, Snapshots
+from fairlead_gateway.reads.read_model import ReadModel
 from fairlead_gateway.settings import Settings
 from fairlead_schema.errors import Unavailable
 

@@ -5,9 +5,9 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairlead_service.agents import Agent
-from fairlead_service.config import Config
-from fairlead_service.providers import Provider
+from fairlead_service.config.agents import Agent
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.providers import Provider
 
 
 class Settings(BaseModel):

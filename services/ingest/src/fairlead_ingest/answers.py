@@ -9,7 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
-from fairlead_ingest.desk import Desk
+from fairlead_ingest.command_context import Desk
 from fairlead_schema.errors import InvalidRequest, Refused, TooLarge, Unavailable, Unknown
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Input, Model

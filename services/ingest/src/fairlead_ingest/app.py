@@ -6,32 +6,32 @@ from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 
-from fairlead_eventlog.jetstream import connect
-from fairlead_ingest import approval, permission, question
-from fairlead_ingest.agent import agent
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_ingest.answers import Command, Verb, answer
-from fairlead_ingest.archive import archive
-from fairlead_ingest.budget import budget
-from fairlead_ingest.cancel import cancel
-from fairlead_ingest.compact import compact
-from fairlead_ingest.create import create
-from fairlead_ingest.delete import delete
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.edit import edit
-from fairlead_ingest.expire import expire
-from fairlead_ingest.get import get
+from fairlead_ingest.command_context import Desk
 from fairlead_ingest.intake import take_in
-from fairlead_ingest.interrupt import interrupt
-from fairlead_ingest.model import model
-from fairlead_ingest.move import move
-from fairlead_ingest.pending import pending
-from fairlead_ingest.prompt import prompt
-from fairlead_ingest.resume import resume
 from fairlead_ingest.settings import Settings
-from fairlead_ingest.shell import shell, skill
+from fairlead_ingest.verbs.execution.budget import budget
+from fairlead_ingest.verbs.execution.compact import compact
+from fairlead_ingest.verbs.execution.interrupt import interrupt
+from fairlead_ingest.verbs.execution.resume import resume
+from fairlead_ingest.verbs.execution.shell import shell, skill
+from fairlead_ingest.verbs.input.cancel import cancel
+from fairlead_ingest.verbs.input.edit import edit
+from fairlead_ingest.verbs.input.pending import pending
+from fairlead_ingest.verbs.input.prompt import prompt
+from fairlead_ingest.verbs.people import approval, permission, question
+from fairlead_ingest.verbs.people.expire import expire
+from fairlead_ingest.verbs.profile.agent import agent
+from fairlead_ingest.verbs.profile.archive import archive
+from fairlead_ingest.verbs.profile.create import create
+from fairlead_ingest.verbs.profile.delete import delete
+from fairlead_ingest.verbs.profile.get import get
+from fairlead_ingest.verbs.profile.model import model
+from fairlead_ingest.verbs.profile.move import move
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt, CreateSession
-from fairlead_schema.asks import (
+from fairlead_schema.commands.asks import (
     AskPermission,
     ExpireAsk,
     ListApprovals,
@@ -41,7 +41,7 @@ from fairlead_schema.asks import (
     ReplyPermission,
     ReplyQuestion,
 )
-from fairlead_schema.commands import (
+from fairlead_schema.commands.session import (
     CancelInput,
     EditInput,
     MoveSession,
@@ -51,8 +51,8 @@ from fairlead_schema.commands import (
     SwitchModel,
 )
 from fairlead_service.health import Health
-from fairlead_service.messages import Carrier
 from fairlead_service.process import application
+from fairlead_service.rpc import Carrier
 
 
 class Ingest:

@@ -7,10 +7,10 @@ from hashlib import sha256
 from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
-from fairlead_eventlog.port import Job
+from fairlead_eventlog.ports import Job
 from fairlead_ingest.answers import data, parse, refusal, unreadable
-from fairlead_ingest.desk import Desk
-from fairlead_ingest.prompt import prompt
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt
 from fairlead_schema.errors import InvalidRequest, Refused, TooLarge

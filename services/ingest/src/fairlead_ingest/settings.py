@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.folded import Folded
+from fairlead_eventlog.session_cache import Folded
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
-from fairlead_session.drain import moving
+from fairlead_session.next_move import moving
 from fairlead_session.state import Session
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ import sys
 from fairlead_projector.app import build
 from fairlead_projector.settings import Settings
 from fairlead_service import logs
-from fairlead_service.config import ConfigError, load
+from fairlead_service.config.configuration import ConfigError, load
 from fairlead_service.process import serve
 
 

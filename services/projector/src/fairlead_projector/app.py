@@ -8,15 +8,15 @@ from functools import partial
 from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream import connect
-from fairlead_projector import answering as asks
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_projector import ask_recheck as asks
 from fairlead_projector.feed import feed
-from fairlead_projector.project import Reading, project, watch
+from fairlead_projector.projection.shard import Reading, project, watch
 from fairlead_projector.settings import Settings
-from fairlead_projector.share import Share
-from fairlead_projector.spending import answering
+from fairlead_projector.shard_balance import Share
 from fairlead_projector.supervise import Complaints, Task, keep
 from fairlead_projector.sweep import sweep
+from fairlead_projector.tenant_usage import answering
 from fairlead_schema.subjects import SHARDS
 from fairlead_service.health import Health
 from fairlead_service.process import application

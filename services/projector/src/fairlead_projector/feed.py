@@ -14,9 +14,9 @@ from typing import Final
 from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.port import START, Entry, FeedItem
+from fairlead_eventlog.ports import START, Entry, FeedItem
 from fairlead_projector import metrics
-from fairlead_projector.following import following
+from fairlead_projector.shard_reader import following
 from fairlead_schema import dialect, subjects
 from fairlead_schema.events import (
     InputCancelled,

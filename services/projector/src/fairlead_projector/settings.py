@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 from fairlead_projector.sweep import Allowed
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 
 class Settings(BaseModel):

@@ -6,19 +6,19 @@ from contextlib import asynccontextmanager, suppress
 
 from starlette.applications import Starlette
 
-from fairlead_eventlog.folded import Folded
-from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_eventlog.session_cache import Folded
 from fairlead_llm.errors import NoTransport
 from fairlead_llm.transport import clients
+from fairlead_runner.model_target import transports
+from fairlead_runner.runner_context import Tackle
 from fairlead_runner.settings import Settings
-from fairlead_runner.tackle import Tackle
-from fairlead_runner.tooling import Catalogs
-from fairlead_runner.voices import transports
-from fairlead_runner.wakes import Watch
+from fairlead_runner.tool_calls import Catalogs
+from fairlead_runner.wake_consumer import Watch
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_session.folding import FOLDING
+from fairlead_session.fold.session_fold import FOLDING
 
 
 @asynccontextmanager

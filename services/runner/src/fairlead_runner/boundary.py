@@ -3,21 +3,21 @@
 import asyncio
 import logging
 
-from fairlead_runner import context
-from fairlead_runner.ledger import Ledger
+from fairlead_runner import context_observer
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
-from fairlead_runner.tackle import Tackle
-from fairlead_runner.voices import Speaker
+from fairlead_runner.model_target import Speaker
+from fairlead_runner.runner_context import Tackle
+from fairlead_runner.session_writer import Ledger
 from fairlead_schema.context import ContextSample, ObserveContext
-from fairlead_schema.request import ModelRequest
-from fairlead_schema.tooling import ToolInfo
+from fairlead_schema.provider.request import ModelRequest
+from fairlead_schema.tools.request import ToolInfo
 from fairlead_service import ids
-from fairlead_session.boundary import TurnIds, approach, dispatch
-from fairlead_session.calls import Offer
-from fairlead_session.compaction import Plan, fit
-from fairlead_session.drain import TakeTurn
-from fairlead_session.prefix import broken_since, expected, prefix
-from fairlead_session.session_context import with_session
+from fairlead_session.compaction.compaction import Plan, fit
+from fairlead_session.next_move import TakeTurn
+from fairlead_session.turn.boundary import TurnIds, approach, dispatch
+from fairlead_session.turn.prefix import broken_since, expected, prefix
+from fairlead_session.turn.session_context import with_session
+from fairlead_session.turn.stream_calls import Offer
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,9 @@ class Boundary:
         Which model speaks is the session's own matter: no location knows it.
         """
         session, settings = self._ledger.session, self._tackle.settings
-        asked = context.question(session, settings.agent(session))
+        asked = context_observer.question(session, settings.agent(session))
         if self._sample is None or self._sample[0] != asked:
-            seen = await context.sample(
+            seen = await context_observer.sample(
                 self._tackle.eventlog,
                 session,
                 asked,

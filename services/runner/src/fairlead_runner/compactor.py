@@ -9,11 +9,11 @@ from typing import Final, Literal, TypeAlias
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_llm.errors import NoTransport
 from fairlead_llm.http import stream
-from fairlead_runner.ledger import Fenced, Ledger
 from fairlead_runner.metrics import COMPACTIONS, SAVED
-from fairlead_runner.tackle import Tackle
+from fairlead_runner.model_target import NoVoice, Speaker, speaker
+from fairlead_runner.runner_context import Tackle
+from fairlead_runner.session_writer import Fenced, Ledger
 from fairlead_runner.turn import Outcome, cancelled, streams_on
-from fairlead_runner.voices import NoVoice, Speaker, speaker
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import (
     CompactionEnded,
@@ -22,14 +22,14 @@ from fairlead_schema.events import (
     CompactionUsed,
     SessionEvent,
 )
-from fairlead_schema.provider import ProviderFailure, StepFinish, TextChunk
+from fairlead_schema.provider.events import ProviderFailure, StepFinish, TextChunk
 from fairlead_service import ids
-from fairlead_session import compaction
-from fairlead_session.compaction import TRIES_MAX, Nothing, Plan
-from fairlead_session.drain import Compact
-from fairlead_session.ownership import owns
-from fairlead_session.settlement import overflowed
-from fairlead_session.usage import cost, tokens
+from fairlead_session.compaction import compaction
+from fairlead_session.compaction.compaction import TRIES_MAX, Nothing, Plan
+from fairlead_session.execution.ownership import owns
+from fairlead_session.execution.recovery import overflowed
+from fairlead_session.next_move import Compact
+from fairlead_session.turn.usage import cost, tokens
 
 log = logging.getLogger(__name__)
 

@@ -7,24 +7,26 @@ from typing import Final, assert_never
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_llm.errors import NoTransport
-from fairlead_runner import tooling
+from fairlead_runner import tool_calls
 from fairlead_runner.boundary import Boundary
 from fairlead_runner.compactor import Compactor
-from fairlead_runner.family import count_below, stop_below
-from fairlead_runner.ledger import Ledger, Moved
-from fairlead_runner.measuring import observe
+from fairlead_runner.log_waiter import Patience
 from fairlead_runner.metrics import TURNS
-from fairlead_runner.patience import Patience
-from fairlead_runner.tackle import Tackle
+from fairlead_runner.model_target import NoVoice, speaker
+from fairlead_runner.runner_context import Tackle
+from fairlead_runner.session_writer import Ledger, Moved
+from fairlead_runner.subagents import count_below, stop_below
 from fairlead_runner.turn import Facts, Outcome, Turn
-from fairlead_runner.voices import NoVoice, speaker
+from fairlead_runner.turn_metrics import observe
 from fairlead_schema.events import ExecutionReleased, SessionEvent
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import MessageId
 from fairlead_service import ids
-from fairlead_session.boundary import begin_epoch
-from fairlead_session.compaction import Plan
-from fairlead_session.drain import (
+from fairlead_session.compaction.compaction import Plan
+from fairlead_session.execution.ownership import Claim, Life, claim, owns, release
+from fairlead_session.execution.recovery import ask, end, settle, stop, unrecordable
+from fairlead_session.execution.retry import Retry, patient, waits_s
+from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
     EndStep,
@@ -38,12 +40,10 @@ from fairlead_session.drain import (
     moving,
     next_move,
 )
-from fairlead_session.epoch import Blocked
-from fairlead_session.ownership import Claim, Life, claim, owns, release
-from fairlead_session.retrying import Retry, patient, waits_s
-from fairlead_session.settlement import ask, end, settle, stop, unrecordable
+from fairlead_session.people.pending import waits_for_people
 from fairlead_session.state import Session
-from fairlead_session.waiting import waits_for_people
+from fairlead_session.turn.boundary import begin_epoch
+from fairlead_session.turn.epoch import Blocked
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Drain:
         self._boundary = Boundary(tackle, ledger)
         self._patience = Patience(ledger)
         self._opening: MessageId | None = None
-        self._requested: set[tuple[int, tooling.Wanted]] = set()
+        self._requested: set[tuple[int, tool_calls.Wanted]] = set()
         self._compactor = Compactor(tackle, ledger, self._patience.nudged)
 
     def leave(self) -> None:
@@ -193,10 +193,10 @@ class Drain:
         Nobody waits here for people: where only they can go on, the session parks at once.
         """
         ledger, tackle = self._ledger, self._tackle
-        sent = tooling.not_started(ledger.session)
+        sent = tool_calls.not_started(ledger.session)
         await self._request(sent)
         timeout_s = tackle.settings.config.runner.ping_timeout_s
-        left = await tooling.forsaken(tackle.eventlog, ledger.session, timeout_s=timeout_s)
+        left = await tool_calls.forsaken(tackle.eventlog, ledger.session, timeout_s=timeout_s)
         await self._request(left)
         if ledger.durable.owner is None and ledger.durable.rested == "parked":
             ledger.unstage()
@@ -260,15 +260,15 @@ class Drain:
         return Facts(self._ledger, self._tackle.runner, generation, self._send)
 
     async def _send(self, events: tuple[SessionEvent, ...]) -> None:
-        await self._request(tooling.to_send(events))
+        await self._request(tool_calls.to_send(events))
 
-    async def _request(self, calls: list[tooling.Wanted]) -> None:
+    async def _request(self, calls: list[tool_calls.Wanted]) -> None:
         tackle, ledger = self._tackle, self._ledger
         # A new owner asks anew: the first request may have been lost with its worker.
         generation = ledger.session.generation
         news = [wanted for wanted in calls if (generation, wanted) not in self._requested]
         known = ledger.known if ledger.session is ledger.durable else None
-        await tooling.send(
+        await tool_calls.send(
             tackle.eventlog, ledger.at, tackle.pool, news, token=str(generation), known=known
         )
         self._requested.update((generation, wanted) for wanted in news)
@@ -336,8 +336,8 @@ class Drain:
         return {"session_id": self._ledger.at.session_id, **more}
 
 
-def _moved_on(session: Session, sent: list[tooling.Wanted]) -> bool:
+def _moved_on(session: Session, sent: list[tool_calls.Wanted]) -> bool:
     """Whether the next move is another: all settled, stopped, left to people, or answered by one."""
     if not session.calls or session.interrupted or waits_for_people(session):
         return True
-    return any(wanted not in sent for wanted in tooling.not_started(session))
+    return any(wanted not in sent for wanted in tool_calls.not_started(session))

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import TenantId
-from fairlead_service.config import Config, Tenant
-from fairlead_session import compaction
-from fairlead_session.budget import Spending
-from fairlead_session.drain import Limits
-from fairlead_session.retrying import RetryPolicy
-from fairlead_session.settlement import Policy
+from fairlead_service.config.configuration import Config, Tenant
+from fairlead_session.compaction import compaction
+from fairlead_session.execution.budget import Spending
+from fairlead_session.execution.recovery import Policy
+from fairlead_session.execution.retry import RetryPolicy
+from fairlead_session.next_move import Limits
 from fairlead_session.state import Session
 
 

@@ -10,21 +10,21 @@ from typing import Any, Final, Literal, TypeAlias
 import httpx
 
 from fairlead_eventlog.errors import CommitTooLarge, LogUnavailable
-from fairlead_eventlog.port import Deltas
+from fairlead_eventlog.ports import Deltas
 from fairlead_llm.http import stream
-from fairlead_runner.ledger import Fenced, Ledger
-from fairlead_runner.voices import Speaker
+from fairlead_runner.model_target import Speaker
+from fairlead_runner.session_writer import Fenced, Ledger
 from fairlead_schema.events import AttemptOverflowed, SessionEvent, ToolFailed
 from fairlead_schema.ids import RunnerId
-from fairlead_schema.provider import ProviderEvent, ProviderFailure, StepFinish
-from fairlead_schema.request import ModelRequest
-from fairlead_session.calls import Offer, ProtocolViolation
-from fairlead_session.compaction import overflow_message, recoverable
-from fairlead_session.ownership import owns
-from fairlead_session.publication import Publication
-from fairlead_session.retrying import Retry, RetryPolicy, retry
-from fairlead_session.settlement import hand_over
+from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
+from fairlead_schema.provider.request import ModelRequest
+from fairlead_session.compaction.compaction import overflow_message, recoverable
+from fairlead_session.execution.ownership import owns
+from fairlead_session.execution.recovery import hand_over
+from fairlead_session.execution.retry import Retry, RetryPolicy, retry
 from fairlead_session.state import Attempt
+from fairlead_session.turn.stream import Publication
+from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
 
 LINGER_S: Final = 0.002
 # A nudge tells at once that somebody wrote; one that was lost costs no more than this.

@@ -12,29 +12,29 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext, Registration, RemoveSource
 from fairlead_schema.errors import InvalidRequest, Refused, Unavailable
 from fairlead_schema.model import Model
 from fairlead_schema.permission import Rule
-from fairlead_schema.tooling import ListTools, ToolCatalog
+from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service import ids
 from fairlead_service.health import Health
-from fairlead_service.messages import Carrier
 from fairlead_service.process import application
+from fairlead_service.rpc import Carrier
 from fairlead_tools import probes, spool
-from fairlead_tools.application import verbs
-from fairlead_tools.application.calling import make
-from fairlead_tools.application.records import Records
-from fairlead_tools.application.verbs import Desk
 from fairlead_tools.builtin import builtins, skill, task
-from fairlead_tools.call import Life
-from fairlead_tools.children import Children
-from fairlead_tools.execute import Execute
-from fairlead_tools.observe import Observer
-from fairlead_tools.plugins import Plugins
-from fairlead_tools.registry import Registry, Scope
+from fairlead_tools.calls.lifecycle import Life
+from fairlead_tools.calls.subagents import Children
+from fairlead_tools.calls.worker import Execute
+from fairlead_tools.context.observe import Observer
+from fairlead_tools.context.registered import Plugins
+from fairlead_tools.registry.application import verbs
+from fairlead_tools.registry.application.calls import make
+from fairlead_tools.registry.application.records import Records
+from fairlead_tools.registry.application.verbs import Desk
+from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.servers.pool import Servers
 from fairlead_tools.settings import Settings
 

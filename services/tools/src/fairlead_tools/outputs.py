@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from fairlead_eventlog.port import Outputs
+from fairlead_eventlog.ports import Outputs
 from fairlead_schema.ids import TenantId
-from fairlead_schema.tool import MANAGED, managed_id
+from fairlead_schema.tools.content import MANAGED, managed_id
+from fairlead_tools.registry.tool import Context
 from fairlead_tools.spool import PREFIX
-from fairlead_tools.tool import Context
 
 
 class ManagedOutputs:

@@ -12,9 +12,9 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import RetryClass
-from fairlead_tools.registry import Registry
-from fairlead_tools.tool import Context, Tool
+from fairlead_schema.tools.content import RetryClass
+from fairlead_tools.registry.registry import Registry
+from fairlead_tools.registry.tool import Context, Tool
 
 DELAY_MS_MAX: Final = 600_000
 SLOW_MS: Final = 30_000

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from fairlead_cli.bench.admissions import ask, sessions
 from fairlead_cli.bench.measure import Timing, timing
 from fairlead_cli.bench.turns import TURN_S, listening
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream import linked
+from fairlead_eventlog.jetstream.connect import linked
 from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.events.event import Event

@@ -11,13 +11,13 @@ from fairlead_cli.bench.measure import Timing, sequential, timing
 from fairlead_cli.embedded.stack import Running
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.port import START
+from fairlead_eventlog.ports import START
 from fairlead_schema.events import ExecutionClaimed, SyntheticAdded
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 WAIT_S = 60.0
 WAKE_HEARTBEAT_S = Config().runner.wake_heartbeat_s

@@ -7,7 +7,7 @@ from psycopg.conninfo import make_conninfo
 
 from fairlead_cli.bench import raw
 from fairlead_eventlog.connection import EventLog
-from fairlead_projector.rebuild import rebuild
+from fairlead_projector.projection.rebuild import rebuild
 
 DATABASE = "bench"
 

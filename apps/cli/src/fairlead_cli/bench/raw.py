@@ -8,8 +8,8 @@ from typing import Final
 import psycopg
 
 from fairlead_cli.bench.measure import Timing, concurrent, sequential
-from fairlead_eventlog.jetstream import linked
-from fairlead_eventlog.link import Link
+from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.link import Link
 
 STREAM: Final = "BENCH"
 PAYLOAD: Final = b"x" * 512

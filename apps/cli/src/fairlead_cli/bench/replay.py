@@ -5,13 +5,13 @@ import time
 from statistics import median
 
 from fairlead_cli.bench.admissions import sessions
-from fairlead_cli.bench.lives import live
+from fairlead_cli.bench.long_sessions import live
 from fairlead_cli.bench.wire import Wire
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.folded import Folded
+from fairlead_eventlog.session_cache import Folded
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_session.folding import FOLDING
+from fairlead_session.fold.session_fold import FOLDING
 
 REPEATS = 3
 

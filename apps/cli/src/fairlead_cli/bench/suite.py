@@ -9,16 +9,16 @@ from typing import Any
 
 from fairlead_cli.bench import admissions, calls, ownership, projection, raw, replay
 from fairlead_cli.bench import turns as turning
-from fairlead_cli.bench.lives import live
+from fairlead_cli.bench.long_sessions import live
 from fairlead_cli.bench.measure import Timing
-from fairlead_cli.bench.parsing import AGAINST_SDK, ROUNDS, parsing
+from fairlead_cli.bench.parse import AGAINST_SDK, ROUNDS, parsing
 from fairlead_cli.embedded.configuration import SIM
 from fairlead_cli.embedded.stack import Running, running
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_service.config import load
+from fairlead_service.config.configuration import load
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Final
 from rich.console import Console
 from rich.markup import escape
 
-from fairlead_cli.answering import Failed, follow
+from fairlead_cli.answer import Failed, follow
 from fairlead_cli.client import Client, connected
 from fairlead_cli.commands.prompt import Page
 from fairlead_cli.commands.tail import digest

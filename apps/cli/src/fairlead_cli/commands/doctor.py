@@ -22,7 +22,7 @@ from fairlead_cli.embedded.state import MEGABYTE, lock_owner, recall
 from fairlead_cli.terminal import answers
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.provision import provisioned
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
 PATIENCE_S: Final = 5.0

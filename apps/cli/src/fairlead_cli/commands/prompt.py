@@ -7,7 +7,7 @@ import json
 from rich.console import Console
 
 from fairlead_cli.addresses import add_http, http_url
-from fairlead_cli.answering import Failed, Finished, Outcome, Piece, follow
+from fairlead_cli.answer import Failed, Finished, Outcome, Piece, follow
 from fairlead_cli.client import Client, connected
 from fairlead_cli.errors import CommandError, UsageError
 from fairlead_cli.terminal import answers, remarks

@@ -8,9 +8,9 @@ import psycopg
 from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import answers, remarks
-from fairlead_eventlog.jetstream import connect
-from fairlead_projector.rebuild import Progress, digest, rebuild
-from fairlead_service.config import Config
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_projector.projection.rebuild import Progress, digest, rebuild
+from fairlead_service.config.configuration import Config
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -12,16 +12,16 @@ from typing import Any, Final, TextIO
 
 from rich.console import Console
 
-from fairlead_cli import logbook
+from fairlead_cli import commits
 from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.commits import Entry
 from fairlead_cli.errors import CommandError, UsageError
-from fairlead_cli.logbook import Entry
 from fairlead_cli.terminal import answers, remarks
-from fairlead_eventlog.jetstream import connect
+from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import RecordError, decode
 from fairlead_schema.subjects import Address
-from fairlead_session.verify import Reading, Violation
+from fairlead_session.verify.verify import Reading, Violation
 
 TOLD_EVERY: Final = 10_000
 
@@ -76,7 +76,7 @@ async def _examine(args: argparse.Namespace) -> Findings:
     with ExitStack() as opened:
         export = opened.enter_context(_writing(args.export)) if args.export else None
         if args.file is not None:
-            for entry in logbook.exported(args.file):
+            for entry in commits.exported(args.file):
                 _take(found, entry, export)
             return found
         async with aclosing(_source(args, found)) as entries:
@@ -90,18 +90,18 @@ async def _examine(args: argparse.Namespace) -> Findings:
 def _take(found: Findings, entry: Entry, export: TextIO | None) -> None:
     found.read(entry)
     if export is not None:
-        logbook.write(export, entry)
+        commits.write(export, entry)
 
 
 async def _source(args: argparse.Namespace, found: Findings) -> AsyncGenerator[Entry, None]:
     config, notes = effective_config(args), remarks()
     async with connect(config.nats.url, name="fairlead-verify") as eventlog:
         if args.session is not None:
-            async for entry in logbook.one(eventlog, Address(args.tenant, args.session)):
+            async for entry in commits.one(eventlog, Address(args.tenant, args.session)):
                 yield entry
             return
-        total = await logbook.size(eventlog)
-        async for entry in logbook.whole(eventlog):
+        total = await commits.size(eventlog)
+        async for entry in commits.whole(eventlog):
             yield entry
             if found.commits % TOLD_EVERY == 0:
                 notes.print(f"{found.commits} of {total} commits", style="dim")

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from fairlead_cli.embedded.ports import LOOPBACK, free_port
-from fairlead_service.config import Config, load
+from fairlead_service.config.configuration import Config, load
 
 SIM: Final = "sim"
 SIM_MODEL: Final = "sim/fast"

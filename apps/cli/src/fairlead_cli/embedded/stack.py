@@ -24,7 +24,7 @@ from fairlead_cli.embedded.supervisor import (
 )
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.provision import provision
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 
 PROVISION_TRIES: Final = 100
 

@@ -18,10 +18,10 @@ from fairlead_cli.sim import anthropic_messages, chat, gemini, openai_responses
 from fairlead_cli.sim.calls import Calls
 from fairlead_cli.sim.choice import choose
 from fairlead_cli.sim.directive import BadDirective
-from fairlead_cli.sim.play import Dialect, Play, played, refused
+from fairlead_cli.sim.response import Dialect, Play, played, refused
 from fairlead_cli.sim.scenario import Scenario
 from fairlead_cli.sim.script import Refusal, steady
-from fairlead_cli.sim.stage import perform
+from fairlead_cli.sim.send import perform
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {

@@ -5,8 +5,8 @@ from typing import Any
 
 import orjson
 
-from fairlead_cli.sim.heard import Line, heard, text_of
-from fairlead_cli.sim.play import Reel
+from fairlead_cli.sim.conversation import Line, heard, text_of
+from fairlead_cli.sim.response import Reel
 from fairlead_cli.sim.script import Ask, Call, Refusal, Script, pieces, tallied
 
 PREFIX = "chatcmpl-"

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from fairlead_cli.sim import directive
-from fairlead_cli.sim.recall import TOO_LONG, recall, summarises, summary
+from fairlead_cli.sim.memory import TOO_LONG, recall, summarises, summary
 from fairlead_cli.sim.scenario import Scenario
 from fairlead_cli.sim.script import (
     ENDINGS,

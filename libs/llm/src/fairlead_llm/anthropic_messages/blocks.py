@@ -9,7 +9,7 @@ from fairlead_llm.anthropic_messages.native import Block
 from fairlead_llm.arguments import as_object
 from fairlead_llm.content import result_parts, result_text, untaken
 from fairlead_llm.media import inline
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
     ReasoningPart,

@@ -6,7 +6,7 @@ from fairlead_llm.anthropic_messages import blocks, native
 from fairlead_llm.anthropic_messages.native import Block
 from fairlead_llm.content import GO_ON, system_update
 from fairlead_llm.errors import Unsendable
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
     SystemTurn,

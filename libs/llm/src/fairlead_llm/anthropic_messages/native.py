@@ -7,7 +7,7 @@ could see is reasoning without text.
 
 from typing import Any, TypeAlias
 
-from fairlead_schema.provider import ProviderEvent, ReasoningEnd, ReasoningStart
+from fairlead_schema.provider.events import ProviderEvent, ReasoningEnd, ReasoningStart
 
 Block: TypeAlias = dict[str, Any]
 Metadata: TypeAlias = dict[str, Any]

@@ -12,7 +12,7 @@ from fairlead_llm.anthropic_messages.cache import marked
 from fairlead_llm.anthropic_messages.messages import continued, messages
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.tool_schema import rooted
-from fairlead_schema.request import ForcedTool, ModelRequest, ToolDefinition
+from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolDefinition
 
 VERSION = "2023-06-01"
 # The wire demands a bound; thinking is paid from it, so its budget comes on top.

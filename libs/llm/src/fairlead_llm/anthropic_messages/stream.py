@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from fairlead_llm import failure
-from fairlead_llm.anthropic_messages import opened, usage
-from fairlead_llm.anthropic_messages.opened import Events, Open
-from fairlead_llm.reading import loaded
+from fairlead_llm.anthropic_messages import open_block, usage
+from fairlead_llm.anthropic_messages.open_block import Events, Open
+from fairlead_llm.json_reader import loaded
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import Finish, StepFinish
+from fairlead_schema.provider.events import Finish, StepFinish
 
 _FINISHES: Mapping[str | None, Finish] = {
     "end_turn": "stop",
@@ -97,7 +97,7 @@ def _begun(state: State, event: dict[str, Any]) -> Step:
     before: Events = ()
     if any(block.index == index for block in state.open):
         state, before = _ended(state, event, complete=False)
-    block, events = opened.begun(index, event["content_block"], fallback=str(state.blocks))
+    block, events = open_block.begun(index, event["content_block"], fallback=str(state.blocks))
     state = replace(state, open=(*state.open, block), blocks=state.blocks + 1)
     return state, (*before, *events)
 
@@ -107,7 +107,7 @@ def _continued(state: State, event: dict[str, Any]) -> Step:
     index = event["index"]
     for at, block in enumerate(state.open):
         if block.index == index:
-            grown, events = opened.grown(block, event["delta"])
+            grown, events = open_block.grown(block, event["delta"])
             if grown is not block:
                 state = replace(state, open=(*state.open[:at], grown, *state.open[at + 1 :]))
             return state, events
@@ -119,7 +119,7 @@ def _ended(state: State, event: dict[str, Any], *, complete: bool = True) -> Ste
     block = next((one for one in state.open if one.index == index), None)
     if block is None:
         return state, ()
-    events = opened.ended(block, state.awaited, complete=complete)
+    events = open_block.ended(block, state.awaited, complete=complete)
     awaited, called = state.awaited, state.called
     if block.kind == "call":
         hosted = block.type != "tool_use"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead_llm.counts import count, inner, less, plus
-from fairlead_schema.provider import Usage
+from fairlead_schema.provider.events import Usage
 
 
 def merged(known: dict[str, Any], raw: object) -> dict[str, Any]:

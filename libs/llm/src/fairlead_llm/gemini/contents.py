@@ -8,7 +8,7 @@ from fairlead_llm.content import GO_ON, result_media, result_text, system_update
 from fairlead_llm.gemini import native
 from fairlead_llm.gemini.native import SIGNATURE, TEXT_SIGNATURE, Part
 from fairlead_llm.media import inline
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
     ModelRequest,

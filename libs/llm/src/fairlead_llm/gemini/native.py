@@ -7,7 +7,7 @@ reasoning that holds the part itself.
 
 from typing import Any, TypeAlias
 
-from fairlead_schema.provider import ProviderEvent, ReasoningEnd, ReasoningStart
+from fairlead_schema.provider.events import ProviderEvent, ReasoningEnd, ReasoningStart
 
 Part: TypeAlias = dict[str, Any]
 Metadata: TypeAlias = dict[str, Any]

@@ -12,7 +12,7 @@ from fairlead_llm.content import json_text
 from fairlead_llm.gemini import native
 from fairlead_llm.gemini.native import HOSTED_CALLS, HOSTED_RESULTS, SIGNATURE, Part
 from fairlead_llm.gemini.partial import placed
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,
     ReasoningEnd,

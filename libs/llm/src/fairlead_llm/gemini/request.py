@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from fairlead_llm.gemini.contents import contents
 from fairlead_llm.gemini.dialect import translated
-from fairlead_schema.request import ForcedTool, ModelRequest, ToolDefinition
+from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolDefinition
 
 _OURS = frozenset({"generationConfig", "tools"})
 

@@ -9,9 +9,9 @@ from fairlead_llm import failure
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.gemini import parts, usage
 from fairlead_llm.gemini.parts import Events, Parts
-from fairlead_llm.reading import loaded
+from fairlead_llm.json_reader import loaded
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import Finish, StepFinish
+from fairlead_schema.provider.events import Finish, StepFinish
 
 _FINISHES: Mapping[str, Finish] = {
     "STOP": "stop",

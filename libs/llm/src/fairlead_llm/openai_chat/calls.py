@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from fairlead_llm import arguments
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     ProviderEvent,
     ToolCall,
     ToolInputChunk,

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, assert_never
 from fairlead_llm.content import json_text, result_media, result_text, system_update, untaken
 from fairlead_llm.media import inline
 from fairlead_llm.openai_chat import reasoning
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
     ModelRequest,

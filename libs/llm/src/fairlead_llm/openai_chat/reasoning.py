@@ -7,7 +7,7 @@ came in, `reasoning_details` holds the details with their signatures and encrypt
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from fairlead_schema.request import ReasoningPart
+from fairlead_schema.provider.request import ReasoningPart
 
 Detail: TypeAlias = dict[str, Any]
 

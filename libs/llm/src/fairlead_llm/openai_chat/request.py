@@ -5,12 +5,7 @@ from typing import Any
 
 from fairlead_llm.openai_chat.messages import messages
 from fairlead_llm.tool_schema import rooted
-from fairlead_schema.request import (
-    ForcedTool,
-    ModelRequest,
-    ToolChoice,
-    ToolDefinition,
-)
+from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
 
 # These models refuse `max_tokens`; every other one may not know its successor.
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")

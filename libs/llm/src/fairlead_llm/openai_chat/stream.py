@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fairlead_llm import failure
+from fairlead_llm.json_reader import loaded
 from fairlead_llm.openai_chat import calls, reasoning, usage
 from fairlead_llm.openai_chat.calls import Call
-from fairlead_llm.reading import loaded
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import (
+from fairlead_schema.provider.events import (
     Finish,
     ProviderEvent,
     ReasoningChunk,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead_llm.counts import count, inner, less
-from fairlead_schema.provider import Usage
+from fairlead_schema.provider.events import Usage
 
 
 def latest(known: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any] | None:

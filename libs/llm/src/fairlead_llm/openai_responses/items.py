@@ -17,7 +17,7 @@ from fairlead_llm.content import (
     untaken,
 )
 from fairlead_llm.media import inline
-from fairlead_schema.request import (
+from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
     ModelRequest,

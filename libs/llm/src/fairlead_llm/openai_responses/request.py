@@ -11,7 +11,7 @@ from typing import Any
 from fairlead_llm.errors import Unsendable
 from fairlead_llm.openai_responses.items import items
 from fairlead_llm.tool_schema import rooted
-from fairlead_schema.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
+from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
 
 # These models reason: they give encrypted reasoning, and refuse sampling controls.
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")

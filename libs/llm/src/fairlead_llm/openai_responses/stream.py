@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 import orjson
 
 from fairlead_llm import failure
+from fairlead_llm.json_reader import loaded
 from fairlead_llm.openai_responses import output, usage
 from fairlead_llm.openai_responses.output import Events, Open
-from fairlead_llm.reading import loaded
 from fairlead_llm.sse import Frame
-from fairlead_schema.provider import Finish, StepFinish, TextChunk
+from fairlead_schema.provider.events import Finish, StepFinish, TextChunk
 
 Event: TypeAlias = dict[str, Any]
 

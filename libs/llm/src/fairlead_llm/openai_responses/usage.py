@@ -1,7 +1,7 @@
 """Token counts: inclusive totals become disjoint parts; what is unknown stays None."""
 
 from fairlead_llm.counts import count, inner, less
-from fairlead_schema.provider import Usage
+from fairlead_schema.provider.events import Usage
 
 
 def disjoint(raw: object) -> Usage:

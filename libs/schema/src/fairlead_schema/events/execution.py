@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, TypeAlias
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import AttemptId, MessageId, RunnerId
-from fairlead_schema.tool import ErrorInfo
+from fairlead_schema.tools.content import ErrorInfo
 
 Recovery: TypeAlias = Literal["retried", "closed", "settled", "held", "handover"]
 RestReason: TypeAlias = Literal[

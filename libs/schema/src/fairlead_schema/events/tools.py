@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import CallId, MessageId, WorkerId
-from fairlead_schema.tool import ErrorInfo, Executor, Json, RetryClass, ToolContent
+from fairlead_schema.tools.content import ErrorInfo, Executor, Json, RetryClass, ToolContent
 
 
 class ToolInputStarted(Event):

@@ -6,7 +6,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.event import Event
 from fairlead_schema.ids import MessageId
 from fairlead_schema.model import Model
-from fairlead_schema.tool import ErrorInfo
+from fairlead_schema.tools.content import ErrorInfo
 
 
 class StepStarted(Event):

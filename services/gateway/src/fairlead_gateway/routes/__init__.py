@@ -1,29 +1,18 @@
 """Every operation of the gateway, in the order in which paths are matched."""
 
-from fairlead_gateway.operation import AnyOperation
-from fairlead_gateway.routes import (
-    catalog,
+from fairlead_gateway.http.operation import AnyOperation
+from fairlead_gateway.routes.events import event, history, stream
+from fairlead_gateway.routes.messages import context, message, messages, pending, prompt
+from fairlead_gateway.routes.people import approval, permission, question
+from fairlead_gateway.routes.server import catalog, health, location, tool_output
+from fairlead_gateway.routes.sessions import (
     change,
-    context,
     control,
     create,
-    event,
     explain,
-    health,
-    history,
-    inputs,
-    location,
-    message,
-    messages,
-    permission,
-    prompt,
-    question,
-    saved,
     session,
     sessions,
-    stream,
     todo,
-    tool_output,
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -32,8 +21,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     catalog.AGENTS,
     catalog.MODELS,
     permission.EVERYWHERE,
-    saved.LIST,
-    saved.REMOVE,
+    approval.LIST,
+    approval.REMOVE,
     question.EVERYWHERE,
     sessions.LIST,
     create.CREATE,
@@ -41,9 +30,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     session.READ,
     change.DELETE,
     prompt.ADMIT,
-    inputs.LIST,
-    inputs.CANCEL,
-    inputs.EDIT,
+    pending.LIST,
+    pending.CANCEL,
+    pending.EDIT,
     control.INTERRUPT,
     control.RESUME,
     control.COMPACT,

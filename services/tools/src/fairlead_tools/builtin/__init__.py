@@ -1,6 +1,6 @@
 """The tools that come with the service."""
 
-from fairlead_service.config import Config
+from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import (
     apply_patch,
     bash,
@@ -16,7 +16,7 @@ from fairlead_tools.builtin import (
 )
 from fairlead_tools.files.image import ImageLimits
 from fairlead_tools.outputs import ManagedOutputs
-from fairlead_tools.tool import Tool
+from fairlead_tools.registry.tool import Tool
 
 
 def builtins(config: Config) -> tuple[Tool, ...]:

@@ -8,15 +8,15 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import Json, TextContent, ToolContent
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import Json, TextContent, ToolContent
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
 from fairlead_tools.files.changes import Change, Kind, Unfit, carry_out, plan, text
 from fairlead_tools.files.diff import FileDiff, diff
 from fairlead_tools.files.mutation import Busy, Stale, unbroken
 from fairlead_tools.files.patch import Hunk, MalformedPatch, Update, parse
 from fairlead_tools.files.path import PathRefused, Place, authority
-from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 
 LETTERS: Final[dict[Kind, str]] = {"add": "A", "update": "M", "delete": "D", "move": "M"}
 DESCRIPTION: Final = """\

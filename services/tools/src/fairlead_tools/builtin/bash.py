@@ -14,14 +14,14 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
-from fairlead_schema.tool import TextContent
-from fairlead_service.config import Tools
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import TextContent
+from fairlead_service.config.configuration import Tools
+from fairlead_session.people.permission import Need
+from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 from fairlead_tools.shell import command as shell
 from fairlead_tools.shell import environment, scan
 from fairlead_tools.shell.sandbox import Sandbox, prepared
 from fairlead_tools.spool import Spool
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
 
 TIMEOUT_MS: Final = 120_000
 TIMEOUT_MS_MAX: Final = 600_000

@@ -8,14 +8,14 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import Json, TextContent, ToolContent
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import Json, TextContent, ToolContent
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
 from fairlead_tools.files.diff import FileDiff, diff
 from fairlead_tools.files.mutation import Busy, Stale, TooLarge, change, unbroken
 from fairlead_tools.files.path import Place, authority
 from fairlead_tools.files.replacement import NotReplaced, check, replaced
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 
 SIDE_LINES_MAX: Final = 6
 LINE_LENGTH_MAX: Final = 240

@@ -6,13 +6,13 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import TextContent
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import TextContent
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.reach import reached, saying, sought
-from fairlead_tools.files.globs import BadGlob, compiled, matches
 from fairlead_tools.files.path import authority, shown
-from fairlead_tools.files.search import BadSearch, Engine, Unsearchable, engine
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.files.search.globs import BadGlob, compiled, matches
+from fairlead_tools.files.search.search import BadSearch, Engine, Unsearchable, engine
+from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 
 ACTION: Final = "glob"
 LIMIT: Final = 100

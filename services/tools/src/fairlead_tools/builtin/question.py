@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.permission import QuestionInfo, QuestionOption
-from fairlead_tools.tool import Tool
+from fairlead_tools.registry.tool import Tool
 
 Text = Annotated[str, Field(min_length=1, max_length=4096)]
 

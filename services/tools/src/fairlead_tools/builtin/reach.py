@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from fairlead_tools.files.path import PathRefused, Place, entitled, expected, resolve
-from fairlead_tools.tool import CallFailed, Context
+from fairlead_tools.registry.tool import CallFailed, Context
 
 EDIT: Final = "edit"
 

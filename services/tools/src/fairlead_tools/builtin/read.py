@@ -9,18 +9,18 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
-from fairlead_schema.tool import FileContent, Json, TextContent, ToolContent
-from fairlead_service.config import Tools
-from fairlead_session.bounding import Limits
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import FileContent, Json, TextContent, ToolContent
+from fairlead_service.config.configuration import Tools
+from fairlead_session.calls.output_bounds import Limits
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.reach import reached, saying, sought
-from fairlead_tools.files import kind, paging
+from fairlead_tools.files import kind, pages
+from fairlead_tools.files.directory import Kind, listing
 from fairlead_tools.files.image import SOURCE_BYTES_MAX, ImageLimits, ImageRefused, Picture, normal
-from fairlead_tools.files.listing import Kind, listing
 from fairlead_tools.files.outputs import NoOutputs, Outputs
-from fairlead_tools.files.paging import PAGE_BYTES_MAX, PAGE_LINES_MAX, Binary, OutOfRange
+from fairlead_tools.files.pages import PAGE_BYTES_MAX, PAGE_LINES_MAX, Binary, OutOfRange
 from fairlead_tools.files.path import Place, authority, opened, resolve
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 
 ACTION: Final = "read"
 # What is said about a page: where it goes on, and which of its lines were cut.
@@ -220,10 +220,10 @@ def _directory(descriptor: int, path: Path, told: str, asked: ReadInput) -> Dire
 def _text(file: BinaryIO, place: Place, told: str, asked: ReadInput) -> WholeText | TextPage:
     mime = kind.text(place.path.name)
     if asked.offset is None and asked.limit is None:
-        content = paging.whole(file)
+        content = pages.whole(file)
         if content is not None:
             return WholeText(content=content, mime=mime, **_named(place, told))
-    page = paging.page(file, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
+    page = pages.page(file, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
     return TextPage(
         path=told,
         content=page.content,

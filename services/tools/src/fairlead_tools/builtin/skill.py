@@ -10,15 +10,15 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import Json, TextContent, ToolContent
-from fairlead_service.config import Config
-from fairlead_session.permission import Need, effect
-from fairlead_tools.rules import rules
+from fairlead_schema.tools.content import Json, TextContent, ToolContent
+from fairlead_service.config.configuration import Config
+from fairlead_session.people.permission import Need, effect
+from fairlead_tools.calls.rules import rules
+from fairlead_tools.context.sources.files import shown
+from fairlead_tools.context.sources.skills import ACTION
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 from fairlead_tools.skills.catalog import Catalog
 from fairlead_tools.skills.skill import SKILL, Skill
-from fairlead_tools.sources.files import shown
-from fairlead_tools.sources.skills import ACTION
-from fairlead_tools.tool import CallFailed, Context, Tool
 
 FILES_MAX: Final = 10
 # What is looked at before the first ten are chosen.

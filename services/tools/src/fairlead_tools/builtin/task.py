@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_session.calling import Outcome
-from fairlead_session.child import TASK
-from fairlead_session.permission import Need
-from fairlead_tools.children import Children, Work
-from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_session.calls.child_ids import TASK
+from fairlead_session.calls.lifecycle import Outcome
+from fairlead_session.people.permission import Need
+from fairlead_tools.calls.subagents import Children, Work
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 
 
 class TaskInput(BaseModel):

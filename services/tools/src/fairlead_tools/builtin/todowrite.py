@@ -6,8 +6,8 @@ from pydantic import BaseModel, Field
 
 from fairlead_schema.events import TodoUpdated
 from fairlead_schema.events.asks import Todo
-from fairlead_schema.tool import Json, TextContent, ToolContent
-from fairlead_tools.tool import Context, Result, Tool
+from fairlead_schema.tools.content import Json, TextContent, ToolContent
+from fairlead_tools.registry.tool import Context, Result, Tool
 
 
 class Todos(BaseModel):

@@ -7,13 +7,13 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import TextContent
-from fairlead_service.config import Tools
-from fairlead_session.permission import Need
-from fairlead_tools.tool import CallFailed, Context, Result, Tool
+from fairlead_schema.tools.content import TextContent
+from fairlead_service.config.configuration import Tools
+from fairlead_session.people.permission import Need
+from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 from fairlead_tools.web import guard
-from fairlead_tools.web.fetching import ACCEPT, Page, fetch
-from fairlead_tools.web.reading import Format, readable
+from fairlead_tools.web.fetch import ACCEPT, Page, fetch
+from fairlead_tools.web.markdown import Format, readable
 
 TIMEOUT_S: Final = 30
 TIMEOUT_S_MAX: Final = 120

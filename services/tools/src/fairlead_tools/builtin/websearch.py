@@ -10,13 +10,13 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import Json, TextContent, ToolContent
-from fairlead_service.config import Tools
-from fairlead_service.outside import SearchService
-from fairlead_session.permission import Need
-from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_schema.tools.content import Json, TextContent, ToolContent
+from fairlead_service.config.configuration import Tools
+from fairlead_service.config.tool_servers import SearchService
+from fairlead_session.people.permission import Need
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 from fairlead_tools.web import guard
-from fairlead_tools.web.fetching import AGENT, body, opened
+from fairlead_tools.web.fetch import AGENT, body, opened
 
 TIMEOUT_S: Final = 25.0
 REPLY_BYTES_MAX: Final = 256 * 1024

@@ -7,13 +7,13 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlead_schema.tool import Json, TextContent, ToolContent
-from fairlead_session.permission import Need
+from fairlead_schema.tools.content import Json, TextContent, ToolContent
+from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
 from fairlead_tools.files import mutation
 from fairlead_tools.files.mutation import Busy, unbroken
 from fairlead_tools.files.path import authority
-from fairlead_tools.tool import CallFailed, Context, Tool
+from fairlead_tools.registry.tool import CallFailed, Context, Tool
 
 DESCRIPTION: Final = (
     "Writes a file, creating it and its directories or replacing what it held. Relative paths start "

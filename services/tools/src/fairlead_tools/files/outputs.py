@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from fairlead_tools.tool import Context
+from fairlead_tools.registry.tool import Context
 
 
 class Outputs(Protocol):

@@ -14,7 +14,7 @@ from errno import EACCES, EEXIST, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, 
 from pathlib import Path
 from typing import Final
 
-from fairlead_session.permission import Need
+from fairlead_session.people.permission import Need
 
 EXTERNAL: Final = "external_directory"
 

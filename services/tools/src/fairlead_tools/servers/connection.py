@@ -23,11 +23,11 @@ from mcp_types import (
 from mcp_types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from fairlead_service.outside import Credentials, ToolServer
+from fairlead_service.config.tool_servers import Credentials, ToolServer
+from fairlead_tools.registry.tool import CallFailed, Tool
 from fairlead_tools.servers import http, stdio
 from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX
-from fairlead_tools.servers.offering import offered
-from fairlead_tools.tool import CallFailed, Tool
+from fairlead_tools.servers.tools import offered
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from fairlead_schema.ids import TenantId
-from fairlead_service.config import Config
-from fairlead_service.outside import Credentials, ToolServer
-from fairlead_tools.registry import Registration, Registry
-from fairlead_tools.tool import Tool
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.tool_servers import Credentials, ToolServer
+from fairlead_tools.registry.registry import Registration, Registry
+from fairlead_tools.registry.tool import Tool
 
 if TYPE_CHECKING:
     from fairlead_tools.servers.connection import Connection

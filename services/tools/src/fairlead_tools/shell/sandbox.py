@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fairlead_service.config import ConfigError
+from fairlead_service.config.configuration import ConfigError
 
 PROGRAM: Final = "bwrap"
 # Programs, their libraries, and what these read of the system's configuration. No secrets.

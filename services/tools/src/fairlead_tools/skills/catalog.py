@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from fairlead_schema.location import LocationRef
-from fairlead_service.config import Config
-from fairlead_tools.pages import Web, cache_directory
+from fairlead_service.config.configuration import Config
+from fairlead_tools.context.sources import environment
+from fairlead_tools.context.sources.files import Texts, home, real
+from fairlead_tools.context.sources.instructions import is_url, upward
+from fairlead_tools.context.web_pages import Web, cache_directory
 from fairlead_tools.skills import directory
 from fairlead_tools.skills.site import Site
 from fairlead_tools.skills.skill import Skill, parse
-from fairlead_tools.sources import environment
-from fairlead_tools.sources.files import Texts, home, real
-from fairlead_tools.sources.instructions import is_url, upward
 
 FOLDERS: Final = ("skill", "skills")
 PROJECT: Final = ".fairlead"

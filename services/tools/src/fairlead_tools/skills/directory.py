@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from fairlead_tools.context.sources.files import Texts, Unreadable, contained, real, shown
 from fairlead_tools.skills.skill import SKILL, InvalidSkill, Skill, parse
-from fairlead_tools.sources.files import Texts, Unreadable, contained, real, shown
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field, ValidationError
 
-from fairlead_tools.pages import Web
+from fairlead_tools.context.sources.files import Texts, Unreadable, shown
+from fairlead_tools.context.web_pages import Web
 from fairlead_tools.skills.skill import NAME, SKILL, InvalidSkill, Skill, parse
-from fairlead_tools.sources.files import Texts, Unreadable, shown
 
 log = logging.getLogger(__name__)
 

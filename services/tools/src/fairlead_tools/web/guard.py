@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
-from fairlead_tools.tool import CallFailed
+from fairlead_tools.registry.tool import CallFailed
 
 SCHEMES: Final = {"http": 80, "https": 443}
 URL_LENGTH_MAX: Final = 8192

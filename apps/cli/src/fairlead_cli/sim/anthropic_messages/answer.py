@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 
-from fairlead_cli.sim.play import Reel, block
+from fairlead_cli.sim.response import Reel, block
 from fairlead_cli.sim.script import (
     Ask,
     Call,

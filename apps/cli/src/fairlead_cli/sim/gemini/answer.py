@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from fairlead_cli.sim.play import Reel
+from fairlead_cli.sim.response import Reel
 from fairlead_cli.sim.script import (
     Ask,
     Hosted,

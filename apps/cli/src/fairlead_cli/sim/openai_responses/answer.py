@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import orjson
 
 from fairlead_cli.sim.chat import error as chat_error
-from fairlead_cli.sim.play import Reel, block
+from fairlead_cli.sim.response import Reel, block
 from fairlead_cli.sim.script import Ask, Hosted, Refusal, Script, pieces, tallied
 from fairlead_cli.sim.seal import closed
 

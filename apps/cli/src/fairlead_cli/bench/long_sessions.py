@@ -1,0 +1,77 @@
+"""Long lives: sessions written straight into the log, as many turns would have left them."""
+
+from collections.abc import Iterator
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.ports import Head
+from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events import (
+    AttemptDispatched,
+    CompactionEnded,
+    ExecutionClaimed,
+    ExecutionReleased,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionEvent,
+    StepEnded,
+    StepStarted,
+    TextEnded,
+    TextStarted,
+)
+from fairlead_schema.prompt import Prompt
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+
+MODEL = ModelRef(provider_id="sim", id="fast")
+TURN_EVENTS = 9
+
+
+async def live(eventlog: EventLog, at: Address, *, events: int, compacted: bool) -> Head:
+    """Give a created session a past of about this many events."""
+    head = await eventlog.log.head(at)
+    generation = 0
+    while head.seq + TURN_EVENTS < events:
+        generation += 1
+        for commit in _turn(generation):
+            head = await _append(eventlog, at, head, commit)
+    if compacted:
+        ended = CompactionEnded(
+            message_id=ids.message_id(), reason="auto", text="A long talk.", recent="It went on."
+        )
+        head = await _append(eventlog, at, head, (ended,))
+    return head
+
+
+async def _append(
+    eventlog: EventLog, at: Address, head: Head, events: tuple[SessionEvent, ...]
+) -> Head:
+    drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
+    return (await eventlog.log.append(at, ids.commit_id(), drafts, after=head)).head
+
+
+def _turn(generation: int) -> Iterator[tuple[SessionEvent, ...]]:
+    user, assistant = ids.message_id(), ids.message_id()
+    prompt = Prompt(text=f"Question {generation}: what is the weather like at sea today?")
+    answer = f"Answer {generation}: " + "the wind is fair and the water calm. " * 4
+    yield (PromptAdmitted(message_id=user, prompt=prompt, delivery="steer"),)
+    yield (
+        ExecutionClaimed(generation=generation, runner=ids.runner_id()),
+        PromptPromoted(message_id=user, prompt=prompt, created=ids.now_ms()),
+        AttemptDispatched(
+            attempt_id=ids.attempt_id(),
+            assistant_message_id=assistant,
+            agent="build",
+            model=MODEL,
+            step=1,
+        ),
+    )
+    yield (
+        StepStarted(assistant_message_id=assistant, agent="build", model=MODEL),
+        TextStarted(assistant_message_id=assistant, text_id="t"),
+        TextEnded(assistant_message_id=assistant, text_id="t", text=answer),
+        StepEnded(
+            assistant_message_id=assistant, finish="stop", cost=0.001, tokens=Tokens(input=9)
+        ),
+        ExecutionReleased(generation=generation, reason="idle"),
+    )

@@ -1,0 +1,1 @@
+"""The ports on NATS JetStream: one file per adapter."""

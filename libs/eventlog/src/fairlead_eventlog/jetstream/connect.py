@@ -1,0 +1,103 @@
+"""Connects to NATS and hands out every port over that one connection."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import nats.errors
+from nats.aio.client import Client
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream.approvals import JetStreamApprovals
+from fairlead_eventlog.jetstream.aside import (
+    JetStreamDeadLetters,
+    JetStreamFeed,
+    JetStreamMessages,
+    JetStreamRegistrations,
+    JetStreamSnapshots,
+    NatsDeltas,
+    NatsLiveness,
+    NatsRequests,
+)
+from fairlead_eventlog.jetstream.link import Link
+from fairlead_eventlog.jetstream.outputs import JetStreamOutputs
+from fairlead_eventlog.jetstream.session_log import JetStreamLog
+from fairlead_eventlog.jetstream.shards import JetStreamShards
+from fairlead_eventlog.jetstream.sources import JetStreamSources
+from fairlead_eventlog.jetstream.wakes import JetStreamWakes
+from fairlead_eventlog.jetstream.work_queues import JetStreamTimers, JetStreamWork
+
+log = logging.getLogger(__name__)
+
+CONNECT_S: Final = 3.0
+
+
+@asynccontextmanager
+async def linked(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[Link]:
+    """A connection that reconnects for ever. Raises at once if the first connect fails."""
+    links: list[Link] = []
+
+    async def on_reconnect() -> None:
+        log.info("reconnected to NATS")
+        for link in links:
+            link.reconnected()
+
+    async def on_disconnect() -> None:
+        log.warning("disconnected from NATS")
+
+    async def on_error(error: Exception) -> None:
+        log.debug("NATS error", extra={"reason": str(error)})
+
+    client = Client()
+    connecting = client.connect(
+        url.split(","),
+        name=name,
+        allow_reconnect=True,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=1,
+        ping_interval=10,
+        connect_timeout=2,
+        reconnected_cb=on_reconnect,
+        disconnected_cb=on_disconnect,
+        error_cb=on_error,
+    )
+    try:
+        # The client itself would try for ever; the caller wants to say that it is waiting.
+        await asyncio.wait_for(connecting, CONNECT_S)
+    except (OSError, nats.errors.Error, TimeoutError) as error:
+        raise LogUnavailable(f"NATS at {url} cannot be reached") from error
+    link = Link(client, timeout_s)
+    links.append(link)
+    try:
+        await link.open()
+        yield link
+    finally:
+        await client.close()
+
+
+@asynccontextmanager
+async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[EventLog]:
+    """Every port over one connection."""
+    async with linked(url, name=name, timeout_s=timeout_s) as link:
+        yield EventLog(
+            log=JetStreamLog(link),
+            shards=JetStreamShards(link),
+            wakes=JetStreamWakes(link),
+            work=JetStreamWork(link),
+            timers=JetStreamTimers(link),
+            liveness=NatsLiveness(link),
+            snapshots=JetStreamSnapshots(link),
+            messages=JetStreamMessages(link),
+            registrations=JetStreamRegistrations(link),
+            sources=JetStreamSources(link),
+            deltas=NatsDeltas(link),
+            outputs=JetStreamOutputs(link),
+            requests=NatsRequests(link),
+            feed=JetStreamFeed(link),
+            dead=JetStreamDeadLetters(link),
+            approvals=JetStreamApprovals(link),
+            complaint=link.complaint,
+        )

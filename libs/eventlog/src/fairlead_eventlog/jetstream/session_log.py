@@ -1,0 +1,188 @@
+"""Session logs on JetStream: one exact subject per session, one message per commit, CAS by sequence."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+from nats.aio.msg import Msg
+
+from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
+from fairlead_eventlog.jetstream.link import (
+    EXPECTED_LAST,
+    WRONG_LAST_SEQUENCE,
+    Got,
+    Link,
+    NoAnswer,
+    ServerRefusal,
+    missing,
+)
+from fairlead_eventlog.jetstream.work_queues import forget
+from fairlead_eventlog.ports import START, Head, Page, Stored
+from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
+from fairlead_schema import subjects
+from fairlead_schema.ids import CommitId
+from fairlead_schema.record import Commit, Draft, RecordError, decode, encode, record
+from fairlead_schema.subjects import Address
+
+APPEND_TRIES: Final = 3
+# Reading this many events from too early a start is cheaper than finding a better start.
+LOCATE_SLACK: Final = 500
+TAIL_BUFFER: Final = 256
+# A tail that heard nothing looks at the log this often, in case a broadcast was lost.
+TAIL_LOOK_S: Final = 30.0
+
+
+class JetStreamLog:
+    """The truth: an append that is acknowledged is on disk, in order, all or nothing."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def append(
+        self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
+    ) -> Stored:
+        commit = Commit(commit_id, record(drafts, after=after.seq))
+        payload = encode(commit)
+        limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)
+        if len(payload) > limit:
+            raise CommitTooLarge(at, len(payload), limit)
+        headers = {EXPECTED_LAST: str(after.position)}
+        for attempt in range(APPEND_TRIES):
+            try:
+                position = await self._link.store(subjects.log(at), payload, headers=headers)
+                return Stored(position, commit)
+            except ServerRefusal as refusal:
+                return await self._refused(at, commit, after, refusal)
+            except (NoAnswer, Unanswered):
+                # The outcome is unknown; the same commit at the same place is safe to repeat.
+                await asyncio.sleep(0.1 * (attempt + 1))
+        raise LogUnavailable(f"no acknowledgement for {commit_id}")
+
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+        stream = log_stream(subjects.shard(at.session_id))
+        found, remaining = await self._link.direct(
+            stream, subjects.log(at), first=after.position + 1, batch=limit
+        )
+        commits = _readable(found)
+        return Page(commits, remaining > 0 or len(commits) < len(found))
+
+    async def head(self, at: Address) -> Head:
+        stream = log_stream(subjects.shard(at.session_id))
+        got = await self._link.last(stream, subjects.log(at))
+        stored = None if got is None else _stored(got)
+        return START if stored is None or stored.purges else stored.head
+
+    async def locate(self, at: Address, seq: int) -> Head:
+        """Halve the distance until reading on from there costs less than halving again."""
+        low, high = START, await self.head(at)
+        if seq >= high.seq:
+            return high
+        while seq - low.seq > LOCATE_SLACK and high.position - low.position > 1:
+            middle = (low.position + high.position) // 2
+            page = await self.read(at, after=Head(middle, 0), limit=1)
+            found = page.commits[0].head if page.commits else high
+            if found.seq <= seq:
+                low = found
+            else:
+                high = Head(middle, found.seq)
+        return low
+
+    async def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
+        heard: asyncio.Queue[Msg | None] = asyncio.Queue(TAIL_BUFFER)
+
+        async def hear(msg: Msg) -> None:
+            # A full buffer drops the broadcast: the next one shows the gap, and the log fills it.
+            with suppress(asyncio.QueueFull):
+                heard.put_nowait(msg)
+
+        def look_again() -> None:
+            with suppress(asyncio.QueueFull):
+                heard.put_nowait(None)
+
+        subscription = await self._link.client.subscribe(subjects.commit(at), cb=hear)
+        forget = self._link.on_reconnect(look_again)
+        try:
+            seen = await self.locate(at, after)
+            async for stored in self._rest(at, seen):
+                seen = stored.head
+                if seen.seq > after:
+                    yield stored
+            while True:
+                async for stored in self._fresh(at, seen, await _next(heard)):
+                    seen = stored.head
+                    yield stored
+        finally:
+            forget()
+            with suppress(Exception):
+                await subscription.unsubscribe()
+
+    async def erase(self, at: Address, *, before: int | None = None) -> None:
+        stream = log_stream(subjects.shard(at.session_id))
+        await forget(self._link, stream, subjects.log(at), before=before)
+
+    async def _fresh(self, at: Address, seen: Head, msg: Msg | None) -> AsyncIterator[Stored]:
+        """What a broadcast brings: itself, or everything since, if one before it was missed."""
+        if msg is not None and _position(msg) <= seen.position:
+            return
+        if msg is not None and _previous(msg) == seen.position:
+            yield Stored(_position(msg), decode(msg.data))
+            return
+        async for stored in self._rest(at, seen):
+            yield stored
+
+    async def _rest(self, at: Address, seen: Head) -> AsyncIterator[Stored]:
+        more = True
+        while more:
+            page = await self.read(at, after=seen)
+            for stored in page.commits:
+                yield stored
+                seen = stored.head
+            more = page.more
+
+    async def _refused(
+        self, at: Address, commit: Commit, after: Head, refusal: ServerRefusal
+    ) -> Stored:
+        """Tell a lost race from our own commit whose acknowledgement was lost."""
+        if refusal.code not in WRONG_LAST_SEQUENCE:
+            raise missing(refusal, log_stream(subjects.shard(at.session_id))) from refusal
+        async for stored in self._rest(at, after):
+            if stored.commit.id == commit.id:
+                return stored
+        digits = refusal.description.rpartition(" ")[2]
+        actual = int(digits) if digits.isdigit() else None
+        raise AppendConflict(at, expected=after.position, actual=actual) from refusal
+
+
+async def _next(heard: asyncio.Queue[Msg | None]) -> Msg | None:
+    # Not wait_for: on Python 3.11 it can swallow a cancellation.
+    try:
+        async with asyncio.timeout(TAIL_LOOK_S):
+            return await heard.get()
+    except TimeoutError:
+        return None
+
+
+def _readable(found: list[Got]) -> tuple[Stored, ...]:
+    """What comes before a commit that cannot be read. Raises RecordError when nothing does."""
+    commits: list[Stored] = []
+    for got in found:
+        try:
+            commits.append(_stored(got))
+        except RecordError:
+            if not commits:
+                raise
+            break
+    return tuple(commits)
+
+
+def _stored(got: Got) -> Stored:
+    return Stored(got.sequence, decode(got.payload))
+
+
+def _position(msg: Msg) -> int:
+    return int((msg.headers or {})["Nats-Sequence"])
+
+
+def _previous(msg: Msg) -> int:
+    return int((msg.headers or {})["Nats-Last-Sequence"])

@@ -1,0 +1,80 @@
+"""Whole shards on JetStream, in order, for projections."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Final
+
+from nats.aio.msg import Msg
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream.link import Link, ServerRefusal, missing
+from fairlead_eventlog.jetstream.pull import Pull
+from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.streams import log_stream
+from fairlead_schema import subjects
+
+BATCH: Final = 500
+PULL_EXPIRES_S: Final = 5.0
+
+
+class JetStreamShards:
+    """One durable consumer per shard and reader, remade from the reader's own checkpoint.
+
+    Remaking it ends any earlier reader's pull, so a shard that changes hands changes at once.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def follow(
+        self, shard: int, *, after: int, reader: str = "projector"
+    ) -> AsyncIterator[Sequence[Entry]]:
+        stream = log_stream(shard)
+        await self._remake(stream, reader, after)
+        pull = Pull(self._link, stream, reader, slots=lambda: BATCH, expires_s=PULL_EXPIRES_S)
+        delivered = 0
+        async for batch in pull.batches():
+            for msg in batch:
+                delivered += 1
+                if _consumer_sequence(msg) != delivered:
+                    raise LogUnavailable(f"{stream} lost a message on its way to {reader}")
+            yield [_entry(msg) for msg in batch]
+
+    async def end(self, shard: int) -> int:
+        stream = log_stream(shard)
+        try:
+            answer = await self._link.api(f"STREAM.INFO.{stream}")
+        except ServerRefusal as refusal:
+            raise missing(refusal, stream) from refusal
+        return int(answer["state"]["last_seq"])
+
+    async def _remake(self, stream: str, reader: str, after: int) -> None:
+        with suppress(ServerRefusal):  # There was none.
+            await self._link.api(f"CONSUMER.DELETE.{stream}.{reader}")
+        config = {
+            "durable_name": reader,
+            "name": reader,
+            "ack_policy": "none",
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": after + 1,
+            "max_waiting": 8,
+            "mem_storage": True,
+        }
+        body = {"stream_name": stream, "config": config}
+        try:
+            await self._link.api(f"CONSUMER.CREATE.{stream}.{reader}", body)
+        except ServerRefusal as refusal:
+            raise missing(refusal, stream) from refusal
+
+
+def _entry(msg: Msg) -> Entry:
+    return Entry(_stream_sequence(msg), subjects.address(msg.subject), msg.data)
+
+
+# A delivery's reply subject reads $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>…
+def _stream_sequence(msg: Msg) -> int:
+    return int(msg.reply.split(".")[5])
+
+
+def _consumer_sequence(msg: Msg) -> int:
+    return int(msg.reply.split(".")[6])

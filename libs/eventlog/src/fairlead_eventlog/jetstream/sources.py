@@ -1,0 +1,60 @@
+"""Registered context sources in a key-value bucket."""
+
+from typing import Final
+
+from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.jetstream.link import (
+    EXPECTED_LAST,
+    WRONG_LAST_SEQUENCE,
+    Link,
+    NoAnswer,
+    ServerRefusal,
+    missing,
+)
+from fairlead_eventlog.jetstream.work_queues import forget
+from fairlead_eventlog.streams import SOURCES
+
+BATCH: Final = 256
+
+
+class JetStreamSources:
+    """One message per key; a second writer of a key finds the first."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        subject = _subject(pool, key)
+        try:
+            await self._link.store(subject, body, headers={EXPECTED_LAST: "0"})
+        except ServerRefusal as refusal:
+            if refusal.code not in WRONG_LAST_SEQUENCE:
+                raise missing(refusal, SOURCES.name) from refusal
+            got = await self._link.last(SOURCES.name, subject)
+            return body if got is None else got.payload
+        except (NoAnswer, Unanswered) as error:
+            raise LogUnavailable("the source was not registered") from error
+        return body
+
+    async def remove(self, pool: str, key: str) -> None:
+        await forget(self._link, SOURCES.name, _subject(pool, key))
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        first, more = 1, 1
+        while more:
+            subject = f"{_subject(pool, '')}>"
+            page, more = await self._link.direct(SOURCES.name, subject, first=first, batch=BATCH)
+            found |= {_key(got.subject): got.payload for got in page}
+            first = page[-1].sequence + 1 if page else first
+            more = more if page else 0
+        return dict(sorted(found.items()))
+
+
+def _subject(pool: str, key: str) -> str:
+    """Keys hold characters that subjects give a meaning: they are spelled in hexadecimal."""
+    return f"$KV.fairlead-source.{pool}.{key.encode().hex()}"
+
+
+def _key(subject: str) -> str:
+    return bytes.fromhex(subject.rpartition(".")[2]).decode()

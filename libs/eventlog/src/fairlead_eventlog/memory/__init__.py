@@ -1,0 +1,1 @@
+"""The ports in memory: twins for tests, judged by the same contract suite."""

@@ -1,0 +1,1 @@
+"""Tools: what a call returns, and how services ask for calls."""

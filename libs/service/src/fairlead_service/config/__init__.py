@@ -1,0 +1,1 @@
+"""Configuration: `fairlead.toml` and the environment as frozen values."""

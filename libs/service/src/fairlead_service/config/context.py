@@ -1,0 +1,48 @@
+"""What the model is told about its place: instructions, skills, references, the calendar."""
+
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from fairlead_service.config.section import Section
+
+KIB = 1024
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"{name!r} is no time zone that this machine knows") from error
+    return name
+
+
+FileName = Annotated[str, StringConstraints(pattern=r"^[^/\x00]+$")]
+
+
+class Context(Section):
+    timeout_s: float = Field(default=3.0, gt=0)
+    timezone: Annotated[str, AfterValidator(_zone)] | None = None
+    names: tuple[FileName, ...] = ("AGENTS.md",)
+    global_file: str | None = "~/.config/fairlead/AGENTS.md"
+    project: bool = True
+    instructions: tuple[str, ...] = ()
+    file_bytes_max: int = Field(default=256 * KIB, gt=0)
+    total_bytes_max: int = Field(default=512 * KIB, gt=0)
+    fetch_timeout_s: float = Field(default=2.0, gt=0)
+    refresh_s: float = Field(default=300.0, gt=0)
+    cache: str = "~/.cache/fairlead"
+
+
+class Skills(Section):
+    config_directory: str | None = "~/.config/fairlead"
+    project: bool = True
+    sources: tuple[str, ...] = ()
+
+
+class Reference(Section):
+    """Something worth knowing outside the location, with words that say when."""
+
+    path: str = Field(min_length=1)
+    description: str | None = Field(default=None, min_length=1)

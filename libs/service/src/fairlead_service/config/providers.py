@@ -1,0 +1,127 @@
+"""The catalog as it is configured: providers, how they are reached, their models and variants."""
+
+from collections.abc import Mapping
+from datetime import date
+from importlib.util import find_spec
+from typing import Any, Final, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fairlead_service.config.section import Section
+
+DEFAULT_VARIANT: Final = "default"
+
+
+class Rates(Section):
+    """USD per million tokens."""
+
+    input: float = Field(default=0, ge=0)
+    output: float = Field(default=0, ge=0)
+    cache_read: float = Field(default=0, ge=0)
+    cache_write: float = Field(default=0, ge=0)
+
+
+class Tier(Rates):
+    """The rates of a step whose prompt is longer than `context` tokens."""
+
+    context: int = Field(gt=0)
+
+
+class Cost(Rates):
+    """A model's rates, and those of longer prompts."""
+
+    tier: tuple[Tier, ...] = ()
+
+    @model_validator(mode="after")
+    def _tiers_differ(self) -> Self:
+        if len({tier.context for tier in self.tier}) < len(self.tier):
+            raise ValueError("two tiers have the same context")
+        return self
+
+
+class Capabilities(Section):
+    """What a model takes and gives; shown to clients."""
+
+    tools: bool = True
+    input: tuple[str, ...] = ("text",)
+    output: tuple[str, ...] = ("text",)
+
+
+class Variant(Section):
+    """Headers and body fields laid over a model's own."""
+
+    headers: dict[str, str] = Field(default_factory=dict)
+    body: dict[str, Any] = Field(default_factory=dict)
+
+
+class Model(Section):
+    id: str | None = None
+    name: str | None = None
+    family: str | None = None
+    released: date | None = None
+    context: int = Field(default=0, ge=0)
+    output: int = Field(default=0, ge=0)
+    cost: Cost = Cost()
+    capabilities: Capabilities = Capabilities()
+    headers: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
+    default_variant: str | None = None
+    variant: dict[str, Variant] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _default_variant_exists(self) -> Self:
+        if self.default_variant is not None and self.default_variant not in self.variant:
+            raise ValueError(f"default_variant {self.default_variant!r} has no [variant] section")
+        return self
+
+    def overlaid(self, variant: str | None) -> Variant | None:
+        """The model's own headers and options under a variant's; None when there is no such one.
+
+        An absent variant, or `default`, is the model's own default one (O-31).
+        """
+        named = variant or DEFAULT_VARIANT
+        if named == DEFAULT_VARIANT and named not in self.variant:
+            named = self.default_variant or DEFAULT_VARIANT
+        over = self.variant.get(named)
+        if over is None and named != DEFAULT_VARIANT:
+            return None
+        over = over or Variant()
+        return Variant(headers=self.headers | over.headers, body=_laid(self.options, over.body))
+
+
+class Provider(Section):
+    protocol: Literal["anthropic-messages", "openai-responses", "openai-chat", "gemini"]
+    base_url: str = Field(pattern=r"^https?://")
+    api_key_env: str | None = None
+    api_key_file: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+    connect_timeout_s: float = Field(default=10.0, gt=0)
+    first_byte_timeout_s: float = Field(default=300.0, gt=0)
+    idle_timeout_s: float = Field(default=300.0, gt=0)
+    ca_file: str | None = None
+    client_cert: str | None = None
+    client_key: str | None = None
+    verify: bool = True
+    proxy: str | None = Field(default=None, pattern=r"^https?://")
+    http2: bool = False
+    model: dict[str, Model] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _transport_makes_sense(self) -> Self:
+        if self.ca_file is not None and not self.verify:
+            raise ValueError("ca_file says whom to trust, and verify = false trusts everybody")
+        if self.client_key is not None and self.client_cert is None:
+            raise ValueError("client_key has no client_cert")
+        if self.http2 and find_spec("h2") is None:
+            raise ValueError("http2 needs the package h2, which is not installed")
+        return self
+
+
+def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """One body over another: tables join, every other value is replaced."""
+    joined = {
+        key: _laid(under[key], value)
+        for key, value in over.items()
+        if isinstance(value, Mapping) and isinstance(under.get(key), Mapping)
+    }
+    return {**under, **over, **joined}

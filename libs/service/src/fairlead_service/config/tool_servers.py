@@ -1,0 +1,75 @@
+"""What tools reach outside: tool servers and search services, and the credentials for them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from fairlead_service.config.section import Section
+
+
+class Credentials(Section):
+    """Variables for a server's process, headers for a server's requests.
+
+    `*_from` names a variable of our own environment, `*_file` a file that holds the value: neither
+    the name nor the file is a secret, and what they lead to is never told.
+    """
+
+    env: dict[str, str] = Field(default_factory=dict)
+    env_from: dict[str, str] = Field(default_factory=dict)
+    env_file: dict[str, str] = Field(default_factory=dict)
+    headers: dict[str, str] = Field(default_factory=dict)
+    headers_from: dict[str, str] = Field(default_factory=dict)
+    headers_file: dict[str, str] = Field(default_factory=dict)
+
+    def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The variables with their values. Raises KeyError or OSError for what is not there."""
+        return {**self.env, **_looked_up(self.env_from, self.env_file, environment)}
+
+    def header_values(self, environment: Mapping[str, str]) -> dict[str, str]:
+        """The headers with their values. Raises KeyError or OSError for what is not there."""
+        return {**self.headers, **_looked_up(self.headers_from, self.headers_file, environment)}
+
+    def over(self, under: "Credentials") -> "Credentials":
+        """These laid over others."""
+        return Credentials(
+            **{
+                name: {**getattr(under, name), **getattr(self, name)}
+                for name in Credentials.model_fields
+            }
+        )
+
+
+class ToolServer(Credentials):
+    """A server of tools: a command that speaks over its standard streams, or a URL."""
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    directory: str | None = None
+    url: str | None = Field(default=None, pattern=r"^https?://")
+    timeout_s: float = Field(default=60.0, gt=0, le=3600)
+    start_timeout_s: float = Field(default=30.0, gt=0)
+    enabled: bool = True
+
+    @model_validator(mode="after")
+    def _is_a_command_or_a_url(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("a server has a command or a url, and not both")
+        return self
+
+
+class SearchService(Section):
+    """Where the web is searched."""
+
+    url: str = Field(pattern=r"^https?://")
+    tool: str = "web_search"
+    api_key_env: str | None = None
+    api_key_header: str = "authorization"
+
+
+def _looked_up(
+    named: Mapping[str, str], files: Mapping[str, str], environment: Mapping[str, str]
+) -> dict[str, str]:
+    found = {name: environment[variable] for name, variable in named.items()}
+    return {**found, **{name: Path(file).read_text().strip() for name, file in files.items()}}

@@ -1,0 +1,1 @@
+"""Tool calls: begin, settle, bound their output, and delegate to sub-agents."""

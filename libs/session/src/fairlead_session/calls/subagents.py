@@ -1,0 +1,114 @@
+"""Sub-agents: a call that is answered by another session, which nobody waits for in a process.
+
+The ids of that session and of its prompt follow from the call, so whoever makes them again after a
+crash finds the ones that exist.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from fairlead_schema.events import ChildFinished
+from fairlead_schema.ids import SessionId
+from fairlead_schema.message import AssistantMessage, TextBlock
+from fairlead_schema.tools.content import TextContent
+from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
+from fairlead_session.calls.lifecycle import Failed, Outcome, Succeeded
+from fairlead_session.execution.budget import spent
+from fairlead_session.execution.commands import at_rest
+from fairlead_session.state import Call, Session
+
+SILENT: Final = "The sub-agent finished without saying anything."
+
+Known: TypeAlias = Mapping[SessionId, Session]
+"""Sessions below that were read."""
+
+NOTHING: Final[Known] = MappingProxyType({})
+
+
+def children(session: Session) -> tuple[SessionId, ...]:
+    """The sessions that unsettled calls of this one wait for."""
+    return tuple(_child(session, call) for call in session.calls if call.tool == TASK)
+
+
+def child_for(session: Session, call: Call) -> SessionId | None:
+    """The session that answers a call, if one does."""
+    return _child(session, call) if call.tool == TASK else None
+
+
+def waiting_for(session: Session, child: SessionId) -> Call | None:
+    """The unsettled call that a session answers."""
+    found = (call for call in session.calls if call.tool == TASK)
+    return next((call for call in found if _child(session, call) == child), None)
+
+
+def uncounted(session: Session) -> tuple[SessionId, ...]:
+    """The sessions that no call waits for any more and whose use nobody has told this one.
+
+    Their calls were settled without them: by an interrupt, a crash, or before they were made.
+    """
+    waiting = children(session)
+    return tuple(child for child in session.below.owing if child not in waiting)
+
+
+def unread(below: Iterable[SessionId], known: Known) -> SessionId | None:
+    """The next session to read, of some and all that owe below them, to know what they used."""
+    for child in below:
+        if child not in known:
+            return child
+        deeper = unread(known[child].below.owing, known)
+        if deeper is not None:
+            return deeper
+    return None
+
+
+def counted(session: Session, known: Known) -> tuple[ChildFinished, ...]:
+    """What the uncounted ones used in all, of those that have come to rest.
+
+    One that was never made has used nothing, and need not be looked for again.
+    """
+    rested = (known[child] for child in uncounted(session) if at_rest(known[child]))
+    return tuple(_finished(child, known) for child in rested)
+
+
+def answered(child: Session, known: Known = NOTHING) -> Outcome | None:
+    """What a call gets from its session; None while that is at work, waits or asks somebody."""
+    prompt = child.admissions.get(first_prompt(child.id))
+    if prompt is None or child.questions or not at_rest(child):
+        return None
+    finished = _finished(child, known)
+    if child.rested != "idle" or prompt.promoted_seq is None:
+        why = child.rest_detail or child.rested or "it never began"
+        return Failed(f"The sub-agent stopped: {why}", facts=(finished,))
+    text = TextContent(text=_last_words(child) or SILENT)
+    return Succeeded({"sessionID": child.id}, (text,), facts=(finished,))
+
+
+def _finished(child: Session, known: Known) -> ChildFinished:
+    cost, tokens = _used(child, known)
+    return ChildFinished(session_id=child.id, cost=cost, tokens=tokens)
+
+
+def _used(session: Session, known: Known) -> tuple[float, int]:
+    """What a session has used, with those below it that still owe their count."""
+    cost, tokens = spent(session)
+    for child in session.below.owing:
+        if child in known:
+            more = _used(known[child], known)
+            cost, tokens = cost + more[0], tokens + more[1]
+    return cost, tokens
+
+
+def _child(session: Session, call: Call) -> SessionId:
+    return child_of(session.id, call.assistant_message_id, call.call_id)
+
+
+def _last_words(child: Session) -> str:
+    """The text of the newest assistant message that has any."""
+    for line in reversed(child.transcript):
+        if isinstance(line.message, AssistantMessage):
+            blocks = (one for one in line.message.content if isinstance(one, TextBlock))
+            text = "\n\n".join(block.text for block in blocks if block.text)
+            if text:
+                return text
+    return ""

@@ -1,0 +1,1 @@
+"""Compaction: when history becomes too large, and the summary that replaces it."""

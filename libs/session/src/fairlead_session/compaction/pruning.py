@@ -1,0 +1,62 @@
+"""Pruning: large outputs of old tool calls become a reference in requests; the transcript keeps them.
+
+It changes what a provider may have cached, so it happens in one durable step, at most once between two
+compactions, and from then on every request is the same again byte for byte.
+"""
+
+from pydantic_core import to_json
+
+from fairlead_schema.events import ContextPruned
+from fairlead_schema.message import AssistantMessage, Content, Message, ToolBlock
+from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
+from fairlead_session.state import Line, Pruned, Session
+from fairlead_session.turn.history import lines
+
+
+def seen(session: Session) -> tuple[Message, ...]:
+    """Session history as a request tells it."""
+    return tuple(_seen(line, session.pruned) for line in lines(session))
+
+
+def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | None:
+    """Prune what is older than so many turns; None without anything to prune, or if it was done."""
+    if turns <= 0 or session.pruned is not None:
+        return None
+    answers = [line for line in lines(session) if isinstance(line.message, AssistantMessage)]
+    if len(answers) <= turns:
+        return None
+    old, cut = answers[:-turns], Pruned(answers[-turns - 1].seq, over_bytes)
+    if all(_seen(line, cut) == line.message for line in old):
+        return None
+    return ContextPruned(through_seq=cut.through_seq, over_bytes=over_bytes)
+
+
+def _seen(line: Line, cut: Pruned | None) -> Message:
+    message = line.message
+    if cut is None or line.seq > cut.through_seq or not isinstance(message, AssistantMessage):
+        return message
+    content = tuple(_block(block, cut.over_bytes) for block in message.content)
+    return (
+        message if content == message.content else message.model_copy(update={"content": content})
+    )
+
+
+def _block(block: Content, over_bytes: int) -> Content:
+    """A provider's own tools keep their results: it reads them back and checks them."""
+    if not isinstance(block, ToolBlock) or (block.provider and block.provider.executed):
+        return block
+    state = block.state
+    if not isinstance(state, CompletedCall | FailedCall):
+        return block
+    size = len(to_json([item.wire() for item in state.content] or state.structured))
+    if size <= over_bytes:
+        return block
+    paths = state.output_paths if isinstance(state, CompletedCall) else None
+    told = (TextContent(text=_note(size, paths or ())),)
+    update = {"content": told, "structured": {}}
+    return block.model_copy(update={"state": state.model_copy(update=update)})
+
+
+def _note(size: int, paths: tuple[str, ...]) -> str:
+    kept = f" The whole output is in {', '.join(paths)}." if paths else ""
+    return f"[An old output of {size} bytes was left out here.{kept}]"

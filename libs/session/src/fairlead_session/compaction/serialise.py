@@ -1,0 +1,110 @@
+"""Serialisation: a message as plain text for whoever summarises it, one entry per message."""
+
+from typing import Final, assert_never
+
+from pydantic_core import to_json
+
+from fairlead_schema.message import (
+    AgentSwitchedMessage,
+    AssistantMessage,
+    CompactionMessage,
+    Content,
+    Message,
+    ModelSwitchedMessage,
+    ReasoningBlock,
+    ShellMessage,
+    SyntheticMessage,
+    SystemMessage,
+    TextBlock,
+    ToolBlock,
+    UserMessage,
+)
+from fairlead_schema.prompt import PromptFile
+from fairlead_schema.tools.content import (
+    CompletedCall,
+    FailedCall,
+    FileContent,
+    PendingCall,
+    RunningCall,
+    TextContent,
+)
+
+BETWEEN: Final = "\n\n"
+
+
+def entry(message: Message, *, excerpt: int) -> str:
+    """The whole entry of a message; empty for one that says nothing."""
+    match message:
+        case AgentSwitchedMessage() | ModelSwitchedMessage() | CompactionMessage():
+            return ""
+        case UserMessage():
+            return "\n".join((f"[User]: {message.text}", *map(_attached, message.files or ())))
+        case SyntheticMessage():
+            return f"[Synthetic]: {message.text}"
+        case SystemMessage():
+            return f"[System update]: {message.text}"
+        case ShellMessage():
+            return f"[Shell]: {message.command}\n{_cut(message.output, excerpt)}"
+        case AssistantMessage():
+            return "\n".join(line for block in message.content for line in _lines(block, excerpt))
+        case _:
+            assert_never(message)
+
+
+def joined(entries: tuple[str, ...]) -> str:
+    """Entries with a blank line between them."""
+    return BETWEEN.join(entries)
+
+
+def _lines(block: Content, excerpt: int) -> tuple[str, ...]:
+    match block:
+        case TextBlock(text=text):
+            return (f"[Assistant]: {text}",) if text else ()
+        case ReasoningBlock(text=text):
+            return (f"[Assistant reasoning]: {text}",) if text else ()
+        case ToolBlock():
+            return (f"[Tool call]: {block.name}({_input(block)})", *_outcome(block, excerpt))
+        case _:
+            assert_never(block)
+
+
+def _input(block: ToolBlock) -> str:
+    given = block.state.input
+    return given if isinstance(given, str) else to_json(given).decode()
+
+
+def _outcome(block: ToolBlock, excerpt: int) -> tuple[str, ...]:
+    """A settled call's result or error; one that is not settled has neither."""
+    match block.state:
+        case CompletedCall() as done:
+            return (f"[Tool result]: {_cut(_output(done), excerpt)}",)
+        case FailedCall() as failed:
+            return (f"[Tool error]: {failed.error.message}",)
+        case PendingCall() | RunningCall():
+            return ()
+        case _:
+            assert_never(block.state)
+
+
+def _output(done: CompletedCall) -> str:
+    if done.content:
+        return "\n".join(map(_told, done.content))
+    return to_json(done.structured if done.result is None else done.result).decode()
+
+
+def _told(content: TextContent | FileContent) -> str:
+    """Media by its kind and name: what it holds is nothing to read."""
+    if isinstance(content, TextContent):
+        return content.text
+    return f"[{content.mime}: {content.name}]" if content.name else f"[{content.mime}]"
+
+
+def _attached(file: PromptFile) -> str:
+    named = file.name or ("" if file.uri.startswith("data:") else file.uri)
+    return f"[Attached {file.mime}: {named}]" if named else f"[Attached {file.mime}]"
+
+
+def _cut(text: str, excerpt: int) -> str:
+    if len(text) <= excerpt:
+        return text
+    return f"{text[:excerpt]}\n[{len(text) - excerpt} more characters were left out]"

@@ -1,0 +1,1 @@
+"""Execution: ownership, commands, recovery, retries, budgets, rest."""

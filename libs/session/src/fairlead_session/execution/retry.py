@@ -1,0 +1,68 @@
+"""Retries: when a failed attempt is made again, after how long, and what the log says of it."""
+
+from dataclasses import dataclass
+
+from fairlead_schema.events import TurnRetried
+from fairlead_schema.events.turn import RetryError
+from fairlead_schema.provider.events import ProviderFailure
+from fairlead_session.state import Session
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How patient a turn is with its provider."""
+
+    attempts_max: int = 5
+    base_s: float = 0.5
+    delay_s_max: float = 300.0
+    jitter: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Make the attempt again after a while; the event says so to everyone."""
+
+    event: TurnRetried
+    delay_s: float
+
+
+def retry(
+    session: Session, failure: ProviderFailure, policy: RetryPolicy, *, chance: float
+) -> Retry | None:
+    """Whether this failure is worth another attempt. `chance` in [0, 1) spreads the delays."""
+    if not failure.retryable or session.retries + 1 >= policy.attempts_max:
+        return None
+    error = RetryError(
+        message=failure.message,
+        status_code=failure.status,
+        is_retryable=True,
+        response_body=failure.body,
+        metadata={"kind": failure.kind},
+    )
+    event = TurnRetried(attempt=session.retries + 1, error=error)
+    return Retry(event, _delay(session.retries, failure, policy, chance))
+
+
+def patient(session: Session) -> bool:
+    """Whether a back-off is waited out: nothing came that may be asked before its time.
+
+    A steer joins the turn that waits and asks anew; a queued input only comes after it.
+    """
+    steered = any(item.delivery == "steer" for item in session.inbox)
+    return not (steered or session.interrupted)
+
+
+def waits_s(session: Session, *, now_ms: int) -> float:
+    """For how long the session still waits for its timer; 0 when it may go on."""
+    if session.rested != "retry-later" or session.wake_at is None or not patient(session):
+        return 0.0
+    return max(0, session.wake_at - now_ms) / 1000
+
+
+def _delay(retries: int, failure: ProviderFailure, policy: RetryPolicy, chance: float) -> float:
+    """What the provider asked for or a little more, else growing and spread; never beyond the cap."""
+    if failure.retry_after_s is not None:
+        asked = max(failure.retry_after_s, 0.0) * (1 + policy.jitter * chance)
+        return min(asked, policy.delay_s_max)
+    spread = 1 + policy.jitter * (2 * chance - 1)
+    return float(min(policy.base_s * 2**retries * spread, policy.delay_s_max))

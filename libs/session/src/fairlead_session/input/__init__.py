@@ -1,0 +1,1 @@
+"""Input: admission, the inbox, promotion."""

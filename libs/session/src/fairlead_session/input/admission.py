@@ -1,0 +1,107 @@
+"""Admission: accept one prompt and its delivery, durably, once. An exact retry gets its receipt."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from fairlead_schema.events import PromptAdmitted
+from fairlead_schema.ids import MessageId
+from fairlead_schema.prompt import Delivery, Prompt, Receipt
+from fairlead_session.input.fingerprint import fingerprint
+from fairlead_session.state import Admitted, Session
+
+PENDING_INPUTS_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """Write this, and the input is admitted."""
+
+    event: PromptAdmitted
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyAdmitted:
+    """An exact retry: nothing to write, the receipt is the stored one."""
+
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True)
+class AdmissionConflict:
+    """The id belongs to something else."""
+
+    message_id: MessageId
+
+
+@dataclass(frozen=True, slots=True)
+class InboxFull:
+    """More input is pending than a session may hold."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTurn:
+    """The turn that the caller wants to steer does not run; perhaps another does."""
+
+    expected: MessageId
+    running: MessageId | None
+
+
+Admission: TypeAlias = Admit | AlreadyAdmitted | AdmissionConflict | OtherTurn | InboxFull
+
+
+def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
+    session: Session,
+    message_id: MessageId,
+    prompt: Prompt,
+    delivery: Delivery,
+    *,
+    resume: bool = True,
+    expected_turn: MessageId | None = None,
+    pending_max: int = PENDING_INPUTS_MAX,
+) -> Admission:
+    """Decide what admitting this prompt means. The prompt is resolved; time is not compared.
+
+    An exact retry gets its receipt even when the turn it expected is over.
+    """
+    known = session.admissions.get(message_id)
+    if known is not None:
+        return _again(session, message_id, prompt, delivery, known)
+    if message_id in session.other_messages:
+        return AdmissionConflict(message_id)
+    running = session.attempt.assistant_message_id if session.attempt else None
+    if expected_turn is not None and expected_turn != running:
+        return OtherTurn(expected_turn, running)
+    if len(session.inbox) >= pending_max:
+        return InboxFull(pending_max)
+    return Admit(
+        PromptAdmitted(
+            message_id=message_id,
+            prompt=prompt,
+            delivery=delivery,
+            resume=None if resume else False,
+        )
+    )
+
+
+def receipt(session: Session, message_id: MessageId, prompt: Prompt, known: Admitted) -> Receipt:
+    """What admission returns, and returns again."""
+    return Receipt(
+        admitted_seq=known.admitted_seq,
+        id=message_id,
+        session_id=session.id,
+        prompt=prompt,
+        delivery=known.delivery,
+        time_created=known.created,
+        promoted_seq=known.promoted_seq,
+    )
+
+
+def _again(
+    session: Session, message_id: MessageId, prompt: Prompt, delivery: Delivery, known: Admitted
+) -> AlreadyAdmitted | AdmissionConflict:
+    same = known.fingerprint == fingerprint(prompt) and known.delivery == delivery
+    if known.cancelled or not same:
+        return AdmissionConflict(message_id)
+    return AlreadyAdmitted(receipt(session, message_id, prompt, known))

@@ -1,0 +1,179 @@
+"""What a session does next: one pure function over a closed union of moves."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from fairlead_schema.events.execution import RestReason
+from fairlead_schema.ids import MessageId
+from fairlead_session.execution.budget import Spending, exceeded
+from fairlead_session.input.promotion import STEERS_MAX, eligible
+from fairlead_session.people.pending import waits_for_people
+from fairlead_session.state import Attempt, Call, Input, Session
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Settings that bound a drain. `steps` is the agent's own, and bounds it earlier."""
+
+    turns_max: int = 25
+    steps: int | None = None
+    recoveries_max: int = 3
+    steers_max: int = STEERS_MAX
+    repeats_max: int = 5
+    tenant: Spending = field(default_factory=Spending)
+
+    @property
+    def turns(self) -> int:
+        return self.turns_max if self.steps is None else min(self.steps, self.turns_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Somebody asked to stop: settle everything that is open, then rest."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitCalls:
+    """Local calls are not settled: see that each is on its way, then wait or park."""
+
+    calls: tuple[Call, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndStep:
+    """The stream ended earlier and every local call is settled: end the step with both."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class SettleInterrupted:
+    """A dead owner's attempt is in the log without its outcome: decide what it meant."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class InitialiseContext:
+    """No epoch yet: observe every source before anything is promoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Replace history by a summary: somebody asked, or the provider said that it does not fit.
+
+    With a refusal no provider may be called for it.
+    """
+
+    cause: Literal["manual", "overflow"]
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakeTurn:
+    """At a safe boundary: promote these inputs, reconcile context, call the provider.
+
+    The `final` step of an agent is text only: no tools are offered.
+    """
+
+    inputs: tuple[Input, ...]
+    step: int
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing continues: release the session."""
+
+    reason: RestReason
+    detail: str | None = None
+
+
+Move: TypeAlias = (
+    Stop | AwaitCalls | EndStep | SettleInterrupted | Compact | InitialiseContext | TakeTurn | Rest
+)
+
+
+def next_move(
+    session: Session,
+    limits: Limits = Limits(),  # noqa: B008
+    *,
+    opening: MessageId | None = None,
+) -> Move:
+    """Decide from the log alone. Total: every state has a move, and a quiet one rests.
+
+    `opening` is the queued input that this drain was about to promote when the log moved.
+    """
+    if session.interrupted:
+        return Stop()
+    if session.calls:
+        return AwaitCalls(session.calls)
+    if session.attempt is not None:
+        if session.attempt.overflow is not None:
+            return Compact("overflow", exceeded(session, limits.tenant))
+        finished = session.attempt.finished is not None
+        return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
+    if session.compaction_requested:
+        return _unknown(limits) or Compact("manual", exceeded(session, limits.tenant))
+    if session.failure is not None:
+        return Rest("failed", session.failure)
+    if not session.stirring:
+        # Only a compaction was asked for: what an interrupt kept stays where it is.
+        return Rest("idle")
+    # A turn that is rebuilt after a compaction is the same turn: new input waits for the next one.
+    rebuilding = session.compacting.rebuilding and session.owed
+    inputs = () if rebuilding else eligible(session, steers_max=limits.steers_max, opening=opening)
+    if not inputs and not session.owed:
+        return Rest("idle")
+    halt = _halt(session, limits, fresh=bool(inputs) or rebuilding)
+    if halt is not None:
+        return halt
+    if session.epoch is None:
+        return InitialiseContext()
+    step = 1 if inputs else session.step + 1
+    return TakeTurn(inputs, step, final=limits.steps is not None and step >= limits.steps)
+
+
+def moving(session: Session) -> bool:
+    """Whether there is work that somebody was asked to do and nobody has rested from.
+
+    Work that only a person's answer can move on is not standing still.
+    """
+    work = bool(session.inbox) or session.owed or session.attempt is not None
+    asked = (work and session.stirring) or session.compaction_requested
+    return (asked and not waits_for_people(session)) or session.interrupted
+
+
+def called_for(session: Session) -> bool:
+    """Whether a wake finds something that it may begin with; one that does not is let go.
+
+    A wake from before an interrupt asks for nothing any more. Over its budget a session rests, but
+    each wake is a chance that a limit was raised where its log does not say so.
+    """
+    return moving(session) or session.rested == "over-budget"
+
+
+def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
+    """Why no provider may be called although a turn is owed; fresh input starts most counts anew."""
+    over = exceeded(session, limits.tenant)
+    if over is not None:
+        return Rest("over-budget", over)
+    unknown = _unknown(limits)
+    if unknown is not None or fresh:
+        return unknown
+    if session.recoveries > limits.recoveries_max:
+        return Rest("held", f"recovered {session.recoveries} times without finishing a turn")
+    if session.held:
+        return Rest("held", "the recovery policy waits for a person to resume")
+    if session.repeats >= limits.repeats_max:
+        return Rest("repeated-calls", f"the same call was made {session.repeats} times in a row")
+    if session.step >= limits.turns:
+        return Rest("turn-limit", f"{session.step} provider turns without new input")
+    return None
+
+
+def _unknown(limits: Limits) -> Rest | None:
+    """Whether nobody can say what may still be used."""
+    if limits.tenant.limited and not limits.tenant.known:
+        return Rest("budget-unknown", "what the tenant has used cannot be asked now")
+    return None

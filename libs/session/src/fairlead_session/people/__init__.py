@@ -1,0 +1,1 @@
+"""People: permissions, questions, and the answers to them."""

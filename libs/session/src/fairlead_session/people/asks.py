@@ -1,0 +1,253 @@
+"""Asking people: what a call must be permitted, the question it becomes, and what an answer does.
+
+An ask is a fact, not a wait (docs/adr/0014): each answer is one commit, decided here from the log.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final, TypeAlias
+
+from fairlead_schema.events import (
+    InterruptRequested,
+    PermissionAsked,
+    PermissionReplied,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+    ResumeRequested,
+    SessionEvent,
+)
+from fairlead_schema.ids import PermissionId, QuestionId, SessionId
+from fairlead_schema.permission import (
+    CallSource,
+    PermissionRequest,
+    QuestionInfo,
+    QuestionRequest,
+    Rule,
+    SavedPermission,
+    ToolSource,
+)
+from fairlead_schema.tools.content import TextContent
+from fairlead_session.calls.lifecycle import Failed, Succeeded, failure, settle
+from fairlead_session.execution.recovery import CONTINUE
+from fairlead_session.fold.asks import AnswerEvent, told
+from fairlead_session.fold.calls import find
+from fairlead_session.people.pending import Pending, close, refusal, source, what
+from fairlead_session.people.permission import Need, effect, judge, matches
+from fairlead_session.state import Call, Grant, PendingPermission, Session
+
+UNANSWERED: Final = "Unanswered"
+
+Rules: TypeAlias = Callable[[str], tuple[Rule, ...]]
+"""The rules of an agent, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A rule forbids it, whoever would permit it. The words are for the model."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A person decides about this first."""
+
+    need: Need
+
+
+@dataclass(frozen=True, slots=True)
+class NotPending:
+    """No such request waits here: it never did, or it was answered otherwise."""
+
+
+Answering: TypeAlias = tuple[SessionEvent, ...] | NotPending
+"""What an answer writes; nothing when the very same answer was given before."""
+
+
+def permit(
+    rules: tuple[Rule, ...],
+    saved: tuple[Rule, ...],
+    grants: tuple[Grant, ...],
+    needs: tuple[Need, ...],
+) -> Denied | Ask | None:
+    """Whether a call with these needs may run: None, or what stands in its way.
+
+    Denials first, over all needs: nobody is asked about a call that cannot run anyway.
+    """
+    for need in needs:
+        if judge(rules, (), need) == "deny":
+            return Denied(f"Permission denied: {need.action} (rule: {_denying(rules, need)})")
+    for need in needs:
+        if judge(rules, saved, need) == "ask" and not _granted(grants, need):
+            return Ask(need)
+    return None
+
+
+def approved(saved: Iterable[SavedPermission]) -> tuple[Rule, ...]:
+    """Saved approvals as rules: they stand after all others."""
+    return tuple(Rule(action=one.action, resource=one.resource, effect="allow") for one in saved)
+
+
+def ask(session_id: SessionId, call: Call, need: Need, id_: PermissionId) -> PermissionAsked:
+    """The request that one need of a call becomes."""
+    request = PermissionRequest(
+        id=id_,
+        session_id=session_id,
+        action=need.action,
+        resources=need.resources,
+        save=need.save or None,
+        metadata=dict(need.metadata) if need.metadata else None,
+        source=CallSource(message_id=call.assistant_message_id, call_id=call.call_id),
+    )
+    return PermissionAsked(request=request, agent=call.agent)
+
+
+def question(
+    session_id: SessionId, call: Call, questions: tuple[QuestionInfo, ...], id_: QuestionId
+) -> QuestionAsked:
+    """The questions of a call whose answer is its result."""
+    tool = ToolSource(message_id=call.assistant_message_id, call_id=call.call_id)
+    request = QuestionRequest(id=id_, session_id=session_id, questions=questions, tool=tool)
+    return QuestionAsked(request=request)
+
+
+def reply(
+    session: Session,
+    answer: PermissionReplied,
+    rules: Rules,
+    saved: tuple[Rule, ...],
+) -> Answering:
+    """What a reply to a permission writes. `saved` are the project's approvals, this one's too.
+
+    A refusal with words fails that call alone, and the words reach the model. One without stops
+    the session. An approval for always also answers what else waits here and is allowed by now.
+    """
+    pending = session.permissions.get(answer.request_id)
+    if pending is None:
+        return _repeated(session, answer)
+    if answer.reply == "reject" and answer.message:
+        return (answer, *_refused(session, pending, answer.message))
+    if answer.reply == "reject":
+        return decline(session, pending, answer)
+    if answer.reply == "once":
+        return (answer,)
+    others = (
+        event
+        for id_ in session.permissions
+        if id_ != answer.request_id
+        for event in recheck(session, id_, rules, saved)
+    )
+    return (answer, *others)
+
+
+def recheck(
+    session: Session, id_: PermissionId, rules: Rules, saved: tuple[Rule, ...]
+) -> tuple[SessionEvent, ...]:
+    """The answer to a pending request that saved approvals allow by now; nothing otherwise."""
+    pending = session.permissions.get(id_)
+    if pending is None:
+        return ()
+    need = Need(pending.request.action, pending.request.resources)
+    allowed = judge(rules(pending.agent), saved, need) == "allow"
+    return (PermissionReplied(request_id=id_, reply="always"),) if allowed else ()
+
+
+def answer(session: Session, replied: QuestionReplied) -> Answering:
+    """What answers write: they are the result of the call that asked, and settle it."""
+    pending = session.questions.get(replied.request_id)
+    if pending is None:
+        return _repeated(session, replied)
+    key = source(pending)
+    if key is None:
+        return (replied, ResumeRequested()) if _continues(replied) else (replied,)
+    call = find(session, *key)
+    if call is None:
+        return (replied,)
+    outcome = answered(pending.request.questions, replied.answers)
+    return (replied, *settle(session, call, outcome))
+
+
+def answered(
+    questions: tuple[QuestionInfo, ...], answers: tuple[tuple[str, ...], ...]
+) -> Succeeded:
+    """Answers as the result of a call: each question with the labels that were chosen."""
+    paired = zip_longest(questions, answers[: len(questions)], fillvalue=())
+    lines = (
+        f"{asked.question} → {', '.join(labels) or UNANSWERED}"
+        for asked, labels in paired
+        if isinstance(asked, QuestionInfo)
+    )
+    structured = {"answers": [list(labels) for labels in answers]}
+    return Succeeded(structured=structured, content=(TextContent(text="\n".join(lines)),))
+
+
+def dismiss(session: Session, rejected: QuestionRejected) -> Answering:
+    """What a dismissal writes: like a decline it stops the session, and no model reads it."""
+    pending = session.questions.get(rejected.request_id)
+    if pending is None:
+        return _repeated(session, rejected)
+    return decline(session, pending, rejected)
+
+
+def decline(
+    session: Session, pending: Pending, event: AnswerEvent, why: str = "declined"
+) -> tuple[SessionEvent, ...]:
+    """A refusal that stops the session, and is the answer to everything else that waits there.
+
+    A request that no call waits for stops nothing.
+    """
+    if source(pending) is None:
+        return (event,)
+    others = tuple(one for one in close(session) if one.request_id != event.request_id)
+    return (event, *others, InterruptRequested(declined=f"{what(pending)} was {why}"))
+
+
+def expire(session: Session, id_: str, *, before: int) -> tuple[SessionEvent, ...]:
+    """What becomes of a request that was asked before a time and that nobody answered."""
+    pending = session.permissions.get(id_) or session.questions.get(id_)
+    if pending is None or pending.asked >= before:
+        return ()
+    return decline(session, pending, refusal(pending), "not answered in time")
+
+
+def _refused(
+    session: Session, pending: PendingPermission, message: str
+) -> tuple[SessionEvent, ...]:
+    key = source(pending)
+    call = None if key is None else find(session, *key)
+    if call is None:
+        return ()
+    words = f"Permission refused: {pending.request.action}. The user says: {message}"
+    return (failure(call, Failed(words)),)
+
+
+def _repeated(session: Session, event: AnswerEvent) -> Answering:
+    """A client may lose the answer to its reply and say it again: that changes nothing."""
+    same = session.answered.get(event.request_id) == told(event)
+    return () if same else NotPending()
+
+
+def _granted(grants: tuple[Grant, ...], need: Need) -> bool:
+    return any(
+        grant.action == need.action and set(need.resources) <= set(grant.resources)
+        for grant in grants
+    )
+
+
+def _denying(rules: tuple[Rule, ...], need: Need) -> str:
+    """The last rule about a resource that is denied."""
+    resource = next(one for one in need.resources if effect(rules, need.action, one) == "deny")
+    fitting = (
+        rule
+        for rule in reversed(rules)
+        if matches(rule.action, need.action) and matches(rule.resource, resource)
+    )
+    last = next(fitting)
+    return f"{last.action} {last.resource} {last.effect}"
+
+
+def _continues(replied: QuestionReplied) -> bool:
+    first = replied.answers[0] if replied.answers else ()
+    return tuple(label.casefold() for label in first) == (CONTINUE.casefold(),)

@@ -1,0 +1,168 @@
+"""Lowering: session history becomes the canonical request that any provider protocol can send."""
+
+import json
+from typing import Any, assert_never
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.message import (
+    AgentSwitchedMessage,
+    AssistantMessage,
+    CompactionMessage,
+    Content,
+    Message,
+    ModelSwitchedMessage,
+    ReasoningBlock,
+    ShellMessage,
+    SyntheticMessage,
+    SystemMessage,
+    TextBlock,
+    ToolBlock,
+    UserMessage,
+)
+from fairlead_schema.provider.request import (
+    AssistantTurn,
+    ReasoningPart,
+    SystemTurn,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    ToolTurn,
+    Turn,
+    UserTurn,
+)
+from fairlead_schema.tools.content import (
+    CompletedCall,
+    FailedCall,
+    PendingCall,
+    RunningCall,
+    ToolContent,
+)
+from fairlead_session.turn.media import attached
+
+AssistantPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
+
+
+def lower(messages: tuple[Message, ...], model: ModelRef) -> tuple[Turn, ...]:
+    """The turns of a request to `model`."""
+    return tuple(turn for message in messages for turn in _turns(message, model))
+
+
+def _turns(message: Message, model: ModelRef) -> tuple[Turn, ...]:
+    match message:
+        case AgentSwitchedMessage() | ModelSwitchedMessage():
+            return ()
+        case UserMessage():
+            files = tuple(attached(file.uri, file.mime, file.name) for file in message.files or ())
+            return (UserTurn((TextPart(message.text), *files)),)
+        case SyntheticMessage():
+            return (UserTurn((TextPart(message.text),)),)
+        case ShellMessage():
+            ran = f"$ {message.command}\n{message.output}"
+            return (UserTurn((TextPart(ran),)),)
+        case SystemMessage():
+            return (SystemTurn(message.text),)
+        case CompactionMessage():
+            return (UserTurn((TextPart(_checkpoint(message)),)),)
+        case AssistantMessage():
+            return _assistant(message, model)
+        case _:
+            assert_never(message)
+
+
+def _checkpoint(message: CompactionMessage) -> str:
+    return (
+        "This is a record of the conversation so far, not a new request.\n"
+        f"<summary>\n{message.summary}\n</summary>\n"
+        f"<recent>\n{message.recent}\n</recent>"
+    )
+
+
+def _assistant(message: AssistantMessage, model: ModelRef) -> tuple[Turn, ...]:
+    same = (message.model.provider_id, message.model.id) == (model.provider_id, model.id)
+    keep = same and message.error is None
+    parts = tuple(part for block in message.content for part in _parts(block, same=same, keep=keep))
+    results = tuple(
+        ToolTurn(result)
+        for block in message.content
+        if isinstance(block, ToolBlock) and not _hosted(block)
+        for result in _result(block, keep=keep)
+    )
+    return (AssistantTurn(parts), *results) if parts else ()
+
+
+def _parts(block: Content, *, same: bool, keep: bool) -> tuple[AssistantPart, ...]:
+    match block:
+        case TextBlock(text=text, provider_metadata=metadata):
+            return (TextPart(text, metadata if keep else None),) if text else ()
+        case ReasoningBlock(text=text, provider_metadata=metadata):
+            if not same:
+                return (TextPart(text),) if text else ()
+            kept = metadata if keep else None
+            return (ReasoningPart(text, kept),) if text or kept else ()
+        case ToolBlock():
+            metadata = block.provider.metadata if keep and block.provider else None
+            call = ToolCallPart(block.id, block.name, _input(block), _hosted(block), metadata)
+            return (call, *_result(block, keep=keep)) if _hosted(block) else (call,)
+        case _:
+            assert_never(block)
+
+
+def _hosted(block: ToolBlock) -> bool:
+    return block.provider is not None and block.provider.executed
+
+
+def _input(block: ToolBlock) -> object:
+    if not isinstance(block.state, PendingCall):
+        return block.state.input
+    try:
+        return json.loads(block.state.input)
+    except (ValueError, RecursionError):
+        return block.state.input
+
+
+def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
+    """A settled call's result; a call without one has none."""
+    metadata = _result_metadata(block) if keep else None
+    match block.state:
+        case PendingCall() | RunningCall():
+            return ()
+        case CompletedCall() as done:
+            kind, value = _value(done, hosted=_hosted(block))
+            return (ToolResultPart(block.id, block.name, kind, value, metadata),)
+        case FailedCall() as failed:
+            error = {
+                "error": failed.error.message,
+                "content": [_content(item) for item in failed.content],
+                "structured": failed.structured,
+            }
+            return (ToolResultPart(block.id, block.name, "error", error, metadata),)
+        case _:
+            assert_never(block.state)
+
+
+def _result_metadata(block: ToolBlock) -> dict[str, Any] | None:
+    if block.provider is None:
+        return None
+    return block.provider.result_metadata or block.provider.metadata
+
+
+def _value(done: CompletedCall, *, hosted: bool) -> tuple[Any, Any]:
+    """Nothing but one text is text; no content is the structured value; else the content itself."""
+    if hosted and done.result is not None:
+        return "json", done.result
+    if not done.content:
+        return "json", done.structured
+    parts = [_content(item) for item in done.content]
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return "text", parts[0]["text"]
+    return "content", parts
+
+
+def _content(item: ToolContent) -> dict[str, Any]:
+    """A tool's output in the form it is recorded in, its files as a request can hold them."""
+    if item.type == "text":
+        return item.wire()
+    part = attached(item.uri, item.mime, item.name)
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    return item.wire() | {"uri": part.uri, "mime": part.mime}

@@ -1,0 +1,81 @@
+"""Builds a turn's canonical request from the session, its agent and its model."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.provider.request import (
+    AssistantTurn,
+    Generation,
+    ModelRequest,
+    TextPart,
+    ToolDefinition,
+)
+from fairlead_session.compaction.pruning import seen
+from fairlead_session.state import Session
+from fairlead_session.turn import epoch
+from fairlead_session.turn.lowering import lower
+from fairlead_session.turn.stream_calls import Offer
+
+LAST_STEP = (
+    "This is the last step I may take. I will not call any more tools; I will say what was done, "
+    "what is left, and answer with what I know."
+)
+URGED = AssistantTurn((TextPart(LAST_STEP),))
+"""What opens the answer of a final step."""
+_HEX_ID = re.compile(r"^ses_([0-9a-f]{64})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who speaks in a turn: the agent's own words and the model as its provider names it."""
+
+    model: ModelRef
+    api_model: str
+    system: str | None = None
+    output_tokens_max: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def build(session: Session, voice: Voice, offer: Offer = Offer()) -> ModelRequest:  # noqa: B008
+    """The request of the next provider turn. A final one offers no tools and asks for an answer."""
+    assert session.epoch is not None, "a request is built inside an epoch"
+    system = (voice.system or "", epoch.text(session.epoch.baseline))
+    turns = lower(seen(session), voice.model)
+    return ModelRequest(
+        model=voice.api_model,
+        system=tuple(part for part in system if part),
+        turns=(*turns, URGED) if offer.final else turns,
+        tools=() if offer.final else _definitions(offer),
+        tool_choice="none" if offer.final else "auto",
+        generation=Generation(max_tokens=voice.output_tokens_max),
+        cache_key=cache_key(session.id),
+        headers={**voice.headers, **correlation(session)},
+        options=dict(voice.options),
+    )
+
+
+def _definitions(offer: Offer) -> tuple[ToolDefinition, ...]:
+    return tuple(
+        ToolDefinition(tool.name, tool.description, tool.input_schema)
+        for tool in offer.tools.values()
+    )
+
+
+def correlation(session: Session) -> dict[str, str]:
+    """Headers that let a provider keep a session on one of its machines."""
+    headers = {"x-session-affinity": session.id, "X-Session-Id": session.id}
+    parent = session.profile.parent_id if session.profile else None
+    return {**headers, "x-parent-session-id": parent} if parent else headers
+
+
+def cache_key(session_id: str) -> str:
+    """The session's id, within the length that providers accept as a key."""
+    found = _HEX_ID.match(session_id)
+    if found:
+        return found[1]
+    return session_id if len(session_id) <= 64 else sha256(session_id.encode()).hexdigest()  # noqa: PLR2004

@@ -1,0 +1,29 @@
+"""Sources that belong to the session and not to its location: which model speaks."""
+
+from typing import Final
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.context import ContextSample, Observed
+from fairlead_session.turn.epoch import combine
+
+MODEL_KEY: Final = "core/model"
+
+
+def model_source(model: ModelRef) -> Observed:
+    """The selected provider and model. A switch is told; it neither ends the epoch nor hides it."""
+    name = f"{model.provider_id}/{model.id}"
+    return Observed(
+        key=MODEL_KEY,
+        value=name,
+        baseline=f"You are running on the model {name}.",
+        update=f"The model has changed: from here on you are running on the model {name}.",
+    )
+
+
+def with_session(sample: ContextSample, model: ModelRef | None) -> ContextSample:
+    """A location's sample after what the session itself knows. A location cannot speak for it."""
+    if model is None:
+        return sample
+    rest = tuple(source for source in sample.observations if source.key != MODEL_KEY)
+    own = ContextSample(observations=(model_source(model),))
+    return combine(own, ContextSample(observations=rest))

@@ -1,0 +1,162 @@
+"""The tool calls of one provider stream: each is called once, and a hosted one settled once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed, ToolSucceeded
+from fairlead_schema.ids import CALL_ID_LENGTH_MAX, MessageId
+from fairlead_schema.provider.events import ToolCall, ToolInputStart, ToolResult
+from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent, ToolContent
+from fairlead_schema.tools.request import ToolInfo
+
+
+class ProtocolViolation(Exception):
+    """The provider's stream broke its own grammar: a defect that fails the drain."""
+
+
+TOOLS_DISABLED = "Tools are disabled after the maximum agent steps"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a turn offers its model: the agent's tools, how many calls, or none at all."""
+
+    agent: str | None = None
+    tools: Mapping[str, ToolInfo] = field(default_factory=dict)
+    calls_max: int = 64
+    final: bool = False
+
+
+@dataclass(slots=True)
+class Calls:
+    """What the stream said of its tools so far."""
+
+    assistant_message_id: MessageId
+    offer: Offer = field(default_factory=Offer)
+    inputs: dict[str, str] = field(default_factory=dict)
+    _called: dict[str, ToolCall] = field(default_factory=dict)
+    _settled: set[str] = field(default_factory=set)
+    _failed: set[str] = field(default_factory=set)
+
+    @property
+    def local(self) -> tuple[str, ...]:
+        """The calls that wait for a tool worker."""
+        return tuple(
+            id_
+            for id_, call in self._called.items()
+            if not call.executed and id_ not in self._settled
+        )
+
+    def begin(self, event: ToolInputStart) -> None:
+        """Note whose input streams."""
+        _check(event.id)
+        if event.id in self._called or event.id in self.inputs:
+            raise ProtocolViolation(f"tool {event.id} started twice")
+        self.inputs[event.id] = event.name
+
+    def call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
+        """The durable call; one that may not run is settled at once, and says why."""
+        _check(event.id)
+        if event.id in self._called:
+            raise ProtocolViolation(f"tool {event.id} was called twice")
+        if self.inputs.get(event.id, event.name) != event.name:
+            raise ProtocolViolation(f"tool {event.id} changed its name to {event.name}")
+        refusal = None if event.executed else self._refusal()
+        self._called[event.id] = event
+        called = self._durable(event)
+        if refusal is None:
+            return (called,)
+        self._settled.add(event.id)
+        return (called, self._failure(event.id, refusal, Executor()))
+
+    def _refusal(self) -> str | None:
+        if self.offer.final:
+            return TOOLS_DISABLED
+        made = sum(not call.executed for call in self._called.values())
+        limit = self.offer.calls_max
+        return None if made < limit else f"A turn may make {limit} tool calls; this one was not run"
+
+    def _durable(self, event: ToolCall) -> ToolCalled:
+        known = self.offer.tools.get(event.name)
+        return ToolCalled(
+            assistant_message_id=self.assistant_message_id,
+            call_id=event.id,
+            tool=event.name,
+            input=_object(event.input),
+            provider=Executor(executed=event.executed, metadata=event.metadata),
+            agent=None if event.executed else self.offer.agent,
+            retry=known.retry if known else None,
+            revision=known.revision if known else None,
+        )
+
+    def settle(self, event: ToolResult) -> tuple[SessionEvent, ...]:
+        """The settlement of a hosted call. An error repeated after a failure says nothing new."""
+        if event.id not in self._called:
+            raise ProtocolViolation(f"tool {event.id} has a result but was never called")
+        if event.error and event.id in self._failed:
+            return ()
+        if event.id in self._settled:
+            raise ProtocolViolation(f"tool {event.id} was settled twice")
+        self._settled.add(event.id)
+        provider = Executor(executed=True, metadata=event.metadata)
+        if event.error:
+            self._failed.add(event.id)
+            return (self._failure(event.id, _message(event.value), provider, event.value),)
+        structured, content = _projected(event.value)
+        return (
+            ToolSucceeded(
+                assistant_message_id=self.assistant_message_id,
+                call_id=event.id,
+                structured=structured,
+                content=content,
+                result=event.value,
+                provider=provider,
+            ),
+        )
+
+    def lost(self, message: str) -> tuple[SessionEvent, ...]:
+        """Fail every hosted call that got no result."""
+        unsettled = tuple(
+            id_ for id_, call in self._called.items() if call.executed and id_ not in self._settled
+        )
+        self._settled.update(unsettled)
+        return tuple(self._failure(id_, message, Executor(executed=True)) for id_ in unsettled)
+
+    def uncalled(self, message: str) -> tuple[SessionEvent, ...]:
+        """Fail every input that never became a call."""
+        begun = tuple(id_ for id_ in self.inputs if id_ not in self._called)
+        return tuple(self._failure(id_, message, Executor()) for id_ in begun)
+
+    def _failure(
+        self, id_: str, message: str, provider: Executor, result: object = None
+    ) -> ToolFailed:
+        return ToolFailed(
+            assistant_message_id=self.assistant_message_id,
+            call_id=id_,
+            error=ErrorInfo(message=message),
+            result=result,
+            provider=provider,
+        )
+
+
+def _check(id_: str) -> None:
+    """An id that no event can hold is refused like any other broken rule of the stream."""
+    if not 1 <= len(id_) <= CALL_ID_LENGTH_MAX:
+        raise ProtocolViolation(f"a tool's id is {len(id_)} characters long")
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def _projected(value: object) -> tuple[dict[str, Any], tuple[ToolContent, ...]]:
+    if isinstance(value, str):
+        return {}, (TextContent(text=value),)
+    return _object(value), ()
+
+
+def _message(value: object) -> str:
+    if isinstance(value, dict) and isinstance(value.get("message"), str):
+        return str(value["message"])
+    return value if isinstance(value, str) else "The provider's tool failed"

@@ -1,0 +1,109 @@
+"""What a session's log leaves undone that somebody asked for, told without the fold."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead_schema.events import (
+    AttemptDispatched,
+    AttemptOverflowed,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionRequested,
+    ExecutionRecovered,
+    ExecutionReleased,
+    InterruptRequested,
+    PromptAdmitted,
+    PromptPromoted,
+    ResumeRequested,
+    SessionEvent,
+    StepEnded,
+    StepFailed,
+    ToolCalled,
+    ToolFailed,
+    ToolSucceeded,
+    TurnRetried,
+)
+from fairlead_schema.ids import MessageId
+from fairlead_schema.record import Recorded
+from fairlead_session.verify.verify import GOES_ON, Reading
+
+# Rest after an interrupt was honoured.
+STOPPED: Final = frozenset({"interrupted", "declined"})
+
+
+class _Asked:
+    """Whether somebody asked for work since the session last rested, and a turn is owed."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.owed = False
+        self.interrupted = False
+        self.compaction = False
+        self._resumed = False
+        self._called: MessageId | None = None
+
+    def see(self, event: SessionEvent, *, unsettled: bool, under_way: bool) -> None:
+        match event:
+            case PromptAdmitted():
+                self.asked = self.asked or event.resume is not False
+            case ResumeRequested(forced=forced):
+                self.asked = True
+                self.owed = self.owed or forced is not False
+                self._resumed = self.interrupted and forced is not False
+            case InterruptRequested():
+                self.asked, self._resumed, self.compaction = False, False, False
+                self.interrupted = under_way
+                self.owed = self.owed and under_way
+            case CompactionRequested():
+                self.compaction = True
+            case CompactionEnded() | CompactionFailed(reason="manual"):
+                self.compaction = False
+            case ExecutionReleased(reason=reason):
+                self.asked = self.asked and reason in GOES_ON
+                self.compaction = self.compaction and reason in GOES_ON
+                self.interrupted = False
+                self.owed = self._resumed if reason in STOPPED else self.owed
+                self._resumed = False
+            case ToolSucceeded() | ToolFailed():
+                self.asked = self.asked or not (unsettled or self.interrupted)
+            case _:
+                self._turn(event)
+
+    def _turn(self, event: SessionEvent) -> None:
+        match event:
+            case PromptPromoted() | ExecutionRecovered() | TurnRetried() | AttemptOverflowed():
+                self.owed = True
+            case AttemptDispatched():
+                self.owed = False
+            case ToolCalled() if not event.provider.executed:
+                self._called = event.assistant_message_id
+            case StepEnded(assistant_message_id=id_):
+                self.owed = self._called == id_
+            case StepFailed():
+                self.owed = False
+            case _:
+                pass
+
+
+def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
+    """What should still move, a sentence each; nothing for a session that may rest."""
+    reading, asked = Reading(), _Asked()
+    for recorded in events:
+        reading.read(recorded)
+        calls, owned = bool(reading.calls.unsettled), reading.ownership.owner is not None
+        under_way = calls or owned or reading.attempts.open is not None
+        asked.see(recorded.event, unsettled=calls, under_way=under_way)
+    if reading.purged:
+        return ()
+    attempt, parked = reading.attempts.open, bool(reading.calls.unsettled)
+    left = tuple(call for call in reading.calls.unsettled if call not in reading.asks.calls)
+    if parked and not left and not asked.interrupted:
+        return ()  # Only a person can move it on.
+    return (
+        *(("an interrupt is not honoured",) if asked.interrupted else ()),
+        *(f"call {call_id} is not settled" for _owner, call_id in left),
+        *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),
+        *(("a compaction was asked for",) if asked.compaction else ()),
+        *(("a turn is owed",) if asked.asked and asked.owed else ()),
+        *(f"input {id_} is pending" for id_ in reading.inbox.pending if asked.asked),
+    )

@@ -1,0 +1,241 @@
+"""Verifies one session's recorded events, independently of the fold: what no log may ever show.
+
+The fold trusts the log and never rejects; this reads the same events with other eyes and few words.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from fairlead_schema.events import (
+    AttemptDispatched,
+    AttemptOverflowed,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionStarted,
+    ExecutionClaimed,
+    ExecutionRecovered,
+    ExecutionReleased,
+    InputCancelled,
+    InputEdited,
+    InterruptRequested,
+    PromptAdmitted,
+    PromptPromoted,
+    ResumeRequested,
+    SessionCreated,
+    SessionEvent,
+    SessionPurged,
+    StepEnded,
+    StepFailed,
+    TurnRetried,
+)
+from fairlead_schema.ids import EventId, MessageId, RunnerId
+from fairlead_schema.prompt import Delivery
+from fairlead_schema.record import Recorded
+from fairlead_session.verify.asks import Asks
+from fairlead_session.verify.turn import Blocks, Calls, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that an event broke."""
+
+    seq: int
+    rule: str
+    detail: str
+
+
+Found: TypeAlias = Iterator[tuple[str, str]]
+
+# Rest that leaves the work as it was asked for: the session goes on by itself.
+GOES_ON: Final = frozenset(
+    {
+        "handover",
+        "context-unavailable",
+        "interrupted",
+        "declined",
+        "parked",
+        "retry-later",
+        "budget-unknown",
+    }
+)
+
+
+class Inbox:
+    """Every input is admitted once and promoted at most once, in order within its delivery."""
+
+    def __init__(self) -> None:
+        self.pending: dict[MessageId, Delivery] = {}
+        self._ended: dict[MessageId, str] = {}
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case PromptAdmitted(message_id=id_):
+                if id_ in self.pending or id_ in self._ended:
+                    yield "admitted-once", f"{id_} is admitted a second time"
+                self.pending[id_] = event.delivery
+            case PromptPromoted(message_id=id_):
+                yield from self._promoted(id_)
+            case InputCancelled(message_id=id_):
+                if self.pending.pop(id_, None) is None:
+                    yield "pending-only", f"{id_} is cancelled and not pending"
+                self._ended[id_] = "cancelled"
+            case InputEdited(message_id=id_):
+                if id_ not in self.pending:
+                    yield "pending-only", f"{id_} is edited and not pending"
+                else:
+                    self.pending[id_] = event.delivery
+            case _:
+                pass
+
+    def _promoted(self, id_: MessageId) -> Found:
+        delivery = self.pending.get(id_)
+        if delivery is None:
+            yield "promoted-once", f"{id_} is promoted and {self._ended.get(id_, 'not admitted')}"
+        else:
+            first = next(one for one, kind in self.pending.items() if kind == delivery)
+            if first != id_:
+                yield "promoted-in-order", f"{id_} overtakes {first}"
+            del self.pending[id_]
+        self._ended[id_] = "already promoted"
+
+
+class Ownership:
+    """Generations grow, only the owner releases, and it overlooks no input when it goes idle.
+
+    What an interrupt or a failure kept waits in peace until somebody asks for work again.
+    """
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.owner: tuple[RunnerId, int] | None = None
+        self._generation = 0
+        self._inbox = inbox
+        self._asked = False
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case ExecutionClaimed(generation=generation):
+                if generation <= self._generation:
+                    yield "generation", f"{generation} follows {self._generation}"
+                self._generation = max(generation, self._generation)
+                self.owner = (event.runner, generation)
+            case ExecutionReleased(generation=generation):
+                if self.owner is None or self.owner[1] != generation:
+                    yield (
+                        "released-by-owner",
+                        f"{generation} is released, the owner is {self.owner}",
+                    )
+                if event.reason == "idle" and self._inbox.pending and self._asked:
+                    yield "rest", f"idle with input pending: {', '.join(self._inbox.pending)}"
+                self.owner = None
+                self._asked = self._asked and event.reason in GOES_ON
+            case PromptAdmitted(resume=resume):
+                self._asked = self._asked or resume is not False
+            case ResumeRequested():
+                self._asked = True
+            case InterruptRequested():
+                self._asked = False
+            case _:
+                pass
+
+
+class Attempts:
+    """A request leaves from an owned session, and not before the last one's outcome is known."""
+
+    def __init__(self, ownership: Ownership, calls: Calls) -> None:
+        self.open: AttemptDispatched | None = None
+        self._ownership = ownership
+        self._calls = calls
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case AttemptDispatched():
+                if self.open is not None:
+                    yield "one-attempt", f"{self.open.attempt_id} has no outcome yet"
+                if self._ownership.owner is None:
+                    yield "attempt-owned", f"nobody owns the session of {event.attempt_id}"
+                if self._calls.unsettled:
+                    yield "tools-settled", f"{', '.join(self._calls.names())} not settled yet"
+                self.open = event
+            case ExecutionRecovered(attempt_id=id_) | AttemptOverflowed(attempt_id=id_):
+                if self.open is not None and self.open.attempt_id == id_:
+                    self.open = None
+            case StepEnded(assistant_message_id=id_) | StepFailed(assistant_message_id=id_):
+                if self.open is not None and self.open.assistant_message_id == id_:
+                    self.open = None
+            case TurnRetried() | ExecutionReleased(reason="interrupted" | "declined"):
+                self.open = None
+            case _:
+                pass
+
+
+class Compactions:
+    """A compaction ends once after it started, in an owned session."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        self._open: MessageId | None = None
+        self._ownership = ownership
+
+    def see(self, event: SessionEvent) -> Found:
+        match event:
+            case CompactionStarted(message_id=id_):
+                if self._ownership.owner is None:
+                    yield "compaction-owned", f"nobody owns the session of {id_}"
+                self._open = id_
+            case CompactionEnded(message_id=id_) | CompactionFailed(message_id=str(id_)):
+                if id_ != self._open:
+                    yield "compaction-started", f"{id_} ends, {self._open} was started"
+                self._open = None
+            case _:
+                pass
+
+
+class Reading:
+    """One session's log, read once, rule by rule."""
+
+    def __init__(self) -> None:
+        self.inbox = Inbox()
+        self.ownership = Ownership(self.inbox)
+        self.calls = Calls()
+        self.asks = Asks()
+        self.attempts = Attempts(self.ownership, self.calls)
+        self._rules = (
+            self.inbox,
+            self.ownership,
+            self.attempts,
+            self.calls,
+            self.asks,
+            Steps(),
+            Blocks(),
+            Compactions(self.ownership),
+        )
+        self.purged = False
+        self._seq = 0
+        self._ids: set[EventId] = set()
+
+    def read(self, recorded: Recorded) -> tuple[Violation, ...]:
+        """What one more event breaks."""
+        found = [*self._order(recorded)]
+        for rule in self._rules:
+            found.extend(rule.see(recorded.event))
+        return tuple(Violation(recorded.seq, rule, detail) for rule, detail in found)
+
+    def _order(self, recorded: Recorded) -> Found:
+        first, purged = not self._ids, isinstance(recorded.event, SessionPurged)
+        if recorded.seq != self._seq + 1 and not (first and purged):
+            yield "sequence", f"{recorded.seq} follows {self._seq}"
+        if recorded.id in self._ids:
+            yield "event-id", f"{recorded.id} stands here a second time"
+        if self.purged:
+            yield "purged-last", f"{recorded.event.type} follows the session's last word"
+        elif isinstance(recorded.event, SessionCreated) != first and not (first and purged):
+            yield "created-first", f"{recorded.event.type} at the beginning or creation later"
+        self._seq = recorded.seq
+        self._ids.add(recorded.id)
+        self.purged = self.purged or purged
+
+
+def verify(events: Iterable[Recorded]) -> list[Violation]:
+    """Every violation in one session's log, from its first event on, in order."""
+    reading = Reading()
+    return [violation for recorded in events for violation in reading.read(recorded)]

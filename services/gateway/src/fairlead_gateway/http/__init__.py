@@ -1,0 +1,1 @@
+"""HTTP: operations as data, request parsing, answers, streams."""

@@ -1,0 +1,1 @@
+"""Access to NATS: commands to ingest, events and state of a session from its log."""

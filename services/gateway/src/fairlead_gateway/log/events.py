@@ -1,0 +1,83 @@
+"""A session's events as clients read them, straight from the log."""
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from fairlead_eventlog.ports import SessionLog, Stored
+from fairlead_gateway.reads.read_model import ReadModel, ReadsUnavailable
+from fairlead_schema import dialect
+from fairlead_schema.api import EventEnvelope
+from fairlead_schema.events import (
+    InputCancelled,
+    InputEdited,
+    PromptAdmitted,
+    PromptPromoted,
+    SessionEvent,
+    Visibility,
+)
+from fairlead_schema.ids import MessageId
+from fairlead_schema.prompt import Delivery
+from fairlead_schema.record import Recorded
+from fairlead_schema.subjects import Address
+
+PUBLIC: Final[frozenset[Visibility]] = frozenset({"public"})
+NOTICED: Final[frozenset[Visibility]] = frozenset({"public", "notice"})
+COMMITS_PER_READ: Final = 64
+
+
+class Translation:
+    """Turns commits into envelopes. It remembers the delivery of every input still pending."""
+
+    def __init__(self, at: Address, read: ReadModel, *, visible: frozenset[Visibility]) -> None:
+        self._at = at
+        self._read = read
+        self._visible = visible
+        self._deliveries: dict[MessageId, Delivery] = {}
+
+    async def envelopes(self, stored: Stored, *, after: int) -> list[EventEnvelope]:
+        """The visible events of one commit behind a sequence."""
+        found: list[EventEnvelope] = []
+        for recorded in stored.commit.events:
+            self._notice(recorded.event)
+            if recorded.seq > after and recorded.event.visibility in self._visible:
+                found.append(await self._envelope(recorded))
+        return found
+
+    async def _envelope(self, recorded: Recorded) -> EventEnvelope:
+        event = recorded.event
+        if not isinstance(event, PromptPromoted):
+            return dialect.envelope(self._at.session_id, recorded)
+        delivery = self._deliveries.pop(event.message_id, None)
+        if delivery is None:
+            delivery = await self._look_up(event.message_id)
+        return dialect.envelope(self._at.session_id, recorded, delivery=delivery)
+
+    def _notice(self, event: SessionEvent) -> None:
+        match event:
+            case PromptAdmitted() | InputEdited():
+                self._deliveries[event.message_id] = event.delivery
+            case InputCancelled():
+                self._deliveries.pop(event.message_id, None)
+            case _:
+                pass
+
+    async def _look_up(self, message_id: MessageId) -> Delivery:
+        """The delivery of an input that was admitted before the first commit we read."""
+        try:
+            return await self._read.delivery(self._at, message_id) or "steer"
+        except ReadsUnavailable:
+            return "steer"
+
+
+async def stored_events(
+    log: SessionLog, at: Address, translation: Translation, *, after: int
+) -> AsyncIterator[EventEnvelope]:
+    """Every visible event after a sequence that the log holds now."""
+    head, more = await log.locate(at, after), True
+    while more:
+        page = await log.read(at, after=head, limit=COMMITS_PER_READ)
+        for stored in page.commits:
+            for envelope in await translation.envelopes(stored, after=after):
+                yield envelope
+            head = stored.head
+        more = page.more

@@ -1,0 +1,59 @@
+"""A session folded from the log, now or when something holds of it."""
+
+import asyncio
+from collections.abc import Callable
+
+from fairlead_eventlog.session_cache import At, Folded
+from fairlead_gateway.http.sse import closed
+from fairlead_gateway.runtime import Runtime
+from fairlead_schema.errors import SessionNotFound
+from fairlead_schema.subjects import Address
+from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.state import Session
+
+
+async def folded(runtime: Runtime, at: Address) -> Session:
+    """The session as the log holds it. Raises SessionNotFound, Unavailable or LogError."""
+    return _existing(await _folds(runtime).load(at)).state
+
+
+async def until(
+    runtime: Runtime, at: Address, holds: Callable[[Session], bool], *, timeout_s: float
+) -> bool:
+    """Follow a session until something holds of it. False: not in time, or this process ends."""
+    following = asyncio.ensure_future(_until(runtime, at, holds))
+    closing = asyncio.ensure_future(runtime.closing.wait())
+    try:
+        waited = {following, closing}
+        await asyncio.wait(waited, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if not following.done():
+            return False
+        following.result()
+        return True
+    finally:
+        for task in (following, closing):
+            task.cancel()
+        await asyncio.gather(following, closing, return_exceptions=True)
+
+
+async def _until(runtime: Runtime, at: Address, holds: Callable[[Session], bool]) -> None:
+    folds = _folds(runtime)
+    known = await folds.load(at)
+    if holds(_existing(known).state):
+        return
+    async with closed(runtime.medium().log.tail(at, after=known.head.seq)) as tail:
+        async for stored in tail:
+            known = folds.applied(known, stored)
+            if holds(_existing(known).state):
+                return
+
+
+def _folds(runtime: Runtime) -> Folded[Session]:
+    medium = runtime.medium()
+    return Folded(medium.log, medium.snapshots, FOLDING, capacity=1)
+
+
+def _existing(known: At[Session]) -> At[Session]:
+    if known.state.profile is None:
+        raise SessionNotFound(known.state.id)
+    return known

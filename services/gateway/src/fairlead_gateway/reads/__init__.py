@@ -1,0 +1,1 @@
+"""Reads from Postgres: queries, rows, cursors."""

@@ -1,0 +1,83 @@
+"""Opaque cursors: where a page begins, with the query it belongs to, so a client only passes it on."""
+
+import base64
+import binascii
+from typing import Self
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from fairlead_gateway.http.incoming import Text
+from fairlead_gateway.reads.read_model import Direction, Order
+from fairlead_schema.errors import InvalidCursor
+from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.model import Model
+
+CURSOR_LENGTH_MAX = 16 * 1024
+SESSIONS_MAX = 1000
+MESSAGES_MAX = 200
+TIME_MAX = 2**53 - 1
+
+
+class _Cursor(Model):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    def encode(self) -> str:
+        """The cursor as clients carry it: base64url of JSON, without padding."""
+        text = self.model_dump_json(by_alias=True, exclude_none=True)
+        return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+    @classmethod
+    def decode(cls, text: str) -> Self:
+        """Read a cursor back. Raises InvalidCursor."""
+        if len(text) > CURSOR_LENGTH_MAX:
+            raise InvalidCursor
+        try:
+            padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+            return cls.model_validate_json(base64.b64decode(padded, altchars=b"-_", validate=True))
+        except (UnicodeEncodeError, binascii.Error, ValidationError) as error:
+            raise InvalidCursor from error
+
+
+class MessageCursor(_Cursor):
+    """A place between two messages of one session."""
+
+    session: SessionId
+    id: MessageId
+    order: Order
+    direction: Direction
+    limit: int = Field(ge=1, le=MESSAGES_MAX)
+
+
+class Anchor(Model):
+    """A place between two sessions, by their sort key."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: SessionId
+    time: int = Field(ge=0, le=TIME_MAX)
+    direction: Direction
+
+
+class Listing(_Cursor):
+    """One listing of sessions: its filters, its order, its page size."""
+
+    workspace: Text | None = None
+    directory: Text | None = None
+    project: Text | None = None
+    search: Text | None = None
+    subpath: Text | None = None
+    order: Order
+    limit: int = Field(ge=1, le=SESSIONS_MAX)
+
+
+class SessionCursor(Listing):
+    """A place in one listing of sessions."""
+
+    anchor: Anchor
+
+
+def reading(order: Order, direction: Direction) -> Order:
+    """The order in which to read: a page before its anchor is read backwards, then flipped."""
+    if direction == "next":
+        return order
+    return "asc" if order == "desc" else "desc"

@@ -1,0 +1,188 @@
+"""The read models in Postgres: a small pool, named queries, our errors instead of psycopg's."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeAlias
+
+import psycopg
+from psycopg.rows import DictRow, dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from fairlead_gateway.reads import rows
+from fairlead_gateway.reads.queries import query
+from fairlead_gateway.reads.read_model import (
+    ASKS_MAX,
+    AskKind,
+    Order,
+    Progress,
+    ReadsUnavailable,
+    SessionAnchor,
+    SessionFilter,
+)
+from fairlead_schema.api import SessionInfo
+from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_schema.message import Message
+from fairlead_schema.prompt import Delivery
+from fairlead_schema.subjects import Address
+
+PING_INTERVAL_S: Final = 0.5
+PING_TIMEOUT_S: Final = 1.0
+ACQUIRE_TIMEOUT_S: Final = 1.0
+# The pool forgets a failed attempt this soon, so the next ping tries again without long pauses.
+RECONNECT_S: Final = 1.0
+_SEQ_MAX: Final = 2**63 - 1
+# Sorts after every id: ids are ASCII, and this is the last code point a text may hold.
+_ID_MAX: Final = "\U0010ffff"
+_QUERIES: Final = {"asc": "ascending", "desc": "descending"}
+
+Pool: TypeAlias = AsyncConnectionPool[psycopg.AsyncConnection[DictRow]]
+Parameters: TypeAlias = dict[str, object]
+
+
+class PostgresReadModel:
+    """Answers from the views in schema `read`."""
+
+    def __init__(self, dsn: str, *, connections_max: int, timeout_s: float) -> None:
+        self._dsn = dsn
+        self._connections_max = connections_max
+        self._timeout_s = timeout_s
+        self._pool: Pool | None = None
+        self._complaint: str | None = "starting"
+
+    def complaint(self) -> str | None:
+        """Why Postgres does not answer now, if so."""
+        return self._complaint
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Keep a pool open. Postgres may be away: the pool comes when it does."""
+        pool = self._pool = AsyncConnectionPool(
+            self._dsn,
+            connection_class=psycopg.AsyncConnection[DictRow],
+            kwargs={"autocommit": True, "row_factory": dict_row, "connect_timeout": 3},
+            min_size=1,
+            max_size=self._connections_max,
+            timeout=ACQUIRE_TIMEOUT_S,
+            reconnect_timeout=RECONNECT_S,
+            check=AsyncConnectionPool.check_connection,
+            open=False,
+            name="gateway",
+        )
+        await pool.open(wait=False)
+        pinging = asyncio.create_task(self._ping())
+        try:
+            yield
+        finally:
+            pinging.cancel()
+            with suppress(asyncio.CancelledError):
+                await pinging
+            self._pool = None
+            await pool.close()
+
+    async def progress(self, at: Address) -> Progress | None:
+        row = await self._one("progress", _at(at))
+        return None if row is None else Progress(row["seq"], row["broken"])
+
+    async def session(self, at: Address) -> SessionInfo | None:
+        row = await self._one("session", _at(at))
+        return None if row is None else rows.session(row)
+
+    async def sessions(
+        self,
+        tenant: TenantId,
+        wanted: SessionFilter,
+        *,
+        order: Order,
+        after: SessionAnchor | None,
+        limit: int,
+    ) -> Sequence[SessionInfo]:
+        first = SessionAnchor(-1, "") if order == "asc" else SessionAnchor(_SEQ_MAX, _ID_MAX)
+        start = after or first
+        parameters: Parameters = {
+            "tenant": tenant,
+            "workspace": wanted.workspace,
+            "directory": wanted.directory,
+            "project": wanted.project,
+            "search": wanted.search,
+            "after_time": start.time,
+            "after_id": start.id,
+            "limit": limit,
+        }
+        found = await self._all(f"sessions_{_QUERIES[order]}", parameters)
+        return [rows.session(row) for row in found]
+
+    async def active(self, tenant: TenantId) -> Sequence[SessionId]:
+        return [row["session_id"] for row in await self._all("active", {"tenant": tenant})]
+
+    async def message(self, at: Address, message_id: MessageId) -> Message | None:
+        row = await self._one("message", {**_at(at), "message_id": message_id})
+        return None if row is None else rows.message(row)
+
+    async def message_seq(self, at: Address, message_id: MessageId) -> int | None:
+        row = await self._one("message_seq", {**_at(at), "message_id": message_id})
+        return None if row is None else row["seq"]
+
+    async def messages(
+        self, at: Address, *, order: Order, after: int | None, limit: int
+    ) -> Sequence[Message]:
+        first = 0 if order == "asc" else _SEQ_MAX
+        parameters = {**_at(at), "after": first if after is None else after, "limit": limit}
+        found = await self._all(f"messages_{_QUERIES[order]}", parameters)
+        return [rows.message(row) for row in found]
+
+    async def context(self, at: Address) -> Sequence[Message]:
+        return [rows.message(row) for row in await self._all("context", _at(at))]
+
+    async def asks(
+        self, tenant: TenantId, kind: AskKind, *, directory: str | None
+    ) -> Sequence[Mapping[str, Any]]:
+        wanted: Parameters = {"tenant": tenant, "kind": kind, "directory": directory}
+        return [row["request"] for row in await self._all("asks", {**wanted, "limit": ASKS_MAX})]
+
+    async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
+        wanted: Parameters = {**_at(at), "kind": kind, "limit": ASKS_MAX}
+        return [row["request"] for row in await self._all("child_asks", wanted)]
+
+    async def delivery(self, at: Address, message_id: MessageId) -> Delivery | None:
+        row = await self._one("delivery", {**_at(at), "message_id": message_id})
+        return None if row is None else row["delivery"]
+
+    async def _one(self, name: str, parameters: Parameters) -> dict[str, Any] | None:
+        found = await self._all(name, parameters)
+        assert len(found) <= 1, f"{name} asks by primary key"
+        return found[0] if found else None
+
+    async def _all(self, name: str, parameters: Parameters) -> list[dict[str, Any]]:
+        if self._complaint is not None:
+            raise ReadsUnavailable(self._complaint)
+        return await self._run(name, parameters, self._timeout_s)
+
+    async def _run(
+        self, name: str, parameters: Parameters, timeout_s: float
+    ) -> list[dict[str, Any]]:
+        if self._pool is None:
+            raise ReadsUnavailable("not open")
+        try:
+            async with asyncio.timeout(timeout_s), self._pool.connection() as connection:
+                cursor = await connection.execute(query(name), parameters)
+                return await cursor.fetchall()
+        except TimeoutError as error:
+            raise ReadsUnavailable(f"no answer within {timeout_s} s") from error
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            raise ReadsUnavailable(str(error).strip() or type(error).__name__) from error
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+            raise ReadsUnavailable("the read models are not migrated yet") from error
+
+    async def _ping(self) -> None:
+        while True:
+            try:
+                await self._run("ping", {}, PING_TIMEOUT_S)
+                self._complaint = None
+            except ReadsUnavailable as error:
+                self._complaint = str(error)
+            await asyncio.sleep(PING_INTERVAL_S)
+
+
+def _at(at: Address) -> Parameters:
+    return {"tenant": at.tenant, "session_id": at.session_id}

@@ -1,0 +1,54 @@
+"""Rows of the read models as contract values, shown the way clients expect them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from fairlead_gateway.reads.read_model import UnreadableRow
+from fairlead_schema.api import SessionInfo
+from fairlead_schema.message import MESSAGE, Message
+
+
+def session(row: Mapping[str, Any]) -> SessionInfo:
+    """A session from its row. Raises UnreadableRow."""
+    try:
+        stored = SessionInfo.model_validate(
+            {
+                "id": row["session_id"],
+                "parent_id": row["parent_id"],
+                "project_id": row["project_id"],
+                "agent": row["agent"],
+                "model": row["model"],
+                "cost": row["cost"],
+                "tokens": row["tokens"],
+                "time": {
+                    "created": row["created_at"],
+                    "updated": row["updated_at"],
+                    "archived": row["archived_at"],
+                },
+                "title": row["title"],
+                "location": {"directory": row["directory"], "workspace_id": row["workspace_id"]},
+                "subpath": row["subpath"],
+                "revert": row["revert"],
+            }
+        )
+    except ValidationError as error:
+        raise UnreadableRow(f"session {row['session_id']}: {error}") from error
+    return shown(stored)
+
+
+def shown(stored: SessionInfo) -> SessionInfo:
+    """A session as clients expect it: a model has a variant, an empty subpath is absent."""
+    model = stored.model
+    if model is not None and model.variant is None:
+        model = model.model_copy(update={"variant": "default"})
+    return stored.model_copy(update={"model": model, "subpath": stored.subpath or None})
+
+
+def message(row: Mapping[str, Any]) -> Message:
+    """A message from its row. Raises UnreadableRow."""
+    try:
+        return MESSAGE.validate_python(row["message"])
+    except ValidationError as error:
+        raise UnreadableRow(f"message: {error}") from error

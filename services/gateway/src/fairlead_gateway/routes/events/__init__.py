@@ -1,0 +1,1 @@
+"""Routes of events: history in pages, replay and live streams."""

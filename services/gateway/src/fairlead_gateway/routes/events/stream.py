@@ -1,0 +1,42 @@
+"""`GET /api/session/{sessionID}/stream`: durable events and, between them, the live deltas."""
+
+from starlette.responses import Response
+
+from fairlead_gateway.http.incoming import Nothing
+from fairlead_gateway.http.operation import Call, Operation
+from fairlead_gateway.http.sse import Outbox, closed, frame
+from fairlead_gateway.log.events import NOTICED, Translation
+from fairlead_gateway.routes.events.follow import FollowQuery, Replay, streamed
+from fairlead_schema import dialect
+from fairlead_schema.api import EventEnvelope
+from fairlead_schema.errors import InvalidCursor, SessionNotFound, Unavailable
+from fairlead_service.ids import event_id, now_ms
+
+
+async def _follow(call: Call[FollowQuery, Nothing]) -> Response:
+    at, deltas = call.at, call.runtime.medium().deltas
+    replay = Replay(call, Translation(at, call.runtime.read, visible=NOTICED))
+
+    async def fragments(outbox: Outbox) -> None:
+        async with closed(deltas.listen(at)) as listening:
+            async for delta in listening:
+                # Before the replay is over a fragment has no event yet that it belongs to.
+                if replay.caught_up.is_set():
+                    live = dialect.live(at.session_id, event_id(), delta, at=now_ms())
+                    outbox.offer(frame(live))
+
+    return streamed(call, fragments, replay.pump)
+
+
+FOLLOW = Operation(
+    id="session.stream",
+    method="GET",
+    path="/api/session/{sessionID}/stream",
+    summary="Server-sent durable events with their seq as id, interleaved with live deltas.",
+    respond=_follow,
+    query=FollowQuery,
+    body=Nothing,
+    answer=EventEnvelope,
+    errors=(InvalidCursor, SessionNotFound, Unavailable),
+    media="text/event-stream",
+)

@@ -1,0 +1,1 @@
+"""Routes of messages: prompt, pending input, transcript."""

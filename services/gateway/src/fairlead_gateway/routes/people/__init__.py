@@ -1,0 +1,1 @@
+"""Routes of people: permissions, questions, saved approvals."""

@@ -1,0 +1,26 @@
+"""`GET /openapi.json`: this API, described by itself."""
+
+from collections.abc import Sequence
+
+import orjson
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fairlead_gateway.http.access_log import name_route
+from fairlead_gateway.http.answers import JSON
+from fairlead_gateway.http.openapi import document
+from fairlead_gateway.http.operation import AnyOperation
+
+PATH = "/openapi.json"
+
+
+def route(operations: Sequence[AnyOperation]) -> Route:
+    """Serves the document, which is generated once."""
+    body = orjson.dumps(document(operations))
+
+    async def endpoint(request: Request) -> Response:
+        name_route(request.scope, PATH)
+        return Response(body, media_type=JSON)
+
+    return Route(PATH, endpoint)

@@ -1,0 +1,1 @@
+"""Routes of sessions: create, read, list, change, control."""

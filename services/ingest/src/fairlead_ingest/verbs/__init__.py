@@ -1,0 +1,1 @@
+"""The verbs of ingest, one file each."""

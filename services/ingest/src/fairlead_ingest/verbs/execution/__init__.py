@@ -1,0 +1,1 @@
+"""Verbs of execution: interrupt, resume, compact, budget."""

@@ -1,0 +1,27 @@
+"""`session.budget`: limit what a session may use in all."""
+
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.sessions import change, maybe, reached
+from fairlead_schema.commands.session import Reached, SetBudget
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
+from fairlead_session.execution.budget import raises
+from fairlead_session.execution.commands import set_budget
+from fairlead_session.state import Budget, Session
+
+
+async def budget(desk: Desk, tenant: TenantId, command: SetBudget) -> Reached:
+    """Set both limits; a raised one lets a session go on that rested over it."""
+    at, limits = Address(tenant, command.session_id), Budget(command.cost, command.tokens)
+    raised = False
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        nonlocal raised
+        raised = raises(session.budget, limits)
+        return maybe(set_budget(session, limits))
+
+    session = await change(desk, at, decide)
+    if raised and session.rested == "over-budget":
+        desk.waker.wake(at)
+    return reached(session)

@@ -1,0 +1,35 @@
+"""`session.interrupt`: stop the active drain, keep the inbox."""
+
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.sessions import change, maybe
+from fairlead_schema.commands.session import Interrupted, SessionCommand
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
+from fairlead_session.execution import commands
+from fairlead_session.people.pending import close
+from fairlead_session.state import Session
+
+
+async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Interrupted:
+    """Ask for it durably, and see that it is honoured even when the owner is dead."""
+    at = Address(tenant, command.session_id)
+    wrote = False
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        nonlocal wrote
+        asked = maybe(commands.interrupt(session))
+        wrote = bool(asked)
+        # What waits for people here is answered by it, too.
+        return (*close(session), *asked)
+
+    session = await change(desk, at, decide)
+    if session.interrupted and session.owner is not None:
+        await desk.eventlog.liveness.nudge(session.owner.runner, at)
+    if session.interrupted:
+        desk.waker.attend(at)
+        return Interrupted(session_id=session.id, seq=session.seq, outcome="stopping")
+    # What waited for a runner, a timer or a budget had nothing open: it is at rest already.
+    return Interrupted(
+        session_id=session.id, seq=session.seq, outcome="dropped" if wrote else "idle"
+    )

@@ -1,0 +1,25 @@
+"""`session.resume`: run at least one turn, or join the one that runs."""
+
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.sessions import change, reached
+from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
+from fairlead_session.execution import commands
+from fairlead_session.people.pending import withdraw
+from fairlead_session.state import Session
+
+
+async def resume(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
+    """Ask for it durably, and for somebody to come."""
+    at = Address(tenant, command.session_id)
+    session = await change(desk, at, _resumed)
+    desk.waker.wake(at)
+    return reached(session)
+
+
+def _resumed(session: Session) -> tuple[SessionEvent, ...]:
+    """The resume is also the answer, should a person be asked whether to go on."""
+    asked = commands.resume(session)
+    return () if asked is None else (*withdraw(session), asked)

@@ -1,0 +1,1 @@
+"""Verbs of input: prompt, and pending input."""

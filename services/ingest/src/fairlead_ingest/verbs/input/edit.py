@@ -1,0 +1,42 @@
+"""`session.edit`: change one pending input, or turn a queued one into a steer."""
+
+from typing import assert_never
+
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.input.cancel import PROMOTED
+from fairlead_ingest.verbs.input.prompt import resolved_prompt
+from fairlead_ingest.verbs.sessions import change, load
+from fairlead_schema.commands.session import EditInput
+from fairlead_schema.errors import Conflict, MessageNotFound
+from fairlead_schema.events import InputEdited, SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.prompt import Receipt
+from fairlead_schema.subjects import Address
+from fairlead_session.input import inbox
+from fairlead_session.input.inbox import AlreadyPromoted, NotPending, Unchanged
+from fairlead_session.state import Session
+
+
+async def edit(desk: Desk, tenant: TenantId, command: EditInput) -> Receipt:
+    """Change it while the model has not seen it. Raises Conflict or MessageNotFound."""
+    at = Address(tenant, command.session_id)
+    await load(desk, at)
+    prompt = None if command.prompt is None else resolved_prompt(desk, command.prompt)
+    message_id, delivery = command.message_id, command.delivery
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        outcome = inbox.edit(session, message_id, prompt=prompt, delivery=delivery)
+        match outcome:
+            case InputEdited():
+                return (outcome,)
+            case Unchanged():
+                return ()
+            case AlreadyPromoted():
+                raise Conflict(PROMOTED, message_id)
+            case NotPending():
+                raise MessageNotFound(session.id, message_id)
+            case _:
+                assert_never(outcome)
+
+    session = await change(desk, at, decide)
+    return next(one for one in inbox.pending(session) if one.id == message_id)

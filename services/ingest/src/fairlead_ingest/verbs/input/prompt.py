@@ -1,0 +1,109 @@
+"""`session.prompt`: admit one prompt, durably, once; then ask for it to be worked on."""
+
+from typing import assert_never
+
+from fairlead_eventlog.session_cache import At
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.sessions import maybe
+from fairlead_schema.api import AdmitPrompt
+from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import MessageId, TenantId, minted
+from fairlead_schema.prompt import Prompt, PromptInput, Receipt
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_session.execution.commands import stir
+from fairlead_session.input.admission import (
+    AdmissionConflict,
+    Admit,
+    AlreadyAdmitted,
+    InboxFull,
+    OtherTurn,
+    admit,
+    receipt,
+)
+from fairlead_session.input.attachment import resolve
+from fairlead_session.state import Session
+
+REUSED = "Message id is already in use"
+
+
+async def prompt(desk: Desk, tenant: TenantId, command: AdmitPrompt) -> Receipt:
+    """Admit, or give an exact retry its receipt again. Either way somebody is asked to work."""
+    at = Address(tenant, command.session_id)
+    if command.expected_turn is not None and command.delivery != "steer":
+        raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
+    resolved = resolved_prompt(desk, command.prompt)
+    message_id = command.id or ids.message_id()
+    seen = None if command.id is None else await _bound(desk, at, command.id)
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        return _events(desk, session, command, message_id, resolved)
+
+    session = await desk.commit(at, decide, seen=seen)
+    if command.resume:
+        desk.waker.wake(at)
+    return receipt(session, message_id, resolved, session.admissions[message_id])
+
+
+def _events(
+    desk: Desk, session: Session, command: AdmitPrompt, message_id: MessageId, resolved: Prompt
+) -> tuple[SessionEvent, ...]:
+    if session.profile is None:
+        raise SessionNotFound(session.id)
+    if session.profile.model is None and desk.settings.default_model is None:
+        raise InvalidRequest("No model: set default_model in fairlead.toml", field="model")
+    limit = desk.settings.pending_inputs_max
+    outcome = admit(
+        session,
+        message_id,
+        resolved,
+        command.delivery,
+        resume=command.resume,
+        expected_turn=command.expected_turn,
+        pending_max=limit,
+    )
+    match outcome:
+        case Admit(event=event):
+            return (event,)
+        case AlreadyAdmitted():
+            # A wake alone is a hint, and after an interrupt nobody follows it.
+            return maybe(stir(session)) if command.resume else ()
+        case AdmissionConflict():
+            raise Conflict(REUSED, message_id)
+        case OtherTurn(expected=expected):
+            raise Conflict("The turn to steer is not running", expected)
+        case InboxFull():
+            raise TooMany(f"{limit} inputs are pending: wait until some are promoted")
+        case _:
+            assert_never(outcome)
+
+
+def resolved_prompt(desk: Desk, prompt: PromptInput) -> Prompt:
+    """A prompt as it will be stored. Raises InvalidRequest for an empty one, and TooLarge."""
+    resolved = resolve(prompt)
+    if not resolved.text.strip() and not resolved.files:
+        raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
+    size = len(resolved.model_dump_json().encode())
+    if size > desk.settings.prompt_bytes_max:
+        raise TooLarge(f"A prompt of {size} bytes exceeds {desk.settings.prompt_bytes_max}")
+    return resolved
+
+
+async def _bound(desk: Desk, at: Address, message_id: MessageId) -> At[Session]:
+    """Bind a caller's message id to its one session; the answer is that session as it is now.
+
+    Ids that Fairlead minted need no register: the seal tells them, and one that this session does
+    not know was minted for another.
+    """
+    seen = await desk.look(at)
+    if seen.state.profile is None:
+        raise SessionNotFound(at.session_id)
+    if message_id in seen.state.admissions:
+        return seen
+    if minted(message_id):
+        raise Conflict(REUSED, message_id)
+    bound = await desk.eventlog.messages.bind(at.tenant, message_id, at.session_id)
+    if bound != at.session_id:
+        raise Conflict(REUSED, message_id)
+    return seen

@@ -1,0 +1,1 @@
+"""Verbs of people: permissions, questions, approvals."""

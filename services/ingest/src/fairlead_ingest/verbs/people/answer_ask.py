@@ -1,0 +1,22 @@
+"""Writes what a person answered, and has whoever should go on with it know."""
+
+from fairlead_ingest.command_context import Decide, Desk
+from fairlead_ingest.verbs.sessions import change
+from fairlead_schema.subjects import Address
+from fairlead_session.next_move import moving
+from fairlead_session.state import Session
+
+
+async def answer_with(desk: Desk, at: Address, decide: Decide) -> Session:
+    """One commit, then a nudge for its owner and a wake if nobody is at it.
+
+    Said again it wakes again: who said it first may have died before the wake.
+    """
+    session = await change(desk, at, decide)
+    if session.owner is not None:
+        await desk.eventlog.liveness.nudge(session.owner.runner, at)
+    if session.interrupted:
+        desk.waker.attend(at)
+    elif moving(session):
+        desk.waker.wake(at)
+    return session

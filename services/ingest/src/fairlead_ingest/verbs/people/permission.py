@@ -1,0 +1,126 @@
+"""The verbs of permissions: ask, reply, list, get, and look again after an approval for always."""
+
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.people.answer_ask import answer_with
+from fairlead_ingest.verbs.sessions import load, reached
+from fairlead_schema.commands.asks import (
+    AskPermission,
+    PermissionCommand,
+    PermissionJudged,
+    Permissions,
+    ReplyPermission,
+)
+from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.errors import Conflict, PermissionNotFound
+from fairlead_schema.events import PermissionAsked, PermissionReplied, SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.permission import PermissionRequest, Rule
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_session.people import asks
+from fairlead_session.people.asks import NotPending, approved
+from fairlead_session.people.permission import Need, judge
+from fairlead_session.state import Session
+
+TAKEN = "The permission id is already in use"
+
+
+async def ask(desk: Desk, tenant: TenantId, command: AskPermission) -> PermissionJudged:
+    """Judge by the agent's rules and saved approvals; only what a person decides is written."""
+    at = Address(tenant, command.session_id)
+    session = await load(desk, at)
+    assert session.profile is not None, "it was just found"
+    agent = command.agent or session.profile.agent or desk.settings.config.default_agent
+    need = Need(command.action, command.resources)
+    effect = judge(desk.settings.config.rules(agent), await _saved(desk, at, session), need)
+    id_ = command.id or ids.permission_id()
+    if effect == "ask":
+        request = PermissionRequest(
+            id=id_,
+            session_id=session.id,
+            action=command.action,
+            resources=command.resources,
+            save=command.save,
+            metadata=command.metadata,
+            source=command.source,
+        )
+        asked = PermissionAsked(request=request, agent=agent)
+        await desk.commit(at, lambda found: _asked(found, asked))
+    return PermissionJudged(id=id_, effect=effect)
+
+
+async def reply(desk: Desk, tenant: TenantId, command: ReplyPermission) -> Reached:
+    """Write a person's word in one commit, and have the session go on. Raises PermissionNotFound.
+
+    The very same reply again is answered as the first one was: a client may lose the answer.
+    """
+    at = Address(tenant, command.session_id)
+    session = await load(desk, at)
+    pending = session.permissions.get(command.request_id)
+    saved: tuple[Rule, ...] = ()
+    if command.reply == "always" and pending is not None:
+        await _keep(desk, at, session, pending.request)
+        saved = await _saved(desk, at, session)
+    message = command.message or None
+    answer = PermissionReplied(
+        request_id=command.request_id,
+        reply=command.reply,
+        message=message if command.reply == "reject" else None,
+    )
+
+    def decide(found: Session) -> tuple[SessionEvent, ...]:
+        decided = asks.reply(found, answer, desk.settings.config.rules, saved)
+        if isinstance(decided, NotPending):
+            raise PermissionNotFound(command.request_id)
+        return decided
+
+    return reached(await answer_with(desk, at, decide))
+
+
+async def recheck(desk: Desk, tenant: TenantId, command: PermissionCommand) -> Reached:
+    """Answer a request that was approved for always meanwhile, perhaps in another session."""
+    at = Address(tenant, command.session_id)
+    session = await load(desk, at)
+    saved, rules = await _saved(desk, at, session), desk.settings.config.rules
+    decided = await answer_with(
+        desk, at, lambda found: asks.recheck(found, command.request_id, rules, saved)
+    )
+    return reached(decided)
+
+
+async def list_(desk: Desk, tenant: TenantId, command: SessionCommand) -> Permissions:
+    """What waits in this session, in the order of asking, from the log."""
+    session = await load(desk, Address(tenant, command.session_id))
+    return Permissions(requests=tuple(one.request for one in session.permissions.values()))
+
+
+async def get(desk: Desk, tenant: TenantId, command: PermissionCommand) -> PermissionRequest:
+    """One pending request of this session. Raises PermissionNotFound."""
+    session = await load(desk, Address(tenant, command.session_id))
+    pending = session.permissions.get(command.request_id)
+    if pending is None:
+        raise PermissionNotFound(command.request_id)
+    return pending.request
+
+
+def _asked(session: Session, asked: PermissionAsked) -> tuple[SessionEvent, ...]:
+    known = session.permissions.get(asked.request.id)
+    if known is not None and known.request == asked.request:
+        return ()
+    if known is not None or asked.request.id in session.answered:
+        raise Conflict(TAKEN, asked.request.id)
+    return (asked,)
+
+
+async def _keep(desk: Desk, at: Address, session: Session, request: PermissionRequest) -> None:
+    """Before the reply is written: should we die in between, the approval answers the request."""
+    assert session.profile is not None, "it was just found"
+    if request.save:
+        await desk.eventlog.approvals.save(
+            at.tenant, session.profile.project_id, request.action, request.save
+        )
+
+
+async def _saved(desk: Desk, at: Address, session: Session) -> tuple[Rule, ...]:
+    assert session.profile is not None, "it was just found"
+    return approved(await desk.eventlog.approvals.saved(at.tenant, session.profile.project_id))

@@ -1,0 +1,1 @@
+"""Verbs that create, read and change a session itself."""

@@ -1,0 +1,28 @@
+"""`session.archive`: put a session away, once."""
+
+from fairlead_ingest.command_context import Desk
+from fairlead_ingest.verbs.sessions import change, maybe, reached
+from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.subjects import Address
+from fairlead_session.execution import commands, switches
+from fairlead_session.people.pending import close
+from fairlead_session.state import Session
+
+
+async def archive(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
+    """Put it away; what is away already stays so."""
+    at = Address(tenant, command.session_id)
+    session = await change(desk, at, _archived)
+    if session.interrupted:
+        desk.waker.attend(at)
+    return reached(session)
+
+
+def _archived(session: Session) -> tuple[SessionEvent, ...]:
+    """Nobody answers what waits in a session that is away: that stops, and is answered."""
+    archived = maybe(switches.archive(session))
+    asks = close(session)
+    stopped = maybe(commands.interrupt(session)) if asks else ()
+    return (*asks, *stopped, *archived) if archived else ()

@@ -1,0 +1,89 @@
+"""`session.create`: make a session, or find the one that has this id."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from fairlead_ingest.command_context import Desk
+from fairlead_schema.api import CreateSession, SessionInfo
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
+from fairlead_schema.events import BudgetSet, SessionCreated, SessionEvent
+from fairlead_schema.ids import TenantId
+from fairlead_schema.location import LocationRef, project_id
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_service.config.configuration import Config
+from fairlead_session.info import info
+from fairlead_session.state import Session
+
+
+async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> SessionInfo:
+    """Create once by id: a repeated create gives the session as it is now, whatever it asks for."""
+    at = Address(tenant, command.id or ids.session_id())
+    known = await desk.load(at) if command.id else None
+    if known is not None and known.profile is not None:
+        return info(known)
+    created = _created(desk.settings.config, command)
+
+    def decide(session: Session) -> tuple[SessionEvent, ...]:
+        if session.profile is not None:
+            return ()
+        if session.seq:
+            raise Conflict("The session was purged, and its id is used up", session.id)
+        return created
+
+    return info(await desk.commit(at, decide))
+
+
+def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]:
+    check_agent(config, command.agent)
+    check_model(config, command.model)
+    check_timezone(command.timezone)
+    location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    created = SessionCreated(
+        title=f"New session - {now}",
+        project_id=project_id(location.directory),
+        location=location,
+        agent=command.agent,
+        model=command.model,
+        parent_id=command.parent_id,
+        timezone=command.timezone,
+    )
+    limits = command.budget
+    if limits is None or (limits.cost is None and limits.tokens is None):
+        return (created,)
+    return (created, BudgetSet(cost=limits.cost, tokens=limits.tokens))
+
+
+def check_timezone(timezone: str | None) -> None:
+    """Refuse a time zone that this machine has never heard of."""
+    if timezone is None:
+        return
+    try:
+        ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError) as error:
+        message = f"Unknown time zone: {timezone}"
+        raise InvalidRequest(message, kind="Body", field="timezone") from error
+
+
+def check_agent(config: Config, agent: str | None) -> None:
+    """Refuse an agent that is not configured."""
+    if agent is not None and agent not in config.agents:
+        raise InvalidRequest(f"Unknown agent: {agent}", kind="Body", field="agent")
+
+
+def check_model(config: Config, model: ModelRef | None) -> None:
+    """Refuse a model or a variant that is not configured, before anything is written."""
+    if model is None:
+        return
+    if model.provider_id not in config.provider:
+        raise ProviderNotFound(model.provider_id)
+    name, known = f"{model.provider_id}/{model.id}", config.model(model)
+    if known is None:
+        raise InvalidRequest(f"Unknown model: {name}", kind="Body", field="model")
+    if known.overlaid(model.variant) is None:
+        raise InvalidRequest(
+            f"Unknown variant of {name}: {model.variant}", kind="Body", field="model.variant"
+        )

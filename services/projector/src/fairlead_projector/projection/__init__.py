@@ -1,0 +1,1 @@
+"""The projection: commits of the log become rows in Postgres."""

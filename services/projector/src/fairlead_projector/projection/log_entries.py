@@ -1,0 +1,52 @@
+"""Log entries, read: a commit's events beside the form the log stores them in. Pure."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from pydantic_core import from_json, to_json
+
+from fairlead_eventlog.ports import Entry
+from fairlead_schema.record import Recorded, RecordError, decode
+
+REASON_LENGTH_MAX: Final = 1024
+
+# Postgres stores no NUL in text or jsonb; readers see its symbol instead.
+_NUL: Final = b"\\u0000"
+_NUL_SYMBOL: Final = "\u2400"
+
+
+class Incoming(NamedTuple):
+    """The events of an entry and how the log stores them, or why it cannot be read."""
+
+    entry: Entry
+    events: tuple[Recorded, ...] = ()
+    stored: Sequence[dict[str, Any]] = ()
+    reason: str | None = None
+
+
+def read(entry: Entry) -> Incoming:
+    """Decode one entry; never raises."""
+    payload = entry.payload
+    try:
+        if _NUL in payload:
+            payload = to_json(_without_nul(from_json(payload)))
+        return Incoming(entry, decode(payload).events, from_json(payload)["events"])
+    except (RecordError, ValueError) as error:
+        return unreadable(entry, str(error))
+
+
+def unreadable(entry: Entry, reason: str) -> Incoming:
+    """An entry that cannot be applied, whatever its bytes say."""
+    return Incoming(entry, reason=reason.replace("\0", _NUL_SYMBOL)[:REASON_LENGTH_MAX])
+
+
+def _without_nul(value: Any) -> Any:  # noqa: ANN401 - any JSON
+    match value:
+        case str():
+            return value.replace("\0", _NUL_SYMBOL)
+        case list():
+            return [_without_nul(item) for item in value]
+        case dict():
+            return {_without_nul(key): _without_nul(item) for key, item in value.items()}
+        case _:
+            return value

@@ -1,0 +1,46 @@
+"""Waiting without blocking: for the log to show something, for a nudge, for a departure."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from fairlead_runner.session_writer import Ledger
+from fairlead_session.state import Session
+
+LOOK_S_MIN: Final = 0.02
+LOOK_S_MAX: Final = 0.5
+
+
+class Patience:
+    """One drain's waiting."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.nudged = asyncio.Event()
+        self.leaving = False
+
+    def leave(self) -> None:
+        """Wait for nothing any more."""
+        self.leaving = True
+        self.nudged.set()
+
+    async def until(self, holds: Callable[[Session], bool], *, within_s: float) -> bool:
+        """Whether it came to hold in time. A lost nudge costs a little time, nothing else."""
+        loop = asyncio.get_running_loop()
+        deadline, look_s = loop.time() + within_s, LOOK_S_MIN
+        while not holds(self._ledger.durable):
+            left = deadline - loop.time()
+            if left <= 0 or self.leaving:
+                return False
+            await self._pause(min(look_s, left))
+            await self._ledger.reload()
+            look_s = min(look_s * 2, LOOK_S_MAX)
+        return True
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self.nudged.wait()
+            self.nudged.clear()
+        except TimeoutError:
+            pass

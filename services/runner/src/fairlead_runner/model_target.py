@@ -1,0 +1,125 @@
+"""Who speaks: the agent and the model of a turn, sampled from the session when the turn starts."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.transport import Transport
+from fairlead_schema.catalog import ModelRef
+from fairlead_service.config.agents import Agent
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.providers import Provider, Rates
+from fairlead_session.compaction.compaction import Window
+from fairlead_session.state import Session
+from fairlead_session.turn.request import Voice
+from fairlead_session.turn.usage import Price
+
+
+class NoVoice(Exception):
+    """The session's model cannot be called; the message says what to configure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Everything one turn needs of the configuration."""
+
+    agent: str
+    voice: Voice
+    endpoint: Endpoint
+    transport: Transport
+    price: Price
+    window: Window
+
+
+def speaker(config: Config, session: Session) -> Speaker:
+    """The speaker of the next turn. Raises NoVoice."""
+    assert session.profile is not None, "a session that drains was created"
+    ref = session.profile.model or config.model_ref()
+    if ref is None:
+        raise NoVoice("no model: configure one, and set default_model in fairlead.toml")
+    provider, model = config.provider.get(ref.provider_id), config.model(ref)
+    if provider is None or model is None:
+        raise NoVoice(f"model {ref.provider_id}/{ref.id} is not configured")
+    request = model.overlaid(ref.variant)
+    if request is None:
+        raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
+    name = config.agent_name(session.profile.agent)
+    agent = config.agents.get(name, Agent())
+    return Speaker(
+        agent=name,
+        voice=Voice(
+            model=ref,
+            api_model=model.id or ref.id,
+            system=agent.system,
+            output_tokens_max=model.output or None,
+            headers=request.headers,
+            options=request.body,
+        ),
+        endpoint=_endpoint(provider, ref),
+        transport=_transport(provider),
+        price=_price(model.cost, tuple((tier.context, _price(tier)) for tier in model.cost.tier)),
+        window=Window(model.context, model.output),
+    )
+
+
+def transports(config: Config) -> frozenset[Transport]:
+    """How the configured providers are reached."""
+    return frozenset(_transport(provider) for provider in config.provider.values())
+
+
+def _price(rates: Rates, above: tuple[tuple[int, Price], ...] = ()) -> Price:
+    return Price(
+        input=rates.input,
+        output=rates.output,
+        cache_read=rates.cache_read,
+        cache_write=rates.cache_write,
+        above=above,
+    )
+
+
+def _endpoint(provider: Provider, ref: ModelRef) -> Endpoint:
+    return Endpoint(
+        protocol=provider.protocol,
+        base_url=provider.base_url,
+        api_key=_key(provider, ref),
+        headers=provider.headers,
+        connect_s=provider.connect_timeout_s,
+        first_byte_s=provider.first_byte_timeout_s,
+        idle_s=provider.idle_timeout_s,
+    )
+
+
+def _transport(provider: Provider) -> Transport:
+    return Transport(
+        ca_file=provider.ca_file,
+        client_cert=provider.client_cert,
+        client_key=provider.client_key,
+        verify=provider.verify,
+        proxy=provider.proxy,
+        http2=provider.http2,
+    )
+
+
+def _key(provider: Provider, ref: ModelRef) -> str | None:
+    """The key, from the environment or a file; it is never logged and never written."""
+    if provider.api_key_env is not None:
+        key = os.environ.get(provider.api_key_env)
+        if not key:
+            raise NoVoice(f"provider {ref.provider_id}: {provider.api_key_env} is not set")
+        return key
+    if provider.api_key_file is not None:
+        key = _read(provider.api_key_file, ref)
+        if not key:
+            raise NoVoice(f"provider {ref.provider_id}: {provider.api_key_file} is empty")
+        return key
+    return None
+
+
+def _read(path: str, ref: ModelRef) -> str:
+    try:
+        return Path(path).read_text().strip()
+    except OSError as error:
+        raise NoVoice(f"provider {ref.provider_id}: {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise NoVoice(f"provider {ref.provider_id}: {path} is no text") from error

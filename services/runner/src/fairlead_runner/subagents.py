@@ -1,0 +1,69 @@
+"""Sessions above and below: an interrupt reaches down, an answer is told upwards."""
+
+import logging
+from typing import Final
+
+from pydantic_core import to_json
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.session_cache import Folded
+from fairlead_runner.tool_calls import Wanted, send
+from fairlead_schema import subjects
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import SessionId
+from fairlead_schema.record import RecordError
+from fairlead_schema.subjects import Address
+from fairlead_session.calls.subagents import children, counted, uncounted, unread, waiting_for
+from fairlead_session.state import Session
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S: Final = 5.0
+
+
+async def stop_below(eventlog: EventLog, at: Address, session: Session) -> None:
+    """Interrupt every session that this one's calls wait for.
+
+    Raises LogError while nobody takes the interrupt: the session stays interrupted until all below
+    it were told, whoever stops it.
+    """
+    for child in children(session):
+        body = to_json({"sessionID": child})
+        subject = subjects.api(at.tenant, "session.interrupt")
+        answer = await eventlog.requests.ask(subject, body, timeout_s=TIMEOUT_S)
+        # A child that was never made has nothing to stop: whoever makes it looks here first.
+        log.info("interrupted below", extra={"session_id": child, "answer": answer.decode()})
+
+
+async def count_below(
+    folded: Folded[Session], at: Address, session: Session
+) -> tuple[SessionEvent, ...]:
+    """What sessions used whose calls were settled without them. Raises LogUnavailable.
+
+    Looked up before each provider call, because a budget reaches the whole tree. Of one that cannot
+    be read nothing is known, and nobody waits for it.
+    """
+    known: dict[SessionId, Session] = {}
+    while (child := unread(uncounted(session), known)) is not None:
+        try:
+            known[child] = (await folded.load(Address(at.tenant, child))).state
+        except RecordError as error:
+            log.warning("use unknown", extra={"session_id": child, "reason": str(error)})
+            known[child] = Session(id=child)
+    return counted(session, known)
+
+
+async def tell_above(
+    eventlog: EventLog, folded: Folded[Session], at: Address, session: Session, *, pool: str
+) -> None:
+    """A session that rests may be the answer to a call: have that looked at now."""
+    parent_id = session.profile.parent_id if session.profile else None
+    if parent_id is None:
+        return
+    above = Address(at.tenant, parent_id)
+    parent = (await folded.load(above)).state
+    call = waiting_for(parent, session.id)
+    if call is not None:
+        wanted = Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        # One request for each time the child rests.
+        await send(eventlog, above, pool, [wanted], token=f"{session.id}:{session.seq}")

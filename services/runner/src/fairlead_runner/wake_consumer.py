@@ -1,0 +1,225 @@
+"""Takes wakes and drains their sessions. A wake is a hint: the log says what there is to do."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_eventlog.ports import Job
+from fairlead_runner.drain import Drain
+from fairlead_runner.metrics import DRAINING, DRAINS
+from fairlead_runner.runner_context import Tackle
+from fairlead_runner.session_writer import Fenced, Ledger
+from fairlead_runner.subagents import tell_above
+from fairlead_runner.supervise import lasting
+from fairlead_schema import subjects
+from fairlead_schema.record import RecordError
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_session.execution.retry import waits_s
+from fairlead_session.fold.execution import STOPPED
+from fairlead_session.next_move import moving
+
+log = logging.getLogger(__name__)
+
+# How long a wake waits before somebody looks again at a session whose owner lives.
+LATER_S: Final = 1.0
+RETRY_S: Final = 1.0
+TIMERS_MAX: Final = 100
+# A session that fails this often in a row for a reason of ours is put aside with that reason.
+DELIVERIES_MAX: Final = 5
+
+
+class Watch:
+    """Everything one runner is draining."""
+
+    def __init__(self, tackle: Tackle) -> None:
+        self._tackle = tackle
+        self._jobs: dict[Address, Job] = {}
+        self._next: dict[Address, Job] = {}
+        self._drains: dict[Address, Drain] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = False
+
+    async def stand(self) -> None:
+        """Take wakes for ever."""
+        await lasting("taking wakes", self._take)
+
+    async def beat(self) -> None:
+        """Keep every held wake in progress for ever, so that nobody else is given it."""
+        await lasting("keeping wakes", self._keep)
+
+    async def ring(self) -> None:
+        """Wake the sessions whose timers have come, for ever."""
+        await lasting("ringing timers", self._due)
+
+    async def _take(self) -> None:
+        runner = self._tackle.settings.config.runner
+        async for job in self._tackle.eventlog.wakes.take(
+            lambda: runner.sessions_max - len(self._tasks)
+        ):
+            self._start(job)
+            del job  # It counts against its lane for as long as anything names it.
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.create_task(self._on_wake(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _keep(self) -> None:
+        while True:
+            await asyncio.sleep(self._tackle.settings.config.runner.wake_heartbeat_s)
+            await self._keep_all()
+
+    async def _keep_all(self) -> None:
+        for job in (*self._jobs.values(), *self._next.values()):
+            with suppress(LogError):
+                await job.keep()
+
+    async def _due(self) -> None:
+        eventlog = self._tackle.eventlog
+        async for job in eventlog.timers.due(lambda: TIMERS_MAX):
+            await eventlog.wakes.wake(subjects.address(job.subject))
+            await job.done()
+
+    def nudge(self, at: Address) -> None:
+        """Somebody wrote something that the session's drain should see now."""
+        if at in self._drains:
+            self._drains[at].nudge()
+
+    async def leave(self) -> None:
+        """Finish the turns under way within the grace time, release, and hand over."""
+        self._leaving = True
+        for drain in self._drains.values():
+            drain.leave()
+        if self._tasks:
+            grace_s = self._tackle.settings.config.runner.grace_s
+            _, late = await asyncio.wait(self._tasks, timeout=grace_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=grace_s)
+
+    async def _on_wake(self, job: Job) -> None:
+        at = subjects.address(job.subject)
+        held = self._jobs.get(at)
+        if held is not None:
+            # A redelivery of what is held says nothing new; a newer wake came just as the drain
+            # gave up its own, and is served right after it.
+            if job.sequence != held.sequence:
+                self._next[at] = job
+            return
+        self._jobs[at] = job
+        DRAINING.set(len(self._jobs))
+        try:
+            end = await self._ended(at, job)
+            while end == "unavailable" and not self._leaving:
+                # Others leave alone what a living runner owns: it is ours to go on with.
+                await asyncio.sleep(RETRY_S)
+                end = await self._ended(at, job)
+            DRAINS.labels(end).inc()
+        finally:
+            self._jobs.pop(at, None)
+            self._drains.pop(at, None)
+            DRAINING.set(len(self._jobs))
+            if at in self._next:
+                self._start(self._next.pop(at))
+
+    async def _ended(self, at: Address, job: Job) -> str:
+        """Serve one wake; the answer says how it ended."""
+        try:
+            return await self._serve(at, job)
+        except Fenced:
+            log.warning("fenced", extra={"session_id": at.session_id})
+            return "fenced"
+        except CommitTooLarge as error:
+            # No outage: it would never fit. The session rests, and its reason says so.
+            log.warning("cannot be recorded", extra=_why(at, error))
+            await self._let_go(at, str(error))
+            await self._give_up(at, job, str(error))
+            return "unrecordable"
+        except LogError as error:
+            log.warning("drain stopped", extra=_why(at, error))
+            return "unavailable"
+        except RecordError as error:
+            log.warning("session cannot be read", extra=_why(at, error))
+            await self._give_up(at, job, str(error))
+            return "unreadable"
+        except Exception as error:
+            log.exception("drain failed", extra={"session_id": at.session_id})
+            if job.deliveries >= DELIVERIES_MAX:
+                reason = f"{type(error).__name__}: {error}"
+                await self._let_go(at, reason)
+                await self._give_up(at, job, reason)
+            return "defect"
+
+    async def _serve(self, at: Address, job: Job) -> str:
+        known = await self._tackle.folded.load(at)
+        if known.state.profile is None:
+            await job.done()
+            return "unknown"
+        wait_s = waits_s(known.state, now_ms=ids.now_ms())
+        if 0 < wait_s <= LATER_S:
+            # Its timer rang by another clock than ours: this may be the only wake that comes.
+            await job.later(wait_s)
+            return "early"
+        ledger = Ledger(at, known, self._tackle.eventlog, self._tackle.folded)
+        drain = Drain(self._tackle, ledger)
+        if self._leaving:
+            drain.leave()
+        self._drains[at] = drain
+        if not await self._drained(drain, job):
+            await job.later(LATER_S)
+            return "left"
+        await self._rest(at, job, ledger)
+        return "rested"
+
+    async def _rest(self, at: Address, job: Job, ledger: Ledger) -> None:
+        """After the release: give up the wake, look once more, and wake again if there is work."""
+        await job.done()
+        before = ledger.known.head
+        await ledger.reload()
+        moved = ledger.known.head != before
+        rested = ledger.durable.rested
+        # What came during the cleanup of an interrupt had its wake refused by the one just given up.
+        look = moved or rested in STOPPED
+        work = rested == "handover" or (look and moving(ledger.durable))
+        if work and ledger.durable.owner is None:
+            await self._tackle.eventlog.wakes.wake(at)
+        await self._snapshot(at, ledger)
+        with suppress(LogError, RecordError):  # A hint: the call looks for itself too, only later.
+            tackle = self._tackle
+            await tell_above(tackle.eventlog, tackle.folded, at, ledger.durable, pool=tackle.pool)
+
+    async def _snapshot(self, at: Address, ledger: Ledger) -> None:
+        every = self._tackle.settings.config.runner.snapshot_events
+        if ledger.durable.seq // every > ledger.opened_seq // every:
+            with suppress(LogError):
+                await self._tackle.folded.save(at, ledger.known)
+
+    async def _drained(self, drain: Drain, job: Job) -> bool:
+        try:
+            return await drain.run()
+        except asyncio.CancelledError:
+            with suppress(LogError):
+                await job.later(0.0)
+            raise
+
+    async def _let_go(self, at: Address, reason: str) -> None:
+        """Nobody else takes what a living runner owns: release it. The defect may strike here too."""
+        try:
+            if at in self._drains:
+                await self._drains[at].let_go(reason)
+        except Exception:
+            log.exception("cannot let go", extra={"session_id": at.session_id})
+
+    async def _give_up(self, at: Address, job: Job, reason: str) -> None:
+        """A session that cannot be read, or go on, stops with a visible reason; it never loops."""
+        with suppress(LogError):
+            await self._tackle.eventlog.dead.bury("session", subjects.log(at), b"", reason)
+            await job.done()
+
+
+def _why(at: Address, error: Exception) -> dict[str, str]:
+    return {"session_id": at.session_id, "reason": str(error)}

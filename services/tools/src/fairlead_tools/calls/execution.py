@@ -1,0 +1,179 @@
+"""One run of a tool: bounded in time from outside, and stoppable until the tool has returned."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from pydantic import BaseModel, ValidationError
+
+from fairlead_schema.depth import DEPTH_MAX, too_deep
+from fairlead_schema.tools.content import Json
+from fairlead_session.calls.lifecycle import Failed, Halt, Outcome, Succeeded
+from fairlead_tools.metrics import RUNNING
+from fairlead_tools.registry.registry import Prepared, told
+from fairlead_tools.registry.tool import CallFailed, Context, Handed, Result, Tool
+
+log = logging.getLogger(__name__)
+
+# How long a cancelled tool may take to let go; after that it is abandoned and its call settled.
+# A command needs three seconds between the request to end and the order.
+CANCEL_S: Final = 5.0
+MESSAGE_LENGTH_MAX: Final = 1_000_000
+
+Stop: TypeAlias = Halt | Literal["leaving"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The tool was cancelled before it returned."""
+
+    why: Stop
+
+
+class Performance:
+    """The run of one prepared call."""
+
+    def __init__(self, prepared: Prepared, context: Context) -> None:
+        self._prepared = prepared
+        self._context = context
+        self._loop = asyncio.get_running_loop()
+        self._stop: asyncio.Future[Stop] = self._loop.create_future()
+        self._late: asyncio.Future[None] = self._loop.create_future()
+        self._task: asyncio.Task[object] | None = None
+        self._ended: Outcome | Stopped | Handed | None = None
+        self.spool: Path | None = None
+        """Text that the tool left in a file: whoever settles the call removes it."""
+
+    def stop(self, why: Stop) -> None:
+        """Cancel the tool. The first reason counts; once the tool has returned, none does."""
+        if not self._stop.done():
+            self._stop.set_result(why)
+
+    @property
+    def over(self) -> bool:
+        """Whether the tool does not run, or was waited for to the end."""
+        return self._task is None or self._ended is not None
+
+    def begin(self) -> asyncio.Task[object]:
+        """Let the tool run, if it does not yet. From here on its time is limited."""
+        if self._task is None:
+            RUNNING.inc()
+            self._task = asyncio.create_task(self._execute())
+            timer = self._loop.call_later(self._prepared.tool.timeout_s, self._time_out, self._task)
+            self._task.add_done_callback(lambda _: RUNNING.dec())
+            self._task.add_done_callback(lambda _: timer.cancel())
+        return self._task
+
+    async def run(self) -> Outcome | Stopped | Handed:
+        """Run the tool to its outcome. A crash is this call's failure and nobody else's."""
+        if self._ended is None:
+            self._ended = await self._run(self.begin())
+        return self._ended
+
+    def _time_out(self, task: asyncio.Task[object]) -> None:
+        """Cancel the tool, also while nobody waits for it: its start may take long to be written."""
+        if not task.done() and not self._stop.done():
+            self._late.set_result(None)
+            task.cancel()
+
+    async def _run(self, task: asyncio.Task[object]) -> Outcome | Stopped | Handed:
+        try:
+            if not task.done():
+                waited: set[asyncio.Future[Any]] = {task, self._stop, self._late}
+                await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if self._late.done():
+            await self._let_go(task)
+            return crashed(f"timed out after {self._prepared.tool.timeout_s:g} s")
+        if task.done():
+            return self._outcome(task)
+        task.cancel()
+        await self._let_go(task)
+        return Stopped(self._stop.result())
+
+    async def _execute(self) -> object:
+        try:
+            return await self._prepared.tool.execute(self._prepared.input, self._context)
+        except (SystemExit, KeyboardInterrupt) as error:
+            # The loop would let these end the whole process.
+            raise RuntimeError(f"the tool raised {error!r}") from error
+
+    async def _let_go(self, task: asyncio.Task[object]) -> None:
+        """Give a cancelled tool a moment to end; after that nobody waits for it."""
+        _, late = await asyncio.wait({task}, timeout=CANCEL_S)
+        task.add_done_callback(_forget)
+        if late:
+            log.error("tool ignores its cancellation", extra=self._ids())
+
+    def _outcome(self, task: asyncio.Task[object]) -> Outcome | Handed:
+        if task.cancelled():
+            return crashed("the tool cancelled itself")
+        error = task.exception()
+        if isinstance(error, CallFailed):
+            return failed(str(error))
+        if error is not None:
+            log.warning("tool crashed", exc_info=error, extra=self._ids())
+            return crashed(detail(error))
+        returned = task.result()
+        if isinstance(returned, Handed):
+            return returned
+        self.spool = returned.spool if isinstance(returned, Result) else None
+        try:
+            return encoded(self._prepared.tool, returned)
+        except Exception as projected:
+            log.exception("output cannot be told", extra=self._ids())
+            return crashed(detail(projected))
+
+    def _ids(self) -> dict[str, str]:
+        context = self._context
+        return {
+            "session_id": context.at.session_id,
+            "call_id": context.call_id,
+            "tool": self._prepared.tool.name,
+        }
+
+
+def encoded(tool: Tool, returned: object) -> Outcome:
+    """What a tool returned, checked against its model and told to the model by its projection."""
+    result = returned if isinstance(returned, Result) else Result(returned)
+    # An instance may have been made without a check: dumped, it is checked like anything else.
+    raw = result.output
+    if isinstance(raw, BaseModel):
+        raw = raw.model_dump(by_alias=True, warnings=False)
+    try:
+        output = tool.output.model_validate(raw)
+    except ValidationError as error:
+        return crashed(f"Invalid tool output: {told(error)}")
+    value: Json = output.model_dump(mode="json", by_alias=True)
+    if too_deep(value):
+        return crashed(f"Invalid tool output: nested deeper than {DEPTH_MAX} levels")
+    content = tool.project(value) if result.content is None else result.content
+    structured = value if isinstance(value, dict) else {} if content else {"output": value}
+    return Succeeded(structured=structured, content=content, facts=result.facts)
+
+
+def crashed(why: str) -> Failed:
+    """A failure that the tool did not declare."""
+    return failed(f"Tool execution failed: {why}")
+
+
+def failed(message: str) -> Failed:
+    """A failure in words that any log can hold."""
+    return Failed(message[:MESSAGE_LENGTH_MAX].encode(errors="backslashreplace").decode())
+
+
+def detail(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _forget(task: asyncio.Task[object]) -> None:
+    """Look at a task that nobody waits for: its error is not reported, its file is not left."""
+    if task.cancelled() or task.exception() is not None:
+        return
+    returned = task.result()
+    if isinstance(returned, Result) and returned.spool is not None:
+        returned.spool.unlink(missing_ok=True)

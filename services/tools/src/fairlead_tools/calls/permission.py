@@ -1,0 +1,84 @@
+"""Whether a call may begin: its needs against the rules of its agent and what people approved."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from fairlead_eventlog.ports import Approvals
+from fairlead_schema.events import PermissionAsked, QuestionAsked
+from fairlead_schema.permission import Rule
+from fairlead_service import ids
+from fairlead_session.calls.lifecycle import Failed
+from fairlead_session.people import asks
+from fairlead_session.people.asks import Denied, Rules, permit
+from fairlead_session.people.permission import Need
+from fairlead_session.state import Call, Session
+from fairlead_tools.calls.execution import crashed, detail, failed
+from fairlead_tools.registry.registry import Prepared
+from fairlead_tools.registry.tool import CallFailed, Context
+
+log = logging.getLogger(__name__)
+
+UNPERMITTED: Final = (
+    "The call was stopped when it had begun, and may not run again: what it would do now is not"
+    " what was permitted"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """The call may begin, to do this and nothing else."""
+
+    needs: tuple[Need, ...]
+
+
+class Permitting:
+    """Decides for every call of one worker."""
+
+    def __init__(self, approvals: Approvals, rules: Rules) -> None:
+        self._approvals = approvals
+        self._rules = rules
+
+    async def decide(
+        self, session: Session, call: Call, prepared: Prepared, context: Context
+    ) -> PermissionAsked | QuestionAsked | Failed | Permitted:
+        """What a person is asked first, why the call never runs, or that it may begin."""
+        needs = await self._needs(prepared, context)
+        if isinstance(needs, Failed):
+            return needs
+        found = permit(self._rules(call.agent), (), call.grants, needs)
+        if isinstance(found, asks.Ask):
+            # Approvals are only looked up where they can change something.
+            saved = await self._saved(session, context)
+            found = permit(self._rules(call.agent), saved, call.grants, needs)
+        if isinstance(found, Denied):
+            return failed(found.message)
+        if found is not None and call.worker is not None:
+            # What it did when it began was permitted; this is something else, or no longer is.
+            return failed(UNPERMITTED)
+        if found is not None:
+            return asks.ask(session.id, call, found.need, ids.permission_id())
+        if prepared.tool.questions is not None:
+            asked = prepared.tool.questions(prepared.input)
+            return asks.question(session.id, call, asked, ids.question_id())
+        return Permitted(needs)
+
+    async def _saved(self, session: Session, context: Context) -> tuple[Rule, ...]:
+        assert session.profile is not None, "a session with calls was created"
+        saved = await self._approvals.saved(context.at.tenant, session.profile.project_id)
+        return asks.approved(saved)
+
+    async def _needs(self, prepared: Prepared, context: Context) -> tuple[Need, ...] | Failed:
+        tool = prepared.tool
+        try:
+            async with asyncio.timeout(tool.timeout_s):
+                return await tool.needed(prepared.input, context)
+        except CallFailed as error:
+            return failed(detail(error))
+        except TimeoutError:
+            return crashed(f"no answer within {tool.timeout_s:g} s")
+        except Exception as error:
+            # What a tool needs is the tool's own code: its crash is this call's failure.
+            log.exception("needs cannot be told", extra={"tool": tool.name})
+            return crashed(detail(error))

@@ -1,0 +1,1 @@
+"""Context observation: the sources of a location, read and rendered."""

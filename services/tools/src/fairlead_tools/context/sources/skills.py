@@ -1,0 +1,39 @@
+"""`core/skills`: the skills that the selected agent may load."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from fairlead_schema.context import Observed
+from fairlead_schema.permission import Rule
+from fairlead_session.people.permission import effect, hidden
+from fairlead_tools.skills.skill import Skill
+
+KEY: Final = "core/skills"
+ACTION: Final = "skill"
+
+LEAD: Final = (
+    "Skills are instructions for particular tasks. When a task fits one of these descriptions, "
+    "load that skill with the `skill` tool before you begin."
+)
+CHANGED: Final = "The skills have changed. This list replaces the earlier one."
+NONE: Final = "No skills are available."
+REVOKED: Final = "The skills you were told of are no longer available."
+
+
+def observe(skills: Iterable[Skill], rules: tuple[Rule, ...] | None) -> Observed | None:
+    """What an agent may know of, by name; None for one that may load nothing or is not known."""
+    if rules is None or hidden(rules, ACTION):
+        return None
+    told = sorted(
+        [skill.name, skill.description]
+        for skill in skills
+        if skill.description and effect(rules, ACTION, skill.name) != "deny"
+    )
+    lines = "\n".join(f"- {name}: {description}" for name, description in told) or NONE
+    return Observed(
+        key=KEY,
+        value=told,
+        baseline=f"{LEAD}\n{lines}",
+        update=f"{CHANGED}\n{lines}",
+        removed=REVOKED,
+    )

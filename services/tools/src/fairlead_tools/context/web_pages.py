@@ -1,0 +1,154 @@
+"""Pages from the web for the context: bounded in time and size, with the last good one kept."""
+
+import asyncio
+import logging
+import tempfile
+import time
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import httpx
+
+from fairlead_schema.context import Why
+from fairlead_service.config.context import Context
+from fairlead_tools.context.sources.files import Unreadable, decoded, home
+
+log = logging.getLogger(__name__)
+
+# After a failure without anything to fall back on, so long nobody tries again.
+AGAIN_S: Final = 5.0
+REDIRECTS_MAX: Final = 3
+
+
+def cache_directory(settings: Context) -> Path:
+    """Where downloads are kept; beside the system's own temporary files if it cannot be made."""
+    wanted = home(settings.cache)
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.gettempdir()) / "fairlead-cache"
+    return wanted
+
+
+class Web:
+    """Gets addresses that the configuration names."""
+
+    def __init__(self, settings: Context) -> None:
+        self._settings = settings
+        self._client: httpx.AsyncClient | None = None
+
+    async def get(self, url: str) -> bytes:
+        """What is there. Raises Unreadable."""
+        limit, timeout_s = self._settings.file_bytes_max, self._settings.fetch_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s), self._open().stream("GET", url) as answer:
+                if answer.status_code != httpx.codes.OK:
+                    away: Why = "unreachable" if answer.is_server_error else "unreadable"
+                    raise Unreadable(away, f"{url} answered {answer.status_code}")
+                raw = bytearray()
+                async for piece in answer.aiter_bytes():
+                    raw += piece
+                    if len(raw) > limit:
+                        raise Unreadable("too-large", f"{url} has more than {limit} bytes")
+                return bytes(raw)
+        except (TimeoutError, httpx.TimeoutException) as error:
+            raise Unreadable("timeout", f"{url} did not answer in {timeout_s:g} s") from error
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            reason = str(error) or type(error).__name__
+            raise Unreadable("unreachable", f"{url}: {reason}") from error
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    def _open(self) -> httpx.AsyncClient:
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                trust_env=False, follow_redirects=True, max_redirects=REDIRECTS_MAX
+            )
+        return self._client
+
+
+@dataclass(slots=True)
+class _Page:
+    text: str | Unreadable
+    at: float
+
+
+class Pages:
+    """Texts from the web. One that was had before is given at once, and renewed behind it."""
+
+    def __init__(self, settings: Context, web: Web) -> None:
+        self._settings = settings
+        self._web = web
+        self._pages: dict[str, _Page] = {}
+        self._fetching: dict[str, asyncio.Task[str | Unreadable]] = {}
+
+    async def texts(self, urls: tuple[str, ...]) -> dict[str, str | Unreadable]:
+        """What each address says, or why nothing is known of it."""
+        if not urls:
+            return {}
+        return dict(zip(urls, await asyncio.gather(*map(self._text, urls)), strict=True))
+
+    async def close(self) -> None:
+        """Stop what is being fetched."""
+        for task in self._fetching.values():
+            task.cancel()
+        await asyncio.gather(*self._fetching.values(), return_exceptions=True)
+
+    async def _text(self, url: str) -> str | Unreadable:
+        page = self._pages.get(url)
+        if page is None:
+            page = await asyncio.to_thread(self._stored, url)
+        if page is not None and time.monotonic() - page.at < self._fresh_s(page):
+            return page.text
+        task = self._fetching.get(url)
+        if task is None:
+            task = self._fetching[url] = asyncio.create_task(self._fetch(url))
+            task.add_done_callback(lambda _done: self._fetching.pop(url, None))
+        if page is not None and isinstance(page.text, str):
+            return page.text
+        return await asyncio.shield(task)
+
+    def _fresh_s(self, page: _Page) -> float:
+        return self._settings.refresh_s if isinstance(page.text, str) else AGAIN_S
+
+    async def _fetch(self, url: str) -> str | Unreadable:
+        try:
+            text: str | Unreadable = decoded(await self._web.get(url), url)
+        except Unreadable as error:
+            log.warning("page not fetched", extra={"url": url, "reason": error.reason})
+            known = self._pages.get(url)
+            text = known.text if known is not None else error
+        else:
+            await asyncio.to_thread(self._store, url, str(text))
+        self._pages[url] = _Page(text, time.monotonic())
+        return text
+
+    def _path(self, url: str) -> Path:
+        name = sha256(url.encode()).hexdigest()[:32]
+        return cache_directory(self._settings) / "pages" / name
+
+    def _stored(self, url: str) -> _Page | None:
+        """What an earlier process had: good until there is something newer."""
+        try:
+            page = _Page(self._path(url).read_text(encoding="utf-8"), float("-inf"))
+        except (OSError, ValueError):
+            return None
+        self._pages.setdefault(url, page)
+        return page
+
+    def _store(self, url: str, text: str) -> None:
+        path = self._path(url)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_name(f"{path.name}.{uuid4().hex}")
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(path)
+        except OSError as error:
+            log.warning("page not kept", extra={"url": url, "reason": str(error)})

@@ -1,0 +1,53 @@
+"""The entries of one directory, in pages."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from fairlead_tools.files.pages import OutOfRange
+from fairlead_tools.files.path import shown
+
+ENTRIES_MAX: Final = 2_000
+
+Kind: TypeAlias = Literal["directory", "file"]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Some entries of a directory, the first being number `offset`."""
+
+    entries: tuple[tuple[str, Kind], ...]
+    offset: int
+    next: int | None
+
+
+def listing(held: int, path: Path, offset: int = 1, limit: int = ENTRIES_MAX) -> Listing:
+    """Directories first, then by name. What leads out of the directory is not told of."""
+    with os.scandir(held) as entries:
+        found = sorted(
+            (kind != "directory", entry.name, kind)
+            for entry in entries
+            if (kind := _kind(entry, path)) is not None
+        )
+    if offset > 1 and offset > len(found):
+        raise OutOfRange
+    end = offset - 1 + limit
+    told = tuple(
+        (shown(name) + ("/" if kind == "directory" else ""), kind)
+        for _, name, kind in found[offset - 1 : end]
+    )
+    return Listing(told, offset, end + 1 if end < len(found) else None)
+
+
+def _kind(entry: os.DirEntry[str], path: Path) -> Kind | None:
+    try:
+        if entry.is_symlink() and not _within(path / entry.name, path):
+            return None
+        return "directory" if entry.is_dir() else "file"
+    except OSError:
+        return None
+
+
+def _within(link: Path, path: Path) -> bool:
+    return Path(os.path.realpath(link, strict=True)).is_relative_to(path)

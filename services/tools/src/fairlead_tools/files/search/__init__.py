@@ -1,0 +1,1 @@
+"""Search in files: by name and by content."""

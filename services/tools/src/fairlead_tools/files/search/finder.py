@@ -1,0 +1,140 @@
+"""Finds files and lines without the search program: a process of its own, so that it can be killed.
+
+Told on its command line what to look for below its working directory, it answers as the program
+would: paths that end with a zero byte, or one JSON record a line for each line that matches.
+"""
+
+import base64
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+from fairlead_tools.files.search.dialect import BadPattern, translated
+from fairlead_tools.files.search.globs import BadGlob, matches
+from fairlead_tools.files.search.ignore import Layer, layer, layers, verdict
+
+FAILED: Final = 2
+BAD_PATTERN: Final = "regex parse error"
+LINE_BYTES_MAX: Final = 1 << 20
+
+
+class Finder:
+    """One search below the working directory."""
+
+    def __init__(self, *, hidden: bool) -> None:
+        self._hidden = hidden
+        self.failed = False
+
+    def files(self) -> Iterator[str]:
+        """Every file that is not ignored, by name, level for level."""
+        pending: list[Iterator[tuple[str, Layer | None]]] = [self._entries("", layers(os.getcwd()))]  # noqa: PTH109
+        while pending:
+            found = next(pending[-1], None)
+            if found is None:
+                pending.pop()
+            elif found[1] is None:
+                yield found[0]
+            else:
+                pending.append(self._entries(*found))
+
+    def _entries(self, directory: str, here: Layer | None) -> Iterator[tuple[str, Layer | None]]:
+        assert here is not None, "a directory has a layer"
+        try:
+            with os.scandir(directory or ".") as found:
+                entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+        except OSError:
+            self.failed = True
+            return
+        for entry in entries:
+            path = f"{directory}/{entry.name}" if directory else entry.name
+            inner = entry.is_dir(follow_symlinks=False)
+            if not inner and not entry.is_file(follow_symlinks=False):
+                continue
+            if self._passed(here, entry.name, directory=inner):
+                continue
+            yield path, layer(path, here, entry.name) if inner else None
+
+    def _passed(self, here: Layer, name: str, *, directory: bool) -> bool:
+        if name == ".git":
+            return True
+        ignored = verdict(here, name, directory=directory)
+        hidden = name.startswith(".") and not self._hidden
+        return hidden if ignored is None else ignored
+
+
+def lines(path: str, pattern: re.Pattern[str]) -> Iterator[dict[str, Any]]:
+    """The lines of one file that match. A zero byte ends the file: what follows is no text."""
+    with open(path, "rb") as file:  # noqa: PTH123
+        for number, offset, line in _numbered(file):
+            if b"\0" in line:
+                return
+            found = _found(pattern, line.removesuffix(b"\n"))
+            if found:
+                yield {
+                    "path": _told(os.fsencode(path)),
+                    "lines": _told(line),
+                    "line_number": number,
+                    "absolute_offset": offset,
+                    "submatches": found,
+                }
+
+
+def _numbered(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+    number, offset = 1, 0
+    while line := file.readline(LINE_BYTES_MAX):
+        yield number, offset, line
+        offset += len(line)
+        number += line.endswith(b"\n")
+
+
+def _found(pattern: re.Pattern[str], line: bytes) -> list[dict[str, Any]]:
+    text = line.decode(errors="surrogateescape")
+    made = []
+    for one in pattern.finditer(text):
+        start = len(text[: one.start()].encode(errors="surrogateescape"))
+        match = one[0].encode(errors="surrogateescape")
+        made.append({"match": _told(match), "start": start, "end": start + len(match)})
+    return made
+
+
+def _told(raw: bytes) -> dict[str, str]:
+    try:
+        return {"text": raw.decode()}
+    except UnicodeDecodeError:
+        return {"bytes": base64.b64encode(raw).decode("ascii")}
+
+
+def main(asked: dict[str, Any]) -> int:
+    """Carry out one search. Zero, or two if something could not be searched."""
+    out = sys.stdout.buffer
+    finder = Finder(hidden=asked["hidden"])
+    if asked["pattern"] is None:
+        for path in finder.files():
+            out.write(os.fsencode(path) + b"\0")
+        return FAILED if finder.failed else 0
+    pattern = translated(asked["pattern"])
+    include = asked["include"]
+    for path in finder.files() if asked["file"] is None else (asked["file"],):
+        if include is not None and not matches(include, path):
+            continue
+        try:
+            for record in lines(path, pattern):
+                told = json.dumps({"type": "match", "data": record}, ensure_ascii=False)
+                out.write(told.encode() + b"\n")
+            out.flush()
+        except OSError:
+            finder.failed = True
+    return FAILED if finder.failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        status = main(json.loads(sys.argv[1]))
+        sys.stdout.buffer.flush()
+    except (BadPattern, BadGlob) as error:
+        sys.stderr.write(f"{BAD_PATTERN}: {error}")
+        status = FAILED
+    sys.exit(status)

@@ -1,0 +1,100 @@
+"""Ignore files: which entries of a tree nobody wants to hear of.
+
+`.rgignore` speaks before `.ignore`, and that before `.gitignore`; of one kind the nearest file that
+says something counts, and in it the last line. A `.gitignore` above the repository says nothing.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from fairlead_tools.files.search.globs import BadGlob, compiled
+
+KINDS: Final = (".rgignore", ".ignore", ".gitignore")
+FILE_BYTES_MAX: Final = 1 << 20
+
+_TRAILING: Final = re.compile(r"(?<!\\)[ \t]+$")
+
+
+class Rule(NamedTuple):
+    """One line of an ignore file."""
+
+    pattern: re.Pattern[str]
+    ignores: bool
+    directories: bool
+
+
+class Layer(NamedTuple):
+    """The ignore files of one directory, on top of those above it."""
+
+    above: "Layer | None"
+    name: str
+    """The directory's own name, seen from above."""
+    rules: tuple[tuple[Rule, ...], ...]
+    root: bool
+    """Whether a repository begins here."""
+
+
+def layer(directory: str, above: Layer | None = None, name: str = "") -> Layer:
+    """Read the ignore files of a directory."""
+    rules = tuple(tuple(_rules(_text(os.path.join(directory, kind)))) for kind in KINDS)  # noqa: PTH118
+    root = os.path.exists(os.path.join(directory, ".git"))  # noqa: PTH110, PTH118
+    return Layer(above, name, rules, root)
+
+
+def layers(directory: str) -> Layer:
+    """The ignore files of a directory and of all directories above it."""
+    made = layer("/")
+    path = ""
+    for name in directory.strip("/").split("/"):
+        path += f"/{name}"
+        made = layer(path, made, name)
+    return made
+
+
+def verdict(here: Layer, name: str, *, directory: bool) -> bool | None:
+    """Whether an entry of a directory is ignored; None if nothing speaks of it."""
+    for kind, file in enumerate(KINDS):
+        path, at, stopped = name, here, False
+        while True:
+            said = None if stopped else _said(at.rules[kind], path, directory=directory)
+            if said is not None:
+                return said
+            stopped = stopped or (file == ".gitignore" and at.root)
+            if at.above is None:
+                break
+            path, at = f"{at.name}/{path}", at.above
+    return None
+
+
+def _said(rules: tuple[Rule, ...], path: str, *, directory: bool) -> bool | None:
+    for rule in reversed(rules):
+        if (directory or not rule.directories) and rule.pattern.fullmatch(path):
+            return rule.ignores
+    return None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(FILE_BYTES_MAX).decode(errors="replace").removeprefix("\ufeff")
+    except OSError:
+        return ""
+
+
+def _rules(text: str) -> Iterator[Rule]:
+    for line in text.splitlines():
+        glob = _TRAILING.sub("", line)
+        if not glob or glob.startswith("#"):
+            continue
+        ignores = not glob.startswith("!")
+        glob = glob if ignores else glob[1:]
+        directories = glob.endswith("/")
+        glob = glob.removesuffix("/")
+        if not directories and glob.startswith("\\") and glob[1:2] in {"#", "!"}:
+            glob = glob[1:]
+        try:
+            yield Rule(compiled(glob), ignores, directories)
+        except BadGlob:
+            continue

@@ -1,0 +1,1 @@
+"""The registry of tools: what may be called, and which registration answers."""
