@@ -15,7 +15,7 @@ import pytest_asyncio
 from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext
 from fairlead_schema.record import Recorded
-from fairlead_service.rpc import Carrier
+from fairlead_service.rpc import RpcServer
 from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import Stack, stack
 
@@ -237,7 +237,7 @@ class Weather:
 
     def __init__(self, url: str) -> None:
         self.said = b"{}"
-        self.carrier = Carrier(url)
+        self.carrier = RpcServer(url)
         self.carrier.respond(
             self.subject, queue="w", title="weather", command=ObserveContext, reply=self._reply
         )

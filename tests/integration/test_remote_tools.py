@@ -26,14 +26,14 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, managed_id
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_testing.driving import SIM, admitted, crossed, force, of, say, settled, tool_revision
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 FRESH_S = 1.1
-OUTPUT_BYTES_MAX = Tools().output_bytes_max
+OUTPUT_BYTES_MAX = ToolsConfig().output_bytes_max
 SUPPORT = Path(__file__).parents[1] / "support"
 NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 DOUBLE: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import memory
 from fairlead_eventlog.ports import START, Snapshot
-from fairlead_eventlog.session_cache import Folded
+from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -28,8 +28,8 @@ class Sequences:
         return tuple(map(int, raw.split(b","))) if raw != b"foreign" else None
 
 
-def folded(eventlog: EventLog, capacity: int = 10) -> Folded[State]:
-    return Folded(eventlog.log, eventlog.snapshots, Sequences(), capacity=capacity)
+def folded(eventlog: EventLog, capacity: int = 10) -> SessionCache[State]:
+    return SessionCache(eventlog.log, eventlog.snapshots, Sequences(), capacity=capacity)
 
 
 async def write(eventlog: EventLog, at: Address, commits: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
-from fairlead_eventlog.ports import START, Head, Stored
+from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
@@ -16,7 +16,7 @@ from fairlead_service import ids
 from fairlead_testing.events import drafts
 
 
-async def written(eventlog: EventLog, at: Address, sizes: list[int]) -> list[Stored]:
+async def written(eventlog: EventLog, at: Address, sizes: list[int]) -> list[StoredCommit]:
     head, stored = START, []
     for size in sizes:
         commit = await eventlog.log.append(at, ids.commit_id(), drafts(size), after=head)
@@ -25,8 +25,8 @@ async def written(eventlog: EventLog, at: Address, sizes: list[int]) -> list[Sto
     return stored
 
 
-async def taken(tail: AsyncIterator[Stored], count: int) -> list[Stored]:
-    found: list[Stored] = []
+async def taken(tail: AsyncIterator[StoredCommit], count: int) -> list[StoredCommit]:
+    found: list[StoredCommit] = []
     async with asyncio.timeout(20):
         async for stored in tail:
             found.append(stored)
@@ -192,7 +192,7 @@ async def test_an_erased_session_starts_again(eventlog: EventLog, at: Address) -
     assert await eventlog.log.head(at) == START
 
 
-async def purged(eventlog: EventLog, at: Address, sizes: list[int]) -> Stored:
+async def purged(eventlog: EventLog, at: Address, sizes: list[int]) -> StoredCommit:
     """A session that was written and then purged."""
     *_, last = await written(eventlog, at, sizes)
     gone = (Draft(ids.event_id(), 1, SessionPurged()),)

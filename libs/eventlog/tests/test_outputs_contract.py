@@ -10,7 +10,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.jetstream.connect import connect, linked
 from fairlead_eventlog.jetstream.outputs import CHUNK_BYTES
-from fairlead_eventlog.ports import Kept
+from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -36,7 +36,9 @@ async def test_an_output_is_read_as_it_was_put(eventlog: EventLog) -> None:
     put = await eventlog.outputs.put(AT, id_, pieces(*parts), mime="text/plain")
 
     text = b"".join(parts)
-    assert put == await eventlog.outputs.stat("default", id_) == Kept(len(text), "text/plain")
+    assert (
+        put == await eventlog.outputs.stat("default", id_) == StoredOutput(len(text), "text/plain")
+    )
     assert await whole(eventlog, "default", id_) == text
     for first in (1, CHUNK_BYTES, CHUNK_BYTES + 3, len(text) - 1, len(text), len(text) + 1):
         assert await whole(eventlog, "default", id_, first) == text[first:]
@@ -81,7 +83,7 @@ async def test_an_empty_output_is_there(eventlog: EventLog) -> None:
     id_ = ids.output_id()
     await eventlog.outputs.put(AT, id_, pieces(), mime="image/png")
 
-    assert await eventlog.outputs.stat("default", id_) == Kept(0, "image/png")
+    assert await eventlog.outputs.stat("default", id_) == StoredOutput(0, "image/png")
     assert await whole(eventlog, "default", id_) == b""
 
 

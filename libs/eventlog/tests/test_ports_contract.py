@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, Unanswered
-from fairlead_eventlog.ports import START, Entry, FeedItem, Head, Job, Snapshot
+from fairlead_eventlog.ports import START, FeedItem, Head, Job, LogEntry, Snapshot
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta, TextDelta
 from fairlead_schema.subjects import Address
@@ -212,9 +212,9 @@ async def test_a_shard_is_followed_in_order_from_any_position(
         head = (await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)).head
     shard = subjects.shard(at.session_id)
 
-    async def mine(after: int, count: int) -> list[Entry]:
-        found: list[Entry] = []
-        batches: AsyncIterator[Sequence[Entry]] = eventlog.shards.follow(
+    async def mine(after: int, count: int) -> list[LogEntry]:
+        found: list[LogEntry] = []
+        batches: AsyncIterator[Sequence[LogEntry]] = eventlog.shards.follow(
             shard, after=after, reader="contract"
         )
         async with asyncio.timeout(20):

@@ -11,13 +11,13 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.aside import JetStreamSnapshots
 from fairlead_eventlog.jetstream.connect import linked
 from fairlead_eventlog.memory.twins import MemoryLog
-from fairlead_eventlog.ports import START, Head, Snapshot, Stored
-from fairlead_eventlog.session_cache import Folded
+from fairlead_eventlog.ports import START, Head, Snapshot, StoredCommit
+from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema import subjects
 from fairlead_schema.record import Commit, RecordError, UnknownEvent, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.fold.session_fold import SESSION_FOLD
 from fairlead_testing.events import drafts
 from fairlead_testing.nats import Server
 
@@ -79,7 +79,7 @@ async def test_a_tail_tells_what_came_before_it_and_then_why_it_ends(
         tail = cast("Any", eventlog.log.tail(at, after=0))
         async with aclosing(tail):
             async for stored in tail:
-                assert isinstance(stored, Stored)
+                assert isinstance(stored, StoredCommit)
                 heard.append(stored.head.seq)
 
     following = asyncio.create_task(follow())
@@ -111,7 +111,7 @@ async def test_a_sequence_with_a_hole_cannot_be_folded(
     head = await written(eventlog, at, 2)
     later = record(drafts(), after=head.seq + 1)
     await plant(at, encode(Commit(ids.commit_id(), later)))
-    folded = Folded(eventlog.log, eventlog.snapshots, FOLDING, capacity=1)
+    folded = SessionCache(eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=1)
 
     with pytest.raises(RecordError, match="4 after 2"):
         await folded.load(at)

@@ -41,10 +41,10 @@ REFUSALS = [
     errors.ProviderNotFound("acme"),
     errors.Conflict("Prompt id is taken", "msg_1"),
     errors.CursorExpired("The events after 3 are gone"),
-    errors.TooLarge("The body has more than 1048576 bytes"),
+    errors.PayloadTooLarge("The body has more than 1048576 bytes"),
     errors.TooMany("1000 inputs are pending"),
     errors.Unknown("Unexpected error", ref="err_0a1b2c3d"),
-    errors.Unavailable("Session wait is not available yet", service="session.wait"),
+    errors.ServiceUnavailable("Session wait is not available yet", service="session.wait"),
 ]
 
 

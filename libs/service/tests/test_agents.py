@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_schema.permission import Effect, Rule
-from fairlead_service.config.agents import BUILT_IN, Agent, effective, expanded
+from fairlead_service.config.agents import BUILT_IN, AgentConfig, effective, expanded
 from fairlead_service.config.configuration import Config, load
 
 RULES = """
@@ -99,7 +99,7 @@ def test_home_is_spelled_out_for_paths_alone(action: str, resource: str, becomes
 
 def test_homes_of_configured_rules_are_spelled_out() -> None:
     """K-31: in rules for all and in an agent's own."""
-    own = Agent(permissions=(rule("read", "~/b", "ask"),))
+    own = AgentConfig(permissions=(rule("read", "~/b", "ask"),))
 
     found = effective({"build": own}, (rule("read", "$HOME/a", "ask"),), home="/h")
 

@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.providers import Cost, Model, Provider, Variant
+from fairlead_service.config.providers import Cost, ModelConfig, ModelVariant, ProviderConfig
 
-MODEL = Model.model_validate(
+MODEL = ModelConfig.model_validate(
     {
         "headers": {"x-a": "1", "x-b": "1"},
         "options": {"thinking": {"type": "adaptive", "effort": "low"}, "store": False},
@@ -21,16 +21,16 @@ MODEL = Model.model_validate(
         },
     }
 )
-OWN = Variant(headers=MODEL.headers, body=MODEL.options)
+OWN = ModelVariant(headers=MODEL.headers, body=MODEL.options)
 
 
-def provider(**fields: Any) -> Provider:  # noqa: ANN401 - any setting
-    return Provider(protocol="openai-chat", base_url="https://acme", **fields)
+def provider(**fields: Any) -> ProviderConfig:  # noqa: ANN401 - any setting
+    return ProviderConfig(protocol="openai-chat", base_url="https://acme", **fields)
 
 
 def test_a_variant_is_laid_over_its_model() -> None:
     """O-31: tables join, everything else is replaced."""
-    assert MODEL.overlaid("high") == Variant(
+    assert MODEL.overlaid("high") == ModelVariant(
         headers={"x-a": "1", "x-b": "2"},
         body={"thinking": {"type": "adaptive", "effort": "high"}, "store": False},
     )
@@ -43,14 +43,14 @@ def test_default_is_the_models_own_default_variant(variant: str | None) -> None:
 
     assert high.overlaid(variant) == high.overlaid("high")
     assert MODEL.overlaid(variant) == OWN
-    assert Model().overlaid(variant) == Variant()
+    assert ModelConfig().overlaid(variant) == ModelVariant()
 
 
 def test_a_variant_may_itself_be_called_default() -> None:
     """O-31: then it is the one."""
-    named = Model(variant={"default": Variant(body={"n": 1})})
+    named = ModelConfig(variant={"default": ModelVariant(body={"n": 1})})
 
-    assert named.overlaid(None) == Variant(body={"n": 1})
+    assert named.overlaid(None) == ModelVariant(body={"n": 1})
 
 
 def test_an_unknown_variant_is_none() -> None:
@@ -60,7 +60,11 @@ def test_an_unknown_variant_is_none() -> None:
 
 def test_without_a_default_the_newest_model_is_taken() -> None:
     """O-29: dated before undated, then the order of the file."""
-    old, new, undated = Model(released=date(2025, 1, 1)), Model(released=date(2026, 1, 1)), Model()
+    old, new, undated = (
+        ModelConfig(released=date(2025, 1, 1)),
+        ModelConfig(released=date(2026, 1, 1)),
+        ModelConfig(),
+    )
     dated = Config(provider={"acme": provider(model={"u": undated, "old": old, "new": new})})
     bare = Config(provider={"acme": provider(model={"first": undated, "second": undated})})
 
@@ -71,7 +75,7 @@ def test_without_a_default_the_newest_model_is_taken() -> None:
 
 def test_a_set_default_wins_over_a_newer_model() -> None:
     """O-29: the default first."""
-    models = {"old": Model(), "new": Model(released=date(2026, 1, 1))}
+    models = {"old": ModelConfig(), "new": ModelConfig(released=date(2026, 1, 1))}
     config = Config(default_model="acme/old", provider={"acme": provider(model=models)})
 
     assert config.model_ref() == ModelRef(provider_id="acme", id="old")
@@ -95,7 +99,7 @@ def test_settings_that_make_no_sense_are_refused(fields: dict[str, Any], reason:
 def test_an_unsupported_api_is_refused() -> None:
     """O-30: with the ones that are spoken."""
     with pytest.raises(ValidationError, match="openai-responses"):
-        Provider.model_validate({"protocol": "bedrock", "base_url": "https://acme"})
+        ProviderConfig.model_validate({"protocol": "bedrock", "base_url": "https://acme"})
 
 
 def test_http2_needs_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

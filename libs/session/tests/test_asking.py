@@ -45,10 +45,10 @@ from fairlead_session.execution import recovery
 from fairlead_session.fold.asks import ANSWERS_MAX
 from fairlead_session.next_move import Rest, Stop, next_move
 from fairlead_session.people import asks
-from fairlead_session.people.asks import Ask, Denied, NotPending, permit
+from fairlead_session.people.asks import Ask, AskNotPending, Denied, permit
 from fairlead_session.people.pending import close, ready, waits_for_people, withdraw
 from fairlead_session.people.permission import Need
-from fairlead_session.state import Call, Grant, Session
+from fairlead_session.state import Grant, Session, UnsettledCall
 from fairlead_session.verify.verify import verify
 
 ASKING = (Rule(action="*", resource="*", effect="ask"),)
@@ -77,7 +77,7 @@ def session(*calls: str) -> Session:
     return given(CREATED, claimed(), dispatched(), step_started(), *made)
 
 
-def call_of(session: Session, call_id: str = "call_1") -> Call:
+def call_of(session: Session, call_id: str = "call_1") -> UnsettledCall:
     return next(call for call in session.calls if call.call_id == call_id)
 
 
@@ -102,7 +102,7 @@ def replied(
 
 
 def events(answering: asks.Answering) -> tuple[SessionEvent, ...]:
-    assert not isinstance(answering, NotPending)
+    assert not isinstance(answering, AskNotPending)
     return answering
 
 
@@ -331,16 +331,16 @@ def test_the_same_reply_again_changes_nothing_and_another_is_too_late(
 
     again = replied(answered, second[0], second[1] or None)
 
-    assert again == (() if same else NotPending())
+    assert again == (() if same else AskNotPending())
 
 
 def test_what_was_never_asked_is_not_pending() -> None:
     """K-24, K-34, N-25: unknown, and what another session asked, which is unknown here."""
     here = session()
 
-    assert replied(here, "once") == NotPending()
-    assert asks.answer(here, QuestionReplied(request_id="que_1", answers=())) == NotPending()
-    assert asks.dismiss(here, QuestionRejected(request_id="que_1")) == NotPending()
+    assert replied(here, "once") == AskNotPending()
+    assert asks.answer(here, QuestionReplied(request_id="que_1", answers=())) == AskNotPending()
+    assert asks.dismiss(here, QuestionRejected(request_id="que_1")) == AskNotPending()
 
 
 def test_only_the_newest_answers_are_remembered() -> None:

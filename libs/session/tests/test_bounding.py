@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairlead_session.calls.output_bounds import (
     BYTES_MAX,
     LINES_MAX,
-    Limits,
+    OutputLimits,
     Sample,
     kept,
     lossy,
@@ -21,16 +21,16 @@ from fairlead_session.calls.output_bounds import (
 )
 
 TEXTS = st.text(st.sampled_from("a\né€🜁 "), max_size=400)
-LIMITS = st.builds(Limits, lines=st.integers(1, 40), bytes=st.integers(1, 300))
+LIMITS = st.builds(OutputLimits, lines=st.integers(1, 40), bytes=st.integers(1, 300))
 
 
-def of(text: str, limits: Limits) -> Sample:
+def of(text: str, limits: OutputLimits) -> Sample:
     return sampled((text.encode(),), limits)
 
 
 def test_the_default_limits() -> None:
     """J-24: lines and bytes."""
-    assert (Limits().lines, Limits().bytes) == (LINES_MAX, BYTES_MAX) == (2_000, 51_200)
+    assert (OutputLimits().lines, OutputLimits().bytes) == (LINES_MAX, BYTES_MAX) == (2_000, 51_200)
 
 
 @pytest.mark.parametrize(
@@ -46,13 +46,13 @@ def test_the_default_limits() -> None:
 )
 def test_exactly_at_the_limit_is_whole(text: str, fits: bool) -> None:  # noqa: FBT001
     """J-25: bytes as UTF-8; there is one line more than there are newlines."""
-    assert of(text, Limits()).fits(Limits()) is fits
-    assert (shortened(text, Limits()) == text) is fits
+    assert of(text, OutputLimits()).fits(OutputLimits()) is fits
+    assert (shortened(text, OutputLimits()) == text) is fits
 
 
 def test_a_long_text_shows_its_head_a_marker_and_its_tail() -> None:
     """J-31: blank lines around the marker; the head has the larger half."""
-    limits = Limits(lines=9, bytes=1_000)
+    limits = OutputLimits(lines=9, bytes=1_000)
     text = "\n".join(f"line {number}" for number in range(1, 101))
 
     assert preview(of(text, limits), "[cut]", limits) == (
@@ -62,21 +62,25 @@ def test_a_long_text_shows_its_head_a_marker_and_its_tail() -> None:
 
 def test_bytes_are_shared_as_lines_are() -> None:
     """J-31: what the marker needs comes off first, and the odd byte goes to the head."""
-    limits = Limits(bytes=18)
+    limits = OutputLimits(bytes=18)
 
     assert preview(of("abcdefghijklmnopqrstuvwxyz", limits), "[cut]", limits) == (
         "abcde\n\n[cut]\n\nwxyz"
     )
 
 
-@pytest.mark.parametrize("limits", [Limits(lines=4), Limits(bytes=4), Limits(lines=1, bytes=1)])
-def test_where_nothing_else_fits_there_is_the_marker_alone(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [OutputLimits(lines=4), OutputLimits(bytes=4), OutputLimits(lines=1, bytes=1)]
+)
+def test_where_nothing_else_fits_there_is_the_marker_alone(limits: OutputLimits) -> None:
     """J-32: itself cut where it has to be."""
     assert preview(of("x" * 99_999, limits), "[cut]", limits) == "[cut]"[: limits.bytes]
 
 
 @given(TEXTS, LIMITS)
-def test_what_is_shown_keeps_both_limits_and_is_not_cut_again(text: str, limits: Limits) -> None:
+def test_what_is_shown_keeps_both_limits_and_is_not_cut_again(
+    text: str, limits: OutputLimits
+) -> None:
     """J-25, J-31: for every text and every limit; whole characters alone."""
     sample = of(text, limits)
     for marker in (kept(sample, "fairlead-output:/out_1"), lossy(sample)):
@@ -90,7 +94,7 @@ def test_what_is_shown_keeps_both_limits_and_is_not_cut_again(text: str, limits:
 
 @given(TEXTS, LIMITS, st.data())
 def test_a_text_measures_the_same_in_whatever_pieces_it_comes(
-    text: str, limits: Limits, data: st.DataObject
+    text: str, limits: OutputLimits, data: st.DataObject
 ) -> None:
     """J-26: one budget over everything, also where a character is split between two pieces."""
     raw = text.encode()
@@ -104,7 +108,7 @@ def test_a_text_measures_the_same_in_whatever_pieces_it_comes(
 
 @given(st.binary(max_size=400), LIMITS)
 def test_bytes_that_are_no_text_are_shown_as_text_within_the_limits(
-    raw: bytes, limits: Limits
+    raw: bytes, limits: OutputLimits
 ) -> None:
     """J-31: a replacement character is longer than the byte it stands for, and is counted so."""
     sample = sampled((raw,), limits)
@@ -123,7 +127,7 @@ def test_a_hundred_megabytes_are_measured_in_constant_memory() -> None:
 
     tracemalloc.start()
     try:
-        sample = sampled(pieces(), Limits())
+        sample = sampled(pieces(), OutputLimits())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -36,7 +36,7 @@ from fairlead_session.calls.lifecycle import (
     Deferred,
     Failed,
     Gone,
-    Leave,
+    LeaveToWorker,
     Settle,
     Succeeded,
     begin,
@@ -47,7 +47,7 @@ from fairlead_session.calls.lifecycle import (
 from fairlead_session.execution.ownership import Life
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_session.fold.calls import find
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 
 DONE = Succeeded(structured={"ok": True}, content=(TextContent(text="ok"),))
 
@@ -76,7 +76,7 @@ def begun(session: Session, worker: str = "wkr_a", life: Life | None = None) -> 
     return begin(session, "msg_a", "call_1", worker, life)
 
 
-def only(session: Session) -> Call:
+def only(session: Session) -> UnsettledCall:
     (call,) = session.calls
     return call
 
@@ -123,7 +123,7 @@ def test_an_interrupted_session_starts_no_call() -> None:
 @pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
 def test_a_live_workers_call_is_left_to_it(retry: RetryClass, life: Life | None) -> None:
     """E-20: and so is one of whose worker nothing is known."""
-    assert begun(session(called(retry), started()), "wkr_b", life) == Leave("wkr_a")
+    assert begun(session(called(retry), started()), "wkr_b", life) == LeaveToWorker("wkr_a")
 
 
 @pytest.mark.parametrize("life", ["gone", "silent"])
@@ -211,7 +211,7 @@ def test_a_call_settles_at_most_once_and_once_starts_at_most_once(
     retry: RetryClass, steps: list[Step]
 ) -> None:
     """E-20: whatever workers believe of each other, and however stale what they hold is."""
-    now, held, log = session(called(retry)), dict[str, Call](), list[SessionEvent]()
+    now, held, log = session(called(retry)), dict[str, UnsettledCall](), list[SessionEvent]()
     for kind, worker, life in steps:
         events = _events(now, held, (kind, worker, life))
         log.extend(events)
@@ -224,7 +224,7 @@ def test_a_call_settles_at_most_once_and_once_starts_at_most_once(
     assert retry != "once" or starts <= 1
 
 
-def _events(now: Session, held: dict[str, Call], step: Step) -> tuple[SessionEvent, ...]:
+def _events(now: Session, held: dict[str, UnsettledCall], step: Step) -> tuple[SessionEvent, ...]:
     kind, worker, life = step
     match kind:
         case "begin":

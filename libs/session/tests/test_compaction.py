@@ -33,10 +33,10 @@ from fairlead_schema.provider.request import TextPart, UserTurn
 from fairlead_session.compaction import estimate
 from fairlead_session.compaction.compaction import (
     TRIES_MAX,
-    Nothing,
-    Plan,
+    CompactionPlan,
+    CompactionReady,
+    NothingToCompact,
     Policy,
-    Ready,
     Window,
     end,
     fit,
@@ -45,7 +45,7 @@ from fairlead_session.compaction.compaction import (
     plan,
     recoverable,
 )
-from fairlead_session.state import Compacting, Session
+from fairlead_session.state import CompactionProgress, Session
 from fairlead_session.turn.request import Voice, correlation
 from fairlead_session.turn.stream_calls import Offer
 
@@ -77,13 +77,13 @@ LONG = talked(
 )
 
 
-def planned(session: Session, policy: Policy = SMALL_KEEP, window: Window = WIDE) -> Plan:
+def planned(session: Session, policy: Policy = SMALL_KEEP, window: Window = WIDE) -> CompactionPlan:
     made = plan(session, VOICE, policy, window)
-    assert isinstance(made, Plan)
+    assert isinstance(made, CompactionPlan)
     return made
 
 
-def asked_text(made: Plan) -> str:
+def asked_text(made: CompactionPlan) -> str:
     (turn,) = made.asked.turns
     assert isinstance(turn, UserTurn)
     (part,) = turn.content
@@ -91,9 +91,9 @@ def asked_text(made: Plan) -> str:
     return part.text
 
 
-def ready(plain: int, session: Session = LONG) -> Ready:
+def ready(plain: int, session: Session = LONG) -> CompactionReady:
     fitting = fit(session, VOICE, Offer(), Policy(auto=False), WIDE)
-    assert isinstance(fitting, Ready)
+    assert isinstance(fitting, CompactionReady)
     return replace(fitting, estimate=plain)
 
 
@@ -153,8 +153,8 @@ def test_an_overflow_is_recovered_from_whatever_was_foreseen() -> None:
     """G-06, G-07, G-31: the estimate and the setting say nothing; a window must be known."""
     assert recoverable(LONG, WIDE)
     assert not recoverable(LONG, Window())
-    assert not recoverable(replace(LONG, compacting=Compacting(overflowed=True)), WIDE)
-    assert not recoverable(replace(LONG, compacting=Compacting(tries=TRIES_MAX)), WIDE)
+    assert not recoverable(replace(LONG, compacting=CompactionProgress(overflowed=True)), WIDE)
+    assert not recoverable(replace(LONG, compacting=CompactionProgress(tries=TRIES_MAX)), WIDE)
 
 
 def test_experience_with_the_model_corrects_the_estimate() -> None:
@@ -214,9 +214,9 @@ def test_a_newest_entry_that_is_too_long_is_summarised_too() -> None:
 )
 def test_without_a_head_there_is_nothing_to_compact(session: Session) -> None:
     """G-10: and the request proceeds."""
-    assert isinstance(plan(session, VOICE, SMALL_KEEP, WIDE), Nothing)
+    assert isinstance(plan(session, VOICE, SMALL_KEEP, WIDE), NothingToCompact)
     fitting = fit(session, VOICE, Offer(), replace(SMALL_KEEP, buffer=99_999), WIDE)
-    assert isinstance(fitting, Ready)
+    assert isinstance(fitting, CompactionReady)
 
 
 def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
@@ -224,9 +224,9 @@ def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
     size = estimate.tokens(asked_text(planned(LONG, Policy(keep_tokens=0))))
     policy = Policy(keep_tokens=0)
 
-    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_096)), Plan)
-    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_095)), Nothing)
-    assert isinstance(plan(LONG, VOICE, policy, Window(size + 100, output=100)), Plan)
+    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_096)), CompactionPlan)
+    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_095)), NothingToCompact)
+    assert isinstance(plan(LONG, VOICE, policy, Window(size + 100, output=100)), CompactionPlan)
 
 
 def test_a_summarys_request_is_one_message_to_the_same_model() -> None:
@@ -259,7 +259,7 @@ def test_right_after_a_compaction_its_recent_text_can_be_compacted_again() -> No
 
     assert asked_text(planned(then(LONG, ended))).startswith("<conversation>\n[User]: x\n</")
     bare = ended.model_copy(update={"recent": ""})
-    assert isinstance(plan(then(LONG, bare), VOICE, SMALL_KEEP, WIDE), Nothing)
+    assert isinstance(plan(then(LONG, bare), VOICE, SMALL_KEEP, WIDE), NothingToCompact)
 
 
 def test_a_small_window_keeps_a_part_of_it_at_most() -> None:
@@ -275,14 +275,14 @@ def test_blank_or_no_smaller_summaries_are_not_taken() -> None:
     """G-14: and the request must shrink."""
     made = planned(LONG)
 
-    def ended(summary: str) -> CompactionEnded | Nothing:
+    def ended(summary: str) -> CompactionEnded | NothingToCompact:
         return end(LONG, STARTED, made, summary, VOICE, SMALL_KEEP)
 
     taken = ended("## Objective\n- sail")
     assert isinstance(taken, CompactionEnded)
     assert (taken.message_id, taken.recent) == ("msg_c", "[User]: What now?")
-    assert isinstance(ended(" \n"), Nothing)
-    assert isinstance(ended("even longer " * 1000), Nothing)
+    assert isinstance(ended(" \n"), NothingToCompact)
+    assert isinstance(ended("even longer " * 1000), NothingToCompact)
 
 
 def test_what_is_said_during_a_summary_is_kept() -> None:
@@ -305,12 +305,14 @@ def test_updates_of_the_epoch_in_force_do_not_make_it_compact_for_ever() -> None
 
     made = fit(session, VOICE, Offer(), tight, WIDE)
 
-    assert isinstance(made, Plan)
-    assert isinstance(end(session, STARTED, made, "no shorter", VOICE, tight), Nothing)
+    assert isinstance(made, CompactionPlan)
+    assert isinstance(end(session, STARTED, made, "no shorter", VOICE, tight), NothingToCompact)
     failed = CompactionFailed(message_id="msg_c", reason="auto", outcome="failed", message="no")
-    assert isinstance(fit(then(session, STARTED, failed), VOICE, Offer(), tight, WIDE), Ready)
+    assert isinstance(
+        fit(then(session, STARTED, failed), VOICE, Offer(), tight, WIDE), CompactionReady
+    )
     twice = then(session, STARTED, STARTED)
-    assert isinstance(fit(twice, VOICE, Offer(), tight, WIDE), Ready)
+    assert isinstance(fit(twice, VOICE, Offer(), tight, WIDE), CompactionReady)
 
 
 @PROPERTY
@@ -327,7 +329,7 @@ def test_whatever_is_planned_and_ended_makes_the_request_smaller(
     session = talked(*(promoted(f"msg_{n}", text) for n, text in enumerate(texts)))
     policy, window = Policy(keep_tokens=tokens, summary_tokens=50), Window(context)
     made = plan(session, VOICE, policy, window)
-    if isinstance(made, Nothing):
+    if isinstance(made, NothingToCompact):
         return
 
     ended = end(session, STARTED, made, summary, VOICE, policy)
@@ -336,6 +338,6 @@ def test_whatever_is_planned_and_ended_makes_the_request_smaller(
     if isinstance(ended, CompactionEnded):
         after = fit(then(session, ended), VOICE, Offer(), Policy(auto=False), window)
         before = fit(session, VOICE, Offer(), Policy(auto=False), window)
-        assert isinstance(after, Ready)
-        assert isinstance(before, Ready)
+        assert isinstance(after, CompactionReady)
+        assert isinstance(before, CompactionReady)
         assert after.estimate < before.estimate

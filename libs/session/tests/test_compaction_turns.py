@@ -55,14 +55,14 @@ from fairlead_session.explain import explain
 from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
-    Limits,
+    DrainLimits,
     Rest,
     Stop,
     TakeTurn,
     moving,
     next_move,
 )
-from fairlead_session.state import Compacting, Session
+from fairlead_session.state import CompactionProgress, Session
 from fairlead_session.turn.boundary import begin_epoch, reconcile
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.history import history
@@ -161,7 +161,7 @@ def test_what_was_tried_counts_for_one_turn_only() -> None:
 
     assert (tried.tries, tried.declined) == (1, True)
     for event in (step_started(), error, released("failed"), ResumeRequested()):
-        assert then(session, event).compacting == Compacting()
+        assert then(session, event).compacting == CompactionProgress()
     for reason in (released("handover"), released("retry-later"), claimed(2)):
         assert then(session, reason).compacting == tried
 
@@ -245,7 +245,7 @@ def test_a_session_that_is_given_up_asks_for_no_compaction_any_more() -> None:
 def test_a_compaction_waits_until_its_budget_is_known() -> None:
     """G-40: no provider is called for it in the dark; it stays asked for."""
     session = given(CREATED, INITIALISED, CompactionRequested(), claimed())
-    dark = Limits(tenant=Spending(cost_max=1.0, known=False))
+    dark = DrainLimits(tenant=Spending(cost_max=1.0, known=False))
 
     move = next_move(session, dark)
 
@@ -260,7 +260,7 @@ def test_a_death_during_a_requested_summary_leaves_it_asked_for() -> None:
     session = given(CREATED, INITIALISED, CompactionRequested(), claimed(), MANUAL, claimed(2))
 
     assert next_move(session) == Compact("manual")
-    assert session.compacting == Compacting(tries=1)
+    assert session.compacting == CompactionProgress(tries=1)
 
 
 def test_an_interrupt_during_a_summary_leaves_nothing() -> None:
@@ -271,7 +271,7 @@ def test_an_interrupt_during_a_summary_leaves_nothing() -> None:
     assert stop(session) == ()
     rested = then(session, released("interrupted"))
     assert [message.id for message in history(rested)] == ["msg_1"]
-    assert (rested.attempt, rested.owed, rested.compacting) == (None, False, Compacting())
+    assert (rested.attempt, rested.owed, rested.compacting) == (None, False, CompactionProgress())
 
 
 def test_a_summary_counts_in_the_totals_and_against_the_budget() -> None:

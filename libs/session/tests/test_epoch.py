@@ -18,10 +18,10 @@ from fairlead_schema.events import ContextSnapshotAdvanced
 from fairlead_session.turn.epoch import (
     Baseline,
     Blocked,
+    ContextUnchanged,
     DuplicateKey,
     Replaced,
     Snapshot,
-    Unchanged,
     Updated,
     combine,
     initialise,
@@ -94,8 +94,8 @@ def test_what_waiting_would_not_mend_is_told_by_what_stands_in_for_it() -> None:
 
     assert isinstance(begun, Baseline)
     assert text(begun.parts) == "core/a is bad"
-    assert reconcile(begun.snapshot, sample(bad)) == Unchanged()
-    assert reconcile(TOLD, sample(bad, observed("core/b", 2))) == Unchanged()
+    assert reconcile(begun.snapshot, sample(bad)) == ContextUnchanged()
+    assert reconcile(TOLD, sample(bad, observed("core/b", 2))) == ContextUnchanged()
     assert replace(TOLD, sample(bad)) == Blocked(("core/a",))
     mended = reconcile(begun.snapshot, sample(observed("core/a", 1)))
     assert isinstance(mended, Updated)
@@ -112,7 +112,7 @@ def test_equal_values_are_unchanged_whatever_their_words() -> None:
     """F-07: only values are compared, so reworded renderings say nothing new."""
     reworded = SAME.observations[0].model_copy(update={"baseline": "x", "update": "y"})
 
-    assert reconcile(TOLD, sample(reworded, observed("core/b", 2))) == Unchanged()
+    assert reconcile(TOLD, sample(reworded, observed("core/b", 2))) == ContextUnchanged()
 
 
 def test_an_unchanged_source_keeps_its_stored_removal_text() -> None:
@@ -146,7 +146,7 @@ def test_an_unavailable_source_is_neither_changed_nor_removed() -> None:
     """F-10: it keeps its entry; one never admitted is skipped."""
     unseen = sample(away("core/a"), observed("core/b", 2), away("core/x"))
 
-    assert reconcile(TOLD, unseen) == Unchanged()
+    assert reconcile(TOLD, unseen) == ContextUnchanged()
     changed = reconcile(TOLD, sample(away("core/a"), observed("core/b", 3), away("core/x")))
     assert isinstance(changed, Updated)
     assert changed.snapshot == {"core/a": TOLD["core/a"], "core/b": SnapshotEntry(value=3)}
@@ -240,7 +240,7 @@ def test_a_value_in_another_form_forces_a_replacement() -> None:
     assert isinstance(outcome, Replaced)
     assert text(outcome.baseline.parts) == "core/a is 1\n\ncore/b is 9"
     assert outcome.baseline.snapshot["core/a"] == SnapshotEntry(value=1, shape=2)
-    assert reconcile(outcome.baseline.snapshot, seen) == Unchanged()
+    assert reconcile(outcome.baseline.snapshot, seen) == ContextUnchanged()
 
 
 def test_a_value_in_another_form_waits_for_what_is_away() -> None:
@@ -288,7 +288,7 @@ def test_the_order_of_an_objects_keys_is_no_change() -> None:
 
     outcome = reconcile(stored, sample(observed("core/a", {"y": {"b": 2, "a": 1}, "x": 1})))
 
-    assert outcome == Unchanged()
+    assert outcome == ContextUnchanged()
 
 
 def test_what_blocks_is_told_with_its_reasons() -> None:
@@ -336,7 +336,7 @@ def test_reconciling_what_was_just_observed_says_nothing(seen: ContextSample) ->
     baseline = initialise(seen)
 
     if isinstance(baseline, Baseline):
-        assert reconcile(baseline.snapshot, seen) == Unchanged()
+        assert reconcile(baseline.snapshot, seen) == ContextUnchanged()
 
 
 @PROPERTY
@@ -348,10 +348,10 @@ def test_a_change_is_told_exactly_once(told: Snapshot, seen: ContextSample) -> N
     match outcome:
         case Updated(snapshot=snapshot):
             assert outcome.text
-            assert reconcile(snapshot, seen) == Unchanged()
+            assert reconcile(snapshot, seen) == ContextUnchanged()
         case Replaced(baseline=baseline):
-            assert reconcile(baseline.snapshot, seen) == Unchanged()
+            assert reconcile(baseline.snapshot, seen) == ContextUnchanged()
         case Blocked(keys=blocked):
             assert set(blocked) <= set(told)
-        case Unchanged():
+        case ContextUnchanged():
             assert reconcile(told, seen) == outcome

@@ -30,7 +30,7 @@ from fairlead_schema.events import (
 from fairlead_schema.provider.events import ProviderFailure, ToolCall
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.execution.recovery import end, hand_over, settle, stop
-from fairlead_session.next_move import AwaitCalls, EndStep, Limits, Rest, TakeTurn, next_move
+from fairlead_session.next_move import AwaitCalls, DrainLimits, EndStep, Rest, TakeTurn, next_move
 from fairlead_session.state import Session
 from fairlead_session.turn.stream import Publication
 
@@ -162,5 +162,5 @@ def test_a_hand_over_uses_nothing_of_the_recovery_budget() -> None:
     crash = ExecutionRecovered(attempt_id="att_1", action="retried", detail="it died")
 
     assert (left.recoveries, left.owed) == (0, True)
-    assert isinstance(next_move(left, Limits(recoveries_max=0)), TakeTurn)
+    assert isinstance(next_move(left, DrainLimits(recoveries_max=0)), TakeTurn)
     assert then(left, crash).recoveries == 1

@@ -36,8 +36,8 @@ from fairlead_session.execution.budget import Spending
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL, end, settle, stop
 from fairlead_session.next_move import (
     AwaitCalls,
+    DrainLimits,
     EndStep,
-    Limits,
     Rest,
     Stop,
     TakeTurn,
@@ -131,22 +131,22 @@ def test_the_turn_limit_stops_a_loop_durably_and_new_input_starts_anew() -> None
     """E-22 decided: 25 turns per activity, B-21, E-25: promotion resets the count."""
     session = looped(3, same=False)
 
-    assert next_move(session, Limits(turns_max=4)) == TakeTurn((), 4)
-    assert next_move(session, Limits(turns_max=3)) == Rest(
+    assert next_move(session, DrainLimits(turns_max=4)) == TakeTurn((), 4)
+    assert next_move(session, DrainLimits(turns_max=3)) == Rest(
         "turn-limit", "3 provider turns without new input"
     )
     more = then(session, admitted("msg_2"))
-    assert isinstance(next_move(more, Limits(turns_max=3)), TakeTurn)
+    assert isinstance(next_move(more, DrainLimits(turns_max=3)), TakeTurn)
     resumed = then(session, ResumeRequested())
-    assert next_move(resumed, Limits(turns_max=3)) == TakeTurn((), 1)
+    assert next_move(resumed, DrainLimits(turns_max=3)) == TakeTurn((), 1)
 
 
 def test_an_agent_with_more_steps_than_a_drain_has_turns_ends_with_the_turns() -> None:
     """E-22 decided: the smaller bound holds."""
     session = looped(3, same=False)
 
-    assert isinstance(next_move(session, Limits(turns_max=3, steps=9)), Rest)
-    assert next_move(session, Limits(turns_max=9, steps=9)) == TakeTurn((), 4)
+    assert isinstance(next_move(session, DrainLimits(turns_max=3, steps=9)), Rest)
+    assert next_move(session, DrainLimits(turns_max=9, steps=9)) == TakeTurn((), 4)
 
 
 def test_a_failed_call_continues_like_one_that_succeeded() -> None:
@@ -166,9 +166,9 @@ def test_an_agents_last_step_is_text_only() -> None:
     """E-23: on the last allowed step no tools are offered."""
     session = looped(1, same=False)
 
-    assert next_move(session, Limits(steps=3)) == TakeTurn((), 2, final=False)
-    assert next_move(session, Limits(steps=2)) == TakeTurn((), 2, final=True)
-    assert isinstance(next_move(session, Limits(steps=1)), Rest)
+    assert next_move(session, DrainLimits(steps=3)) == TakeTurn((), 2, final=False)
+    assert next_move(session, DrainLimits(steps=2)) == TakeTurn((), 2, final=True)
+    assert isinstance(next_move(session, DrainLimits(steps=1)), Rest)
 
 
 def test_the_same_call_made_again_and_again_stops_the_session() -> None:
@@ -195,10 +195,10 @@ def test_while_a_tenants_sum_is_unknown_no_provider_is_called() -> None:
     """A limit is never passed unseen; without one nobody has to know."""
     session = given(*READY)
 
-    asked = next_move(session, Limits(tenant=Spending(cost_max=1.0, known=False)))
+    asked = next_move(session, DrainLimits(tenant=Spending(cost_max=1.0, known=False)))
 
     assert asked == Rest("budget-unknown", "what the tenant has used cannot be asked now")
-    assert isinstance(next_move(session, Limits(tenant=Spending(known=False))), TakeTurn)
+    assert isinstance(next_move(session, DrainLimits(tenant=Spending(known=False))), TakeTurn)
     resting = then(session, released("budget-unknown"))
     assert moving(resting), "it goes on by itself"
 
@@ -217,7 +217,7 @@ def test_a_session_over_its_budget_rests_until_it_is_raised() -> None:
 
 @pytest.mark.parametrize("spent", [Spending(cost=2, cost_max=1), Spending(tokens=9, tokens_max=9)])
 def test_a_tenant_over_its_budget_calls_no_provider(spent: Spending) -> None:
-    move = next_move(given(*READY), Limits(tenant=spent))
+    move = next_move(given(*READY), DrainLimits(tenant=spent))
 
     assert isinstance(move, Rest)
     assert "tenant" in (move.detail or "")

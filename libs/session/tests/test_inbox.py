@@ -7,8 +7,8 @@ from fairlead_schema.events import InputCancelled, InputEdited, RevertCommitted
 from fairlead_schema.prompt import Prompt
 from fairlead_session.input.inbox import (
     AlreadyPromoted,
-    NotPending,
-    Unchanged,
+    InputNotPending,
+    InputUnchanged,
     cancel,
     edit,
     pending,
@@ -66,14 +66,14 @@ REVERTED = given(
     ("session", "outcome"),
     [
         (PROMOTED, AlreadyPromoted("msg_1", 3)),
-        (given(CREATED), NotPending("msg_1")),
-        (WITHDRAWN, NotPending("msg_1")),
-        (REVERTED, NotPending("msg_1")),
+        (given(CREATED), InputNotPending("msg_1")),
+        (WITHDRAWN, InputNotPending("msg_1")),
+        (REVERTED, InputNotPending("msg_1")),
     ],
     ids=["promoted", "unknown", "withdrawn", "reverted"],
 )
 def test_what_is_not_pending_is_neither_withdrawn_nor_changed(
-    session: Session, outcome: AlreadyPromoted | NotPending
+    session: Session, outcome: AlreadyPromoted | InputNotPending
 ) -> None:
     """B-03: history does not change, and what is gone stays gone."""
     assert cancel(session, "msg_1") == outcome
@@ -110,6 +110,6 @@ def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     """P-29: a repeated edit is no second event."""
     session = given(CREATED, admitted("msg_1"))
 
-    assert edit(session, "msg_1", prompt=Prompt(text="hello"), delivery="steer") == Unchanged(
+    assert edit(session, "msg_1", prompt=Prompt(text="hello"), delivery="steer") == InputUnchanged(
         "msg_1"
     )

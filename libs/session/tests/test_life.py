@@ -39,9 +39,9 @@ from fairlead_session.input.admission import Admit, admit
 from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
+    DrainLimits,
     EndStep,
     InitialiseContext,
-    Limits,
     Rest,
     SettleInterrupted,
     Stop,
@@ -63,7 +63,7 @@ STREAM = (
     TextEnd("t"),
     StepFinish("stop", Usage(input=1, output=1)),
 )
-PATIENT = Limits(recoveries_max=1_000)
+PATIENT = DrainLimits(recoveries_max=1_000)
 
 moments = st.sampled_from(
     ["go", "go", "go", "steer", "queue", "news", "crash", "compact", "overflow"]
@@ -79,7 +79,7 @@ class Crash(Exception):
 class Life:
     """One session with everybody who writes to it, driven by a plan of moments."""
 
-    def __init__(self, plan: list[str], limits: Limits = PATIENT) -> None:
+    def __init__(self, plan: list[str], limits: DrainLimits = PATIENT) -> None:
         self.log: list[Recorded] = []
         self.session = Session(id="ses_1")
         self.drains = 0
@@ -200,7 +200,7 @@ class Life:
             self.session = evolve(self.session, one)
 
 
-def lived(plan: list[str], limits: Limits = PATIENT) -> Life:
+def lived(plan: list[str], limits: DrainLimits = PATIENT) -> Life:
     life = Life(plan, limits)
     life.live()
     return life
@@ -305,7 +305,7 @@ def test_each_generation_has_one_owner(plan: list[str]) -> None:
 @given(plans)
 def test_a_session_left_alone_comes_to_rest(plan: list[str]) -> None:
     """B-16: with the default budget too, every life ends at rest with nothing in motion."""
-    life = lived(plan, Limits())
+    life = lived(plan, DrainLimits())
 
     assert isinstance(next_move(life.session), Rest)
     assert not moving(life.session)

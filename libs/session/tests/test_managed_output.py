@@ -13,14 +13,14 @@ from fairlead_schema.tools.content import (
     managed_path,
 )
 from fairlead_session.turn.lowering import lower
-from fairlead_session.turn.stream_calls import Calls
+from fairlead_session.turn.stream_calls import StreamCalls
 
 MODEL = ModelRef(provider_id="acme", id="fast")
 
 
 def test_a_hosted_result_stays_as_the_provider_gave_it() -> None:
     """J-37: not bounded: the provider wants its own words back, to the letter."""
-    calls = Calls("msg_a")
+    calls = StreamCalls("msg_a")
     value = {"content": "x\n" * 100_000}
     (called,) = calls.call(ToolCall(id="c", name="search", input={}, executed=True))
     (settled,) = calls.settle(ToolResult(id="c", value=value))

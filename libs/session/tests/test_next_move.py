@@ -31,8 +31,8 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.input.admission import AlreadyAdmitted, admit
 from fairlead_session.next_move import (
+    DrainLimits,
     InitialiseContext,
-    Limits,
     Rest,
     SettleInterrupted,
     Stop,
@@ -175,11 +175,11 @@ def test_recoveries_beyond_the_budget_hold_the_session() -> None:
     for _ in range(3):
         session = then(session, dispatched(), RETRIED)
 
-    assert isinstance(next_move(session, Limits(recoveries_max=3)), TakeTurn)
-    assert next_move(then(session, dispatched(), RETRIED), Limits(recoveries_max=3)) == Rest(
+    assert isinstance(next_move(session, DrainLimits(recoveries_max=3)), TakeTurn)
+    assert next_move(then(session, dispatched(), RETRIED), DrainLimits(recoveries_max=3)) == Rest(
         "held", "recovered 4 times without finishing a turn"
     )
-    assert next_move(session, Limits(recoveries_max=0)) == Rest(
+    assert next_move(session, DrainLimits(recoveries_max=0)) == Rest(
         "held", "recovered 3 times without finishing a turn"
     )
 
@@ -188,7 +188,7 @@ def test_new_input_moves_a_held_session_again() -> None:
     """P-01: a person who says more opens a turn, and an answer restores the budget."""
     session = given(*READY, promoted("msg_1"), dispatched(), RETRIED, admitted("msg_2"))
 
-    assert isinstance(next_move(session, Limits(recoveries_max=0)), TakeTurn)
+    assert isinstance(next_move(session, DrainLimits(recoveries_max=0)), TakeTurn)
     answered = then(session, promoted("msg_2"), dispatched("msg_b"), step_started("msg_b"))
     assert then(answered, step_ended("msg_b")).recoveries == 0
 
@@ -204,7 +204,7 @@ def test_the_steer_limit_of_a_boundary_comes_from_the_limits() -> None:
     """P-05: the settings bound how many steers join one turn."""
     session = given(*READY, admitted("msg_1"), admitted("msg_2"))
 
-    move = next_move(session, Limits(steers_max=1))
+    move = next_move(session, DrainLimits(steers_max=1))
 
     assert isinstance(move, TakeTurn)
     assert [item.message_id for item in move.inputs] == ["msg_1"]
@@ -238,7 +238,7 @@ def test_each_queued_activity_starts_again_at_step_one() -> None:
     queued = (admitted("msg_1", delivery="queue"), admitted("msg_2", delivery="queue"))
     session = given(CREATED, INITIALISED, *queued, claimed())
     for number in (1, 2):
-        move = next_move(session, Limits(turns_max=1))
+        move = next_move(session, DrainLimits(turns_max=1))
         assert isinstance(move, TakeTurn)
         assert (move.step, [one.message_id for one in move.inputs]) == (1, [f"msg_{number}"])
         turn = (promoted(f"msg_{number}"), dispatched(), step_started(), step_ended())

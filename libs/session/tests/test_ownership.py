@@ -4,7 +4,7 @@ import pytest
 from libs.session.tests.conftest import CREATED, claimed, dispatched, given, released
 
 from fairlead_schema.events import AttemptDispatched
-from fairlead_session.execution.ownership import Claim, Leave, Life, claim, owns, release
+from fairlead_session.execution.ownership import Claim, LeaveToOwner, Life, claim, owns, release
 
 
 def test_an_unowned_session_is_claimed_with_the_next_generation() -> None:
@@ -22,7 +22,7 @@ def test_a_released_session_is_claimed_with_a_higher_generation() -> None:
 
 def test_a_live_owner_is_left_alone() -> None:
     """P-02: the release of a live owner overlooks nothing, so nobody disturbs it."""
-    assert claim(given(CREATED, claimed(1)), "run_b", "alive") == Leave("run_a")
+    assert claim(given(CREATED, claimed(1)), "run_b", "alive") == LeaveToOwner("run_a")
 
 
 @pytest.mark.parametrize("life", ["gone", "silent", None])

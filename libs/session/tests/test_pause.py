@@ -12,7 +12,7 @@ from libs.session.tests.conftest import (
     step_started,
 )
 
-from fairlead_session.next_move import Limits, Rest, TakeTurn, next_move
+from fairlead_session.next_move import DrainLimits, Rest, TakeTurn, next_move
 
 
 @pytest.mark.parametrize(("finish", "owed"), [("pause", True), ("stop", False), ("length", False)])
@@ -39,7 +39,7 @@ def test_a_provider_that_only_pauses_reaches_the_limit_of_turns() -> None:
         step_ended(finish="pause"),
     )  # fmt: skip
 
-    move = next_move(session, Limits(turns_max=1))
+    move = next_move(session, DrainLimits(turns_max=1))
 
     assert isinstance(move, Rest)
     assert move.reason == "turn-limit"

@@ -32,7 +32,14 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.tools.request import ToolInfo
-from fairlead_session.compaction.compaction import Plan, Policy, Ready, Window, end, fit
+from fairlead_session.compaction.compaction import (
+    CompactionPlan,
+    CompactionReady,
+    Policy,
+    Window,
+    end,
+    fit,
+)
 from fairlead_session.state import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
 from fairlead_session.turn.epoch import Blocked
@@ -83,7 +90,7 @@ class Story:
         self.session = then(self.session, events[0].model_copy(update=hashed), *events[1:])
         self.before, self.anew = ready.asked, False
 
-    def _ready(self) -> Ready:
+    def _ready(self) -> CompactionReady:
         """Cross the boundary, with whatever compaction that takes."""
         ids = TurnIds("att", "msg", f"msg_s{self.session.seq}")
         staged = then(self.session, *approach(self.session, (), self._seen(), ids))
@@ -91,14 +98,14 @@ class Story:
         assert self.session.epoch is not None
         self.anew = self.anew or staged.epoch.seq != self.session.epoch.seq
         fitting = fit(staged, VOICE, OFFER, POLICY, WINDOW)
-        if isinstance(fitting, Ready):
+        if isinstance(fitting, CompactionReady):
             pruned = () if fitting.pruned is None else (fitting.pruned,)
             self.session = then(staged, *pruned)
             return fitting
         self.session = self._compacted(staged, fitting)
         return self._ready()
 
-    def _compacted(self, staged: Session, plan: Plan) -> Session:
+    def _compacted(self, staged: Session, plan: CompactionPlan) -> Session:
         started = CompactionStarted(message_id=f"msg_c{staged.seq}", reason="auto")
         begun = then(staged, started)
         ended = end(begun, started, plan, "They sail.", VOICE, POLICY)
@@ -108,7 +115,7 @@ class Story:
         self.anew, self.pruned = True, 0
         return then(begun, ended)
 
-    def _compare(self, ready: Ready) -> None:
+    def _compare(self, ready: CompactionReady) -> None:
         current = prefix(ready.asked)
         broken = broken_since(self.session, current, "build", MODEL)
         if ready.pruned is not None:

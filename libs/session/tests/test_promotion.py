@@ -15,10 +15,10 @@ from libs.session.tests.conftest import (
 from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, ResumeRequested
 from fairlead_schema.prompt import Prompt
 from fairlead_session.input.promotion import PROMOTED_BYTES_MAX, eligible, promote
-from fairlead_session.state import Input, Session
+from fairlead_session.state import PendingInput, Session
 
 
-def ids(inputs: tuple[Input, ...]) -> list[str]:
+def ids(inputs: tuple[PendingInput, ...]) -> list[str]:
     return [item.message_id for item in inputs]
 
 

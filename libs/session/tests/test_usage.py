@@ -5,7 +5,7 @@ from libs.session.tests.conftest import CREATED, dispatched, given, ms, step_end
 
 from fairlead_schema.catalog import CacheTokens, Tokens
 from fairlead_schema.provider.events import Usage
-from fairlead_session.turn.usage import Price, cost, tokens
+from fairlead_session.turn.usage import TokenPrice, cost, tokens
 
 COUNTED = Tokens(input=10, output=20, reasoning=5, cache=CacheTokens(read=3, write=4))
 
@@ -25,16 +25,16 @@ def test_what_was_not_reported_or_misreported_is_zero(odd: int | None) -> None:
 
 def test_a_cost_is_per_million_and_reasoning_is_paid_as_output() -> None:
     """D-35: each count has its price."""
-    price = Price(input=1.0, output=10.0, cache_read=0.1, cache_write=2.0)
+    price = TokenPrice(input=1.0, output=10.0, cache_read=0.1, cache_write=2.0)
 
     assert cost(COUNTED, price) == pytest.approx((10 + 250 + 0.3 + 8) / 1_000_000)
-    assert cost(COUNTED, Price()) == 0
+    assert cost(COUNTED, TokenPrice()) == 0
 
 
 @pytest.mark.parametrize(("prompt", "paid"), [(7, 1), (8, 2), (10, 2), (11, 3)])
 def test_a_long_prompt_is_paid_by_its_tier(prompt: int, paid: int) -> None:
     """D-35: the longest tier that the prompt passes, its cached parts included, prices the step."""
-    price = Price(output=1, above=((10, Price(output=3)), (7, Price(output=2))))
+    price = TokenPrice(output=1, above=((10, TokenPrice(output=3)), (7, TokenPrice(output=2))))
     cache = CacheTokens(read=3, write=2)
 
     spent = cost(Tokens(input=prompt - 5, output=4, reasoning=1, cache=cache), price)

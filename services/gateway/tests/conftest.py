@@ -13,12 +13,12 @@ from starlette.routing import Route
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import memory
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.http import serving
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.server import openapi
 from fairlead_gateway.runtime import Runtime
-from fairlead_gateway.settings import Settings
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.events import SessionCreated, SessionEvent
 from fairlead_schema.ids import DEFAULT_TENANT
@@ -30,7 +30,7 @@ from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
 LOCATION = LocationRef(directory="/work")
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
 
 
@@ -45,12 +45,12 @@ def read() -> MemoryReadModel:
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings(directory="/srv/default", fresh_timeout_s=0.02, body_bytes_max=2048)
+def settings() -> GatewaySettings:
+    return GatewaySettings(directory="/srv/default", fresh_timeout_s=0.02, body_bytes_max=2048)
 
 
 @pytest.fixture
-def runtime(settings: Settings, eventlog: EventLog, read: MemoryReadModel) -> Runtime:
+def runtime(settings: GatewaySettings, eventlog: EventLog, read: MemoryReadModel) -> Runtime:
     return Runtime(settings, lambda: eventlog, read)
 
 
@@ -78,7 +78,7 @@ def append(eventlog: EventLog) -> Append:
     """Commits events to a session's log, and creates the session if it is new."""
     ids = count(1)
 
-    async def _append(session_id: str, *events: SessionEvent) -> Stored:
+    async def _append(session_id: str, *events: SessionEvent) -> StoredCommit:
         at = Address(DEFAULT_TENANT, session_id)
         head = await eventlog.log.head(at)
         created = SessionCreated(title="t", project_id="global", location=LOCATION)

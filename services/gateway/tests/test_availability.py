@@ -8,14 +8,14 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryLog
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.runtime import Runtime
-from fairlead_gateway.settings import Settings
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 Project = Callable[..., SessionRows]
 
 
@@ -47,7 +47,7 @@ class TestWithoutNats:
     """NATS is not connected."""
 
     @pytest.fixture
-    def runtime(self, settings: Settings, read: MemoryReadModel) -> Runtime:
+    def runtime(self, settings: GatewaySettings, read: MemoryReadModel) -> Runtime:
         return Runtime(settings, lambda: None, read)
 
     async def test_reads_come_from_postgres_marked_as_perhaps_stale(

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 
-from fairlead_gateway.settings import Settings
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_service.config.configuration import Config
 
 CONFIG = {
@@ -47,8 +47,8 @@ CONFIG = {
 
 
 @pytest.fixture
-def settings() -> Settings:
-    return Settings.of(Config.model_validate(CONFIG))
+def settings() -> GatewaySettings:
+    return GatewaySettings.of(Config.model_validate(CONFIG))
 
 
 async def test_health_answers(client: httpx.AsyncClient) -> None:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import httpx
 import pytest
 
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.errors import MESSAGE_LENGTH_MAX
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 
 PROMPT = "/api/session/ses_1/prompt"
 SESSION_PATHS = ("", "/context", "/history", "/event", "/stream", "/message", "/message/msg_1")

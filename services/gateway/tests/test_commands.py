@@ -10,11 +10,11 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.twins import MemoryRequests
-from fairlead_eventlog.ports import Stored
-from fairlead_schema.errors import Conflict, Refused, TooLarge, TooMany, Unknown
+from fairlead_eventlog.ports import StoredCommit
+from fairlead_schema.errors import Conflict, PayloadTooLarge, Refused, TooMany, Unknown
 from fairlead_schema.ids import minted
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 
 CREATE = "fairlead.api.default.session.create"
 PROMPT = "fairlead.api.default.session.prompt"
@@ -181,7 +181,7 @@ async def test_an_unusable_idempotency_key_is_refused(client: httpx.AsyncClient)
     ("refused", "status"),
     [
         (Conflict("Message id is taken", "msg_1"), 409),
-        (TooLarge("The prompt is too large"), 413),
+        (PayloadTooLarge("The prompt is too large"), 413),
         (TooMany("1000 inputs are pending"), 429),
         (Unknown("Something", ref="err_00000000"), 500),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryRequests
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.errors import Conflict, MessageNotFound, Refused, SessionNotFound
 from fairlead_schema.events import (
     ExecutionClaimed,
@@ -20,7 +20,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 
 AT = "/api/session/ses_1"
 REACHED = {"data": {"sessionID": "ses_1", "seq": 3}}

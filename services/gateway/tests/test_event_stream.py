@@ -11,17 +11,17 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryDeltas
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.http.sse import EventStream, Outbox, SlowClient
 from fairlead_gateway.runtime import Runtime
-from fairlead_gateway.settings import Settings
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.delta import TextDelta
-from fairlead_schema.errors import Unavailable
+from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.events import ExecutionClaimed, InterruptRequested, SyntheticAdded
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
 Chunks = asyncio.Queue[bytes]
 
@@ -162,8 +162,8 @@ class TestQuiet:
     """A stream without events."""
 
     @pytest.fixture
-    def settings(self) -> Settings:
-        return Settings(heartbeat_s=0.01)
+    def settings(self) -> GatewaySettings:
+        return GatewaySettings(heartbeat_s=0.01)
 
     async def test_a_quiet_stream_beats(self, append: Append, listen: Listen) -> None:
         await append("ses_1")
@@ -200,7 +200,7 @@ async def test_a_failure_in_the_middle_is_a_named_frame_and_the_end() -> None:
     async def fail(outbox: Outbox) -> None:
         await outbox.put(b"data: 1\n\n")
         await asyncio.sleep(0.01)
-        raise Unavailable("The log is away", service="nats")
+        raise ServiceUnavailable("The log is away", service="nats")
 
     *_, first, last = await _streamed(_stream(fail))
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 import pytest
 
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.events import (
     ExecutionClaimed,
@@ -18,7 +18,7 @@ from fairlead_schema.events import (
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.prompt import Prompt
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 
 AT = "/api/session/ses_1"
 ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="steer")

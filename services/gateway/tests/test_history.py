@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.events import (
     ExecutionClaimed,
     InputEdited,
@@ -16,7 +16,7 @@ from fairlead_schema.events import (
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 Project = Callable[..., SessionRows]
 
 PATH = "/api/session/ses_1/history"

@@ -6,12 +6,12 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.location import LocationRef
 from fairlead_testing.read_model import SessionRows
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 Project = Callable[..., SessionRows]
 Messages = Callable[[int], dict[int, dict[str, Any]]]
 

@@ -9,14 +9,14 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryLog
-from fairlead_eventlog.ports import Stored
+from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
 from fairlead_testing.read_model import SessionRows
 
-Append = Callable[..., Awaitable[Stored]]
+Append = Callable[..., Awaitable[StoredCommit]]
 Project = Callable[..., SessionRows]
 Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
 

@@ -11,10 +11,10 @@ from typing_extensions import override
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryLog, memory
 from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes, MemoryWork
-from fairlead_eventlog.ports import START, Head, Stored
+from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_ingest.answers import answer
-from fairlead_ingest.command_context import Desk
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.api import AdmitPrompt, CreateSession
@@ -47,14 +47,14 @@ class BusyLog(MemoryLog):
     @override
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
-    ) -> Stored:
+    ) -> StoredCommit:
         await asyncio.sleep(0)
         return await super().append(at, commit_id, drafts, after=after)
 
 
-def settings(**ingest: int) -> Settings:
+def settings(**ingest: int) -> IngestSettings:
     knobs = {**CONFIG, "ingest": {**CONFIG["ingest"], **ingest}}
-    return Settings(Config.model_validate(knobs))
+    return IngestSettings(Config.model_validate(knobs))
 
 
 def create_command(**fields: object) -> CreateSession:
@@ -65,11 +65,11 @@ def prompt_command(text: str = "hello", **fields: object) -> AdmitPrompt:
     return AdmitPrompt.model_validate({"sessionID": "ses_1", "prompt": {"text": text}, **fields})
 
 
-async def created(desk: Desk, session_id: str = "ses_1") -> None:
+async def created(desk: CommandContext, session_id: str = "ses_1") -> None:
     await create(desk, "default", create_command(id=session_id))
 
 
-async def asked(desk: Desk, body: bytes, *, tenant: str = "default") -> bytes:
+async def asked(desk: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
     return await answer(desk, tenant, body, AdmitPrompt, prompt)
 
 
@@ -108,5 +108,5 @@ def eventlog() -> EventLog:
 
 
 @pytest.fixture
-def desk(eventlog: EventLog) -> Desk:
-    return Desk(eventlog, settings())
+def desk(eventlog: EventLog) -> CommandContext:
+    return CommandContext(eventlog, settings())

@@ -10,9 +10,9 @@ from typing_extensions import override
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.twins import MemoryLog
-from fairlead_eventlog.ports import Head, Page
+from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_ingest.answers import answer
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.api import CreateSession
 from fairlead_schema.record import UnknownEvent
@@ -29,7 +29,7 @@ def error(payload: bytes) -> dict[str, Any]:
     return found
 
 
-async def test_an_answer_holds_the_receipt(desk: Desk) -> None:
+async def test_an_answer_holds_the_receipt(desk: CommandContext) -> None:
     """A-27: camel case, and absent keys stay absent."""
     await created(desk)
 
@@ -58,7 +58,9 @@ async def test_an_answer_holds_the_receipt(desk: Desk) -> None:
         ({"sessionID": "ses_1.>"}, "sessionID"),
     ],
 )
-async def test_a_wrong_field_is_named(desk: Desk, changed: dict[str, Any], field: str) -> None:
+async def test_a_wrong_field_is_named(
+    desk: CommandContext, changed: dict[str, Any], field: str
+) -> None:
     """A-10: the refusal says which field does not fit, and nothing is written."""
     await created(desk)
 
@@ -72,19 +74,19 @@ async def test_a_wrong_field_is_named(desk: Desk, changed: dict[str, Any], field
 @pytest.mark.parametrize(
     "body", [b"", b"not json", b"[]", b"7", b"null", b"\xff\xfe", b'{"prompt":', b"[" * 5000]
 )
-async def test_what_is_no_command_is_refused(desk: Desk, body: bytes) -> None:
+async def test_what_is_no_command_is_refused(desk: CommandContext, body: bytes) -> None:
     """A-10: malformed JSON gets a typed answer too."""
     assert error(await asked(desk, body))["_tag"] == "InvalidRequestError"
 
 
-async def test_a_lone_surrogate_is_refused(desk: Desk) -> None:
+async def test_a_lone_surrogate_is_refused(desk: CommandContext) -> None:
     """A-10: text that no log could hold is no text."""
     body = b'{"sessionID":"ses_1","prompt":{"text":"\\ud800"}}'
 
     assert error(await asked(desk, body))["_tag"] == "InvalidRequestError"
 
 
-async def test_unknown_extra_keys_are_ignored(desk: Desk) -> None:
+async def test_unknown_extra_keys_are_ignored(desk: CommandContext) -> None:
     """A-12: a newer client may say more than we know."""
     await created(desk)
 
@@ -93,14 +95,14 @@ async def test_unknown_extra_keys_are_ignored(desk: Desk) -> None:
     assert "data" in body
 
 
-async def test_a_tenant_that_is_no_name_is_refused(desk: Desk) -> None:
+async def test_a_tenant_that_is_no_name_is_refused(desk: CommandContext) -> None:
     """A-10: a tenant becomes a subject token."""
     refused = error(await asked(desk, json.dumps(PROMPT).encode(), tenant="a b"))
 
     assert (refused["_tag"], refused["kind"]) == ("InvalidRequestError", "Params")
 
 
-async def test_refusals_keep_their_tags(desk: Desk) -> None:
+async def test_refusals_keep_their_tags(desk: CommandContext) -> None:
     """A-10: not found names the session."""
     refused = error(await asked(desk, json.dumps(PROMPT).encode()))
 
@@ -113,14 +115,14 @@ class AwayLog(MemoryLog):
     failure: Exception = LogUnavailable("no servers")
 
     @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         raise self.failure
 
 
 async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> None:
     """A-10: the caller may try again."""
     object.__setattr__(eventlog, "log", AwayLog())
-    desk = Desk(eventlog, settings())
+    desk = CommandContext(eventlog, settings())
 
     body = await answer(desk, "default", b'{"id":"ses_1"}', CreateSession, create)
 
@@ -135,7 +137,7 @@ async def test_a_defect_of_ours_is_answered_with_a_reference(
     log = AwayLog()
     log.failure = RuntimeError("secret detail")
     object.__setattr__(eventlog, "log", log)
-    desk = Desk(eventlog, settings())
+    desk = CommandContext(eventlog, settings())
 
     refused = error(await answer(desk, "default", b'{"id":"ses_1"}', CreateSession, create))
 
@@ -150,7 +152,7 @@ async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
     """H-19: the answer says which event stopped it."""
     log = AwayLog()
     log.failure = UnknownEvent("from.the.future", 9)
-    desk = Desk(replace(eventlog, log=log), settings())
+    desk = CommandContext(replace(eventlog, log=log), settings())
 
     refused = error(await asked(desk, json.dumps(PROMPT).encode()))
 

@@ -8,8 +8,8 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryLiveness
 from fairlead_eventlog.ports import START
-from fairlead_ingest.command_context import Desk
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.execution.resume import resume
 from fairlead_ingest.verbs.people import approval, permission, question
@@ -59,13 +59,13 @@ ASK = {"action": "bash", "resource": "*", "effect": "ask"}
 COMMAND = SessionCommand(session_id="ses_1")
 
 
-def configured(**more: Any) -> Settings:  # noqa: ANN401
-    return Settings(Config.model_validate({**CONFIG, "permissions": [ASK], **more}))
+def configured(**more: Any) -> IngestSettings:  # noqa: ANN401
+    return IngestSettings(Config.model_validate({**CONFIG, "permissions": [ASK], **more}))
 
 
 @pytest.fixture
-def desk(eventlog: EventLog) -> Desk:
-    return Desk(eventlog, configured())
+def desk(eventlog: EventLog) -> CommandContext:
+    return CommandContext(eventlog, configured())
 
 
 def asked(
@@ -94,7 +94,11 @@ def called(call: str) -> ToolCalled:
 
 
 async def waiting(
-    desk: Desk, eventlog: EventLog, *more: SessionEvent, at: Address = AT, rested: bool = True
+    desk: CommandContext,
+    eventlog: EventLog,
+    *more: SessionEvent,
+    at: Address = AT,
+    rested: bool = True,
 ) -> None:
     """A session parked on two calls that ask."""
     await created(desk, at.session_id)
@@ -130,7 +134,9 @@ async def last(eventlog: EventLog, at: Address = AT) -> list[str]:
     return [recorded.event.type for recorded in stored.commit.events]
 
 
-async def test_a_permission_is_one_commit_and_a_wake(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_permission_is_one_commit_and_a_wake(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """K-14, K-15: written, and whoever should go on hears of it."""
     await waiting(desk, eventlog)
 
@@ -140,7 +146,7 @@ async def test_a_permission_is_one_commit_and_a_wake(desk: Desk, eventlog: Event
     await until(lambda: len(wakes(eventlog)) == 1)
 
 
-async def test_a_living_owner_is_told_at_once(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_living_owner_is_told_at_once(desk: CommandContext, eventlog: EventLog) -> None:
     """K-15: it waits for the other call, and sends this one again."""
     told: list[Address] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
@@ -153,7 +159,7 @@ async def test_a_living_owner_is_told_at_once(desk: Desk, eventlog: EventLog) ->
 
 
 async def test_always_saves_each_pattern_for_the_project_first(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17, K-28: then the answer, and what else in this session is allowed by now."""
     await waiting(desk, eventlog, asked("c2", resource="git pull"))
@@ -175,7 +181,9 @@ async def test_always_saves_each_pattern_for_the_project_first(
     assert (await approval.list_(desk, "default", listing)).saved == ()
 
 
-async def test_always_without_patterns_is_like_once(desk: Desk, eventlog: EventLog) -> None:
+async def test_always_without_patterns_is_like_once(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """K-18: nothing is saved."""
     await waiting(desk, eventlog)
     bare = asked("c2")
@@ -189,7 +197,7 @@ async def test_always_without_patterns_is_like_once(desk: Desk, eventlog: EventL
 
 
 async def test_an_approval_answers_what_waits_in_another_session(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """K-17: by its own rules, whenever somebody has it looked at; once."""
     await waiting(desk, eventlog)
@@ -206,7 +214,7 @@ async def test_an_approval_answers_what_waits_in_another_session(
 
 
 async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17: the reply itself was never written; the approval is as good."""
     await waiting(desk, eventlog)
@@ -221,7 +229,7 @@ async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
 
 
 async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """E-12, K-20, K-21: the other request still waits."""
     await waiting(desk, eventlog, asked("c2"))
@@ -233,7 +241,7 @@ async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
 
 
 async def test_a_decline_stops_the_session_in_the_same_commit(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """E-10, K-19, K-23: everything that waits is answered with it."""
     await waiting(desk, eventlog, asked("c2"))
@@ -250,7 +258,7 @@ async def test_a_decline_stops_the_session_in_the_same_commit(
 
 
 async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """K-24, K-34: unknown here is unknown, also when another session or tenant asked it."""
     await waiting(desk, eventlog)
@@ -270,7 +278,7 @@ async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
     assert (await desk.load(AT)).seq == first.seq
 
 
-async def test_of_many_answers_at_once_one_counts(desk: Desk, eventlog: EventLog) -> None:
+async def test_of_many_answers_at_once_one_counts(desk: CommandContext, eventlog: EventLog) -> None:
     """K-24: the log decides which; the others are told that they are late."""
     await waiting(desk, eventlog)
     words = [reply("once"), reply("always"), reply("reject", message="no")] * 3
@@ -286,7 +294,9 @@ async def test_of_many_answers_at_once_one_counts(desk: Desk, eventlog: EventLog
     assert not [one for one in answers if isinstance(one, BaseException) and one not in refused]
 
 
-async def test_what_waits_is_listed_and_read_from_the_log(desk: Desk, eventlog: EventLog) -> None:
+async def test_what_waits_is_listed_and_read_from_the_log(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """K-34, K-35: of this session; another's is not found here."""
     await waiting(desk, eventlog)
     await created(desk, "ses_2")
@@ -308,7 +318,9 @@ def outside(**more: object) -> AskPermission:
     return AskPermission.model_validate(said)
 
 
-async def test_a_tool_that_runs_elsewhere_may_ask_too(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_tool_that_runs_elsewhere_may_ask_too(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """K-08, K-10, K-12: by the named agent's rules, else the default's; only an ask is written."""
     await created(desk)
     allowed = await permission.ask(desk, "default", outside(action="read", agent="explore"))
@@ -323,7 +335,7 @@ async def test_a_tool_that_runs_elsewhere_may_ask_too(desk: Desk, eventlog: Even
 
 
 async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """K-24: a retry finds its request; another one, or an answered one, is refused."""
     await created(desk)
@@ -339,7 +351,7 @@ async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
     assert len(await events(eventlog)) == 3
 
 
-async def test_an_unknown_agent_may_nothing(desk: Desk) -> None:
+async def test_an_unknown_agent_may_nothing(desk: CommandContext) -> None:
     """K-11: whoever asks on its behalf."""
     await created(desk)
 
@@ -363,7 +375,7 @@ def answers(*labels: str) -> ReplyQuestion:
 
 
 async def test_an_answer_settles_its_call_in_the_same_commit(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """L-69, N-24, N-25, N-27: no worker is involved; the same answer again is not refused."""
     await waiting(desk, eventlog, questioned())
@@ -378,7 +390,7 @@ async def test_an_answer_settles_its_call_in_the_same_commit(
         await question.reply(desk, "default", answers("blue"))
 
 
-async def test_a_dismissal_stops_the_session(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_dismissal_stops_the_session(desk: CommandContext, eventlog: EventLog) -> None:
     """E-13, L-70, N-24: the permission beside it is answered too; nothing reaches the model."""
     await waiting(desk, eventlog, questioned())
     command = QuestionCommand(session_id="ses_1", request_id="que_1")
@@ -393,7 +405,7 @@ async def test_a_dismissal_stops_the_session(desk: Desk, eventlog: EventLog) -> 
     assert await question.reject(desk, "default", command) == first
 
 
-async def test_an_unknown_question_is_not_found(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_unknown_question_is_not_found(desk: CommandContext, eventlog: EventLog) -> None:
     """N-25, N-26: nor is one of another session."""
     await waiting(desk, eventlog, questioned())
     await created(desk, "ses_2")
@@ -406,7 +418,7 @@ async def test_an_unknown_question_is_not_found(desk: Desk, eventlog: EventLog) 
     assert len((await question.list_(desk, "default", COMMAND)).requests) == 1
 
 
-async def test_an_interrupt_answers_what_waits(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_interrupt_answers_what_waits(desk: CommandContext, eventlog: EventLog) -> None:
     """K-26, N-26: durably, in the same commit."""
     await waiting(desk, eventlog, questioned())
 
@@ -419,7 +431,7 @@ async def test_an_interrupt_answers_what_waits(desk: Desk, eventlog: EventLog) -
     ]
 
 
-async def test_an_archived_session_asks_nobody(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_archived_session_asks_nobody(desk: CommandContext, eventlog: EventLog) -> None:
     """K-26: what waits is answered, and what it waits for stops."""
     await waiting(desk, eventlog)
 
@@ -432,7 +444,7 @@ async def test_an_archived_session_asks_nobody(desk: Desk, eventlog: EventLog) -
     ]
 
 
-async def test_a_deleted_session_asks_nobody(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_deleted_session_asks_nobody(desk: CommandContext, eventlog: EventLog) -> None:
     """K-26: answered first; its last word stands alone."""
     await waiting(desk, eventlog)
 
@@ -443,7 +455,9 @@ async def test_a_deleted_session_asks_nobody(desk: Desk, eventlog: EventLog) -> 
     assert await last(eventlog) == ["session.purged"]
 
 
-async def test_a_resume_is_an_answer_to_whether_to_go_on(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_resume_is_an_answer_to_whether_to_go_on(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """P-01: the question that a crash left is taken back."""
     await created(desk)
     await written(eventlog, questioned(None))
@@ -454,7 +468,7 @@ async def test_a_resume_is_an_answer_to_whether_to_go_on(desk: Desk, eventlog: E
 
 
 async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """N-26: nothing is under way, and nothing is left to answer."""
     await created(desk)
@@ -470,10 +484,10 @@ async def test_what_waits_for_too_long_is_refused_where_that_is_configured(
 ) -> None:
     """K-19: never by default; whoever says it expired does not decide that."""
     patient, strict = (
-        Desk(eventlog, configured()),
-        Desk(eventlog, configured(asks={"expire_s": 60})),
+        CommandContext(eventlog, configured()),
+        CommandContext(eventlog, configured(asks={"expire_s": 60})),
     )
-    quick = Desk(eventlog, configured(asks={"expire_s": 0.000001}))
+    quick = CommandContext(eventlog, configured(asks={"expire_s": 0.000001}))
     await waiting(patient, eventlog)
     before = (await patient.load(AT)).seq
     command = ExpireAsk(session_id="ses_1", request_id="per_c1")

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
@@ -26,14 +26,19 @@ from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
 from fairlead_schema.commands.session import (
     CancelInput,
-    EditInput,
+    EditPendingInput,
     MoveSession,
     SessionCommand,
     SetBudget,
     SwitchAgent,
     SwitchModel,
 )
-from fairlead_schema.errors import InvalidRequest, ProviderNotFound, SessionNotFound, Unavailable
+from fairlead_schema.errors import (
+    InvalidRequest,
+    ProviderNotFound,
+    ServiceUnavailable,
+    SessionNotFound,
+)
 from fairlead_schema.events import (
     AgentSwitched,
     BudgetSet,
@@ -46,7 +51,7 @@ from fairlead_schema.events import (
     SessionArchived,
     SessionMoved,
 )
-from fairlead_schema.model import Input
+from fairlead_schema.model import InputModel
 from fairlead_schema.prompt import Prompt
 from services.ingest.tests.conftest import (
     created,
@@ -61,9 +66,9 @@ SLOW = {"model": {"providerID": "acme", "id": "slow"}}
 CLAIMED = ExecutionClaimed(generation=1, runner="run_a")
 PROMOTED = PromptPromoted(message_id="msg_0", prompt=Prompt(text="hi"), created=1)
 
-VERBS: list[tuple[Callable[[Desk, str, Any], Awaitable[object]], Input]] = [
+VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], InputModel]] = [
     (cancel, CancelInput.model_validate({**ONE, "messageID": "msg_1"})),
-    (edit, EditInput.model_validate({**ONE, "messageID": "msg_1", "delivery": "steer"})),
+    (edit, EditPendingInput.model_validate({**ONE, "messageID": "msg_1", "delivery": "steer"})),
     (interrupt, COMMAND),
     (resume, COMMAND),
     (compact, COMMAND),
@@ -104,10 +109,10 @@ async def said(eventlog: EventLog) -> list[type]:
 @pytest.mark.parametrize(("verb", "command"), VERBS)
 @pytest.mark.parametrize("purged", [False, True], ids=["never made", "purged"])
 async def test_no_verb_touches_a_session_that_does_not_exist(
-    desk: Desk,
+    desk: CommandContext,
     eventlog: EventLog,
-    verb: Callable[[Desk, str, Input], Awaitable[object]],
-    command: Input,
+    verb: Callable[[CommandContext, str, InputModel], Awaitable[object]],
+    command: InputModel,
     *,
     purged: bool,
 ) -> None:
@@ -126,12 +131,14 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
 
 @pytest.mark.parametrize("verb", [shell, skill])
 async def test_what_nothing_performs_is_refused_as_unavailable(
-    desk: Desk, eventlog: EventLog, verb: Callable[[Desk, str, SessionCommand], Awaitable[object]]
+    desk: CommandContext,
+    eventlog: EventLog,
+    verb: Callable[[CommandContext, str, SessionCommand], Awaitable[object]],
 ) -> None:
     """C-26: a typed error, no event, no wake."""
     await created(desk)
 
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(ServiceUnavailable) as refused:
         await verb(desk, "default", COMMAND)
 
     assert refused.value.body.wire()["service"] == f"session.{verb.__name__}"
@@ -139,7 +146,9 @@ async def test_what_nothing_performs_is_refused_as_unavailable(
     assert wakes(eventlog) == []
 
 
-async def test_an_agent_switch_is_written_every_time(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_agent_switch_is_written_every_time(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """I-04, I-05: also to the same agent; an unknown one is refused."""
     await created(desk)
 
@@ -154,7 +163,7 @@ async def test_an_agent_switch_is_written_every_time(desk: Desk, eventlog: Event
 
 
 async def test_a_model_switch_is_written_when_it_changes_something(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """I-04, I-05, I-06: the same model with its default variant spelled out is the same."""
     await created(desk)
@@ -169,7 +178,7 @@ async def test_a_model_switch_is_written_when_it_changes_something(
     assert await said(eventlog) == [ModelSwitched]
 
 
-async def test_a_move_is_written_once(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_move_is_written_once(desk: CommandContext, eventlog: EventLog) -> None:
     """N-16: the same directory again is no move."""
     await created(desk)
 
@@ -182,7 +191,7 @@ async def test_a_move_is_written_once(desk: Desk, eventlog: EventLog) -> None:
     assert wakes(eventlog) == []
 
 
-async def test_a_session_is_archived_once(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_session_is_archived_once(desk: CommandContext, eventlog: EventLog) -> None:
     await created(desk)
 
     for _ in range(2):
@@ -192,7 +201,7 @@ async def test_a_session_is_archived_once(desk: Desk, eventlog: EventLog) -> Non
     assert (await get(desk, "default", COMMAND)).time.archived is not None
 
 
-async def test_resume_is_written_and_woken(desk: Desk, eventlog: EventLog) -> None:
+async def test_resume_is_written_and_woken(desk: CommandContext, eventlog: EventLog) -> None:
     """C-23: an idle session; a second resume joins the first."""
     await created(desk)
 
@@ -204,7 +213,7 @@ async def test_resume_is_written_and_woken(desk: Desk, eventlog: EventLog) -> No
     assert len(wakes(eventlog)) == 1
 
 
-async def test_a_compaction_is_recorded_and_woken(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_compaction_is_recorded_and_woken(desk: CommandContext, eventlog: EventLog) -> None:
     """C-25: recorded once until it has happened."""
     await created(desk)
 
@@ -217,7 +226,7 @@ async def test_a_compaction_is_recorded_and_woken(desk: Desk, eventlog: EventLog
 
 
 async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """Setting or lowering a limit wakes nobody."""
     await created(desk)
@@ -237,7 +246,7 @@ async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
 
 
 async def test_commands_are_decided_again_when_a_runner_writes_first(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """C-02: while the session is drained everybody gets through, each once."""
     await created(desk)

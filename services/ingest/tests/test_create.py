@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_ingest.verbs.profile.delete import delete
@@ -29,7 +29,7 @@ from services.ingest.tests.conftest import (
 SLOW = ModelRef(provider_id="acme", id="slow")
 
 
-async def test_without_an_id_every_create_makes_a_session(desk: Desk) -> None:
+async def test_without_an_id_every_create_makes_a_session(desk: CommandContext) -> None:
     """A-01: two calls give two sessions."""
     first = await create(desk, "default", create_command())
     second = await create(desk, "default", create_command())
@@ -39,7 +39,7 @@ async def test_without_an_id_every_create_makes_a_session(desk: Desk) -> None:
 
 
 async def test_a_known_id_gives_the_stored_session_and_writes_nothing(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """A-02, A-03: another location, agent or model is no conflict; the original comes back."""
     first = await create(desk, "default", create_command(id="ses_1", agent="plan"))
@@ -61,7 +61,7 @@ async def test_a_known_id_gives_the_stored_session_and_writes_nothing(
 
 async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None:
     """A-04: whoever loses the race answers with what the winner wrote."""
-    desks = [Desk(eventlog, settings()) for _ in range(3)]
+    desks = [CommandContext(eventlog, settings()) for _ in range(3)]
     agents = ("build", "plan", "build")
 
     made = await asyncio.gather(
@@ -75,7 +75,9 @@ async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None
     assert len(await events(eventlog)) == 1
 
 
-async def test_a_repeated_create_shows_later_changes(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_repeated_create_shows_later_changes(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-05: the session as it is now, not its first receipt."""
     await created(desk)
     await written(
@@ -89,7 +91,7 @@ async def test_a_repeated_create_shows_later_changes(desk: Desk, eventlog: Event
     assert (shown.agent, shown.model) == ("plan", SLOW.model_copy(update={"variant": "default"}))
 
 
-async def test_everything_given_is_stored_as_given(desk: Desk) -> None:
+async def test_everything_given_is_stored_as_given(desk: CommandContext) -> None:
     """A-09: agent, model with its variant, workspace and parent."""
     model = ModelRef(provider_id="acme", id="fast", variant="high")
 
@@ -109,7 +111,7 @@ async def test_everything_given_is_stored_as_given(desk: Desk) -> None:
     assert made.location == LocationRef(directory="/w", workspace_id="wrk_1")
 
 
-async def test_a_new_session_starts_at_nothing(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_new_session_starts_at_nothing(desk: CommandContext, eventlog: EventLog) -> None:
     """A-07, A-08: a dated title, zero cost, sequence one, and nobody is woken."""
     made = await create(desk, "default", create_command(id="ses_1"))
 
@@ -120,7 +122,7 @@ async def test_a_new_session_starts_at_nothing(desk: Desk, eventlog: EventLog) -
     assert wakes(eventlog) == []
 
 
-async def test_sessions_of_two_tenants_are_two_sessions(desk: Desk) -> None:
+async def test_sessions_of_two_tenants_are_two_sessions(desk: CommandContext) -> None:
     """A-02: an id means something only inside its tenant."""
     ours = await create(desk, "ours", create_command(id="ses_1", agent="plan"))
     theirs = await create(desk, "theirs", create_command(id="ses_1"))
@@ -128,7 +130,7 @@ async def test_sessions_of_two_tenants_are_two_sessions(desk: Desk) -> None:
     assert (ours.agent, theirs.agent) == ("plan", None)
 
 
-async def test_an_unknown_agent_is_refused(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_unknown_agent_is_refused(desk: CommandContext, eventlog: EventLog) -> None:
     """A-09: nothing is written that could never run."""
     with pytest.raises(InvalidRequest) as refused:
         await create(desk, "default", create_command(id="ses_1", agent="nobody"))
@@ -137,7 +139,9 @@ async def test_an_unknown_agent_is_refused(desk: Desk, eventlog: EventLog) -> No
     assert await events(eventlog) == []
 
 
-async def test_an_unknown_provider_or_model_is_refused(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_unknown_provider_or_model_is_refused(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-09: each with its own refusal."""
     nowhere = {"providerID": "nowhere", "id": "fast"}
     unheard = {"providerID": "acme", "id": "unheard"}
@@ -152,7 +156,7 @@ async def test_an_unknown_provider_or_model_is_refused(desk: Desk, eventlog: Eve
     assert await events(eventlog) == []
 
 
-async def test_an_unknown_variant_is_refused(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_unknown_variant_is_refused(desk: CommandContext, eventlog: EventLog) -> None:
     """O-31: at creation, before anything is written; `default` is always known."""
     low = {"providerID": "acme", "id": "fast", "variant": "low"}
 
@@ -164,7 +168,7 @@ async def test_an_unknown_variant_is_refused(desk: Desk, eventlog: EventLog) -> 
     await create(desk, "default", create_command(id="ses_1", model={**low, "variant": "default"}))
 
 
-async def test_a_purged_id_is_used_up(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_purged_id_is_used_up(desk: CommandContext, eventlog: EventLog) -> None:
     """H-29: nobody can write under it any more, and nobody can begin anew."""
     await created(desk)
     await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
@@ -178,7 +182,9 @@ async def test_a_purged_id_is_used_up(desk: Desk, eventlog: EventLog) -> None:
     assert (await events(eventlog))[-1] == SessionPurged()
 
 
-async def test_a_session_may_have_a_time_zone_of_its_own(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_session_may_have_a_time_zone_of_its_own(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """F-23: its model is told the date there."""
     await create(desk, "default", create_command(id=AT.session_id, timezone="Europe/Oslo"))
 
@@ -188,7 +194,7 @@ async def test_a_session_may_have_a_time_zone_of_its_own(desk: Desk, eventlog: E
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe"])
-async def test_a_time_zone_that_is_none_is_refused(desk: Desk, zone: str) -> None:
+async def test_a_time_zone_that_is_none_is_refused(desk: CommandContext, zone: str) -> None:
     """F-23: with its field, before anything is written."""
     with pytest.raises(InvalidRequest) as refused:
         await create(desk, "default", create_command(timezone=zone))

@@ -6,8 +6,8 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.ports import Head, Page
-from fairlead_ingest.command_context import Desk
+from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_schema.commands.session import SessionCommand
@@ -21,7 +21,7 @@ COMMAND = SessionCommand(session_id="ses_1")
 BELOW = tuple(Address("default", child_of("ses_1", "msg_a", one)) for one in ("c1", "c2"))
 
 
-async def handing(desk: Desk, eventlog: EventLog, *made: Address) -> None:
+async def handing(desk: CommandContext, eventlog: EventLog, *made: Address) -> None:
     """A session that waits for two others, of which these were made and prompted."""
     await created(desk)
     calls = (
@@ -40,7 +40,9 @@ async def types(eventlog: EventLog, at: Address) -> list[str]:
     return [one.type for one in await events(eventlog, at)]
 
 
-async def test_a_purge_interrupts_the_sessions_below(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_purge_interrupts_the_sessions_below(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """C-12, H-29: at once, not when somebody looks next; one that was never made is none."""
     await handing(desk, eventlog, BELOW[1])
 
@@ -51,7 +53,7 @@ async def test_a_purge_interrupts_the_sessions_below(desk: Desk, eventlog: Event
     assert await types(eventlog, BELOW[0]) == []
 
 
-async def test_its_owner_is_told(desk: Desk, eventlog: EventLog) -> None:
+async def test_its_owner_is_told(desk: CommandContext, eventlog: EventLog) -> None:
     """H-29: a turn under way is given up now, not at its next look."""
     heard: list[Address] = []
     await eventlog.liveness.answer("run_a", heard.append)
@@ -63,13 +65,13 @@ async def test_its_owner_is_told(desk: Desk, eventlog: EventLog) -> None:
 
 
 async def test_a_purge_stands_although_nobody_below_can_be_told(
-    desk: Desk, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+    desk: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-29: whoever looks after its calls stops them later."""
     await handing(desk, eventlog, *BELOW)
-    read: Callable[..., Awaitable[Page]] = eventlog.log.read
+    read: Callable[..., Awaitable[CommitPage]] = eventlog.log.read
 
-    async def away(at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def away(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         if at == BELOW[0]:
             raise LogUnavailable("away")
         return await read(at, after=after, limit=limit)

@@ -5,12 +5,12 @@ import json
 import httpx
 
 from fairlead_ingest.app import build
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_service.config.configuration import Config
 
 
 async def test_the_document_names_every_verb_and_its_command() -> None:
-    app = build(Settings(Config()))
+    app = build(IngestSettings(Config()))
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://ingest") as client:
         answer = await client.get("/asyncapi.json")

@@ -5,14 +5,20 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.cancel import cancel
 from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.commands.session import CancelInput, EditInput, SessionCommand
-from fairlead_schema.errors import Conflict, InvalidRequest, MessageNotFound, TooLarge, TooMany
+from fairlead_schema.commands.session import CancelInput, EditPendingInput, SessionCommand
+from fairlead_schema.errors import (
+    Conflict,
+    InvalidRequest,
+    MessageNotFound,
+    PayloadTooLarge,
+    TooMany,
+)
 from fairlead_schema.events import (
     AttemptDispatched,
     ExecutionClaimed,
@@ -39,16 +45,16 @@ def cancelling(message_id: str = "msg_1") -> CancelInput:
     return CancelInput.model_validate({**ONE, "messageID": message_id})
 
 
-def editing(**fields: object) -> EditInput:
-    return EditInput.model_validate({**ONE, "messageID": "msg_1", **fields})
+def editing(**fields: object) -> EditPendingInput:
+    return EditPendingInput.model_validate({**ONE, "messageID": "msg_1", **fields})
 
 
-async def listed(desk: Desk) -> list[Receipt]:
+async def listed(desk: CommandContext) -> list[Receipt]:
     found = await pending(desk, "default", SessionCommand.model_validate(ONE))
     return list(found.inputs)
 
 
-async def given(desk: Desk, *ids: str, delivery: str = "steer") -> list[Receipt]:
+async def given(desk: CommandContext, *ids: str, delivery: str = "steer") -> list[Receipt]:
     """A session with some input that nobody is asked to run."""
     await created(desk)
     return [
@@ -57,7 +63,7 @@ async def given(desk: Desk, *ids: str, delivery: str = "steer") -> list[Receipt]
     ]
 
 
-async def test_pending_inputs_are_the_receipts_of_admission(desk: Desk) -> None:
+async def test_pending_inputs_are_the_receipts_of_admission(desk: CommandContext) -> None:
     """A-31, P-29: in order, and without what was promoted."""
     receipts = await given(desk, "msg_1", "msg_2", "msg_3")
     assert await listed(desk) == receipts
@@ -67,7 +73,7 @@ async def test_pending_inputs_are_the_receipts_of_admission(desk: Desk) -> None:
     assert await listed(desk) == receipts[1:]
 
 
-async def test_a_withdrawn_input_makes_room(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_withdrawn_input_makes_room(desk: CommandContext, eventlog: EventLog) -> None:
     """A-30, P-05: a full inbox takes input again; nobody is woken for it."""
     await given(desk, "msg_1", "msg_2", "msg_3")
     with pytest.raises(TooMany):
@@ -83,7 +89,7 @@ async def test_a_withdrawn_input_makes_room(desk: Desk, eventlog: EventLog) -> N
     assert wakes(eventlog) == []
 
 
-async def test_an_edit_changes_the_receipt(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_edit_changes_the_receipt(desk: CommandContext, eventlog: EventLog) -> None:
     """B-03, P-29: words and delivery, each alone; its place stays. Twice is once."""
     (receipt,) = await given(desk, "msg_1", delivery="queue")
 
@@ -100,7 +106,7 @@ async def test_an_edit_changes_the_receipt(desk: Desk, eventlog: EventLog) -> No
 
 
 async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """B-03, P-29: a conflict that names the message, and no event."""
     await given(desk, "msg_1")
@@ -118,7 +124,9 @@ async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
     assert await events(eventlog) == before
 
 
-async def test_what_is_not_in_the_inbox_is_not_found(desk: Desk, eventlog: EventLog) -> None:
+async def test_what_is_not_in_the_inbox_is_not_found(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """P-29: an unknown input, and one that was withdrawn before."""
     await given(desk, "msg_1")
     await cancel(desk, "default", cancelling())
@@ -133,18 +141,18 @@ async def test_what_is_not_in_the_inbox_is_not_found(desk: Desk, eventlog: Event
     assert await events(eventlog) == before
 
 
-async def test_an_edit_is_judged_like_a_prompt(desk: Desk) -> None:
+async def test_an_edit_is_judged_like_a_prompt(desk: CommandContext) -> None:
     """A-10: it says something, and not too much."""
     await given(desk, "msg_1")
 
     with pytest.raises(InvalidRequest):
         await edit(desk, "default", editing(prompt={"text": " "}))
-    with pytest.raises(TooLarge):
+    with pytest.raises(PayloadTooLarge):
         await edit(desk, "default", editing(prompt={"text": "x" * 2100}))
 
 
 async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """B-05: whoever is second sees what the first one wrote."""
     await given(desk, "msg_1")
@@ -160,7 +168,9 @@ async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
     assert isinstance(withdrawn, Conflict) == (PromptPromoted in kinds)
 
 
-async def test_a_steer_reaches_the_turn_it_expects_or_none(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_steer_reaches_the_turn_it_expects_or_none(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """P-05: another turn, or none, is a conflict and nothing is admitted."""
     await created(desk)
     with pytest.raises(Conflict, match="msg_a"):

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryDeadLetters
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.intake import take_in
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted
@@ -27,7 +27,7 @@ from services.ingest.tests.conftest import (
 
 
 @asynccontextmanager
-async def taking_in(desk: Desk) -> AsyncIterator[None]:
+async def taking_in(desk: CommandContext) -> AsyncIterator[None]:
     task = asyncio.create_task(take_in(desk))
     try:
         yield
@@ -37,7 +37,7 @@ async def taking_in(desk: Desk) -> AsyncIterator[None]:
             await task
 
 
-async def taken(desk: Desk, *payloads: object, at: Address = AT) -> None:
+async def taken(desk: CommandContext, *payloads: object, at: Address = AT) -> None:
     """Publish, and wait until nothing is left to take in."""
     for payload in payloads:
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
@@ -60,7 +60,7 @@ def buried(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
 
 
 async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """A-11, A-23: admitted, woken, and the receipt lies on the message's own subject."""
     await created(desk)
@@ -74,7 +74,9 @@ async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
     await until(lambda: len(wakes(eventlog)) == 1)
 
 
-async def test_the_subject_says_which_session_is_meant(desk: Desk, eventlog: EventLog) -> None:
+async def test_the_subject_says_which_session_is_meant(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-11: a body that names another session does not get there."""
     await created(desk)
     await created(desk, "ses_2")
@@ -91,7 +93,7 @@ async def test_the_subject_says_which_session_is_meant(desk: Desk, eventlog: Eve
     ids=["no json", "no object", "no text", "wrong type", "wrong id"],
 )
 async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
-    desk: Desk, eventlog: EventLog, payload: object
+    desk: CommandContext, eventlog: EventLog, payload: object
 ) -> None:
     """A-10: with its reason, once, and what comes after it is admitted."""
     await created(desk)
@@ -104,7 +106,7 @@ async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
     assert [event.prompt.text for event in await admitted(eventlog)] == ["after"]
 
 
-async def test_a_refusal_is_a_receipt_too(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_refusal_is_a_receipt_too(desk: CommandContext, eventlog: EventLog) -> None:
     """A-10, A-16: not found and conflict are answers, not poison."""
     await taken(desk, {"id": "msg_1", "prompt": {"text": "hi"}})
     await created(desk)
@@ -121,7 +123,7 @@ async def test_a_refusal_is_a_receipt_too(desk: Desk, eventlog: EventLog) -> Non
 
 async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: EventLog) -> None:
     """A-10: what can never be written does not come again for ever."""
-    desk = Desk(eventlog, settings(prompt_bytes_max=64 * 1024 * 1024))
+    desk = CommandContext(eventlog, settings(prompt_bytes_max=64 * 1024 * 1024))
     await created(desk)
     huge = [{"uri": "data:text/plain," + "x" * 9_000_000}]
 
@@ -131,7 +133,7 @@ async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: E
     assert answer["error"]["_tag"] == "TooLargeError"
 
 
-async def test_a_redelivery_is_an_exact_retry(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_redelivery_is_an_exact_retry(desk: CommandContext, eventlog: EventLog) -> None:
     """A-14: a lost acknowledgement admits nothing twice, with an id of its own or without."""
     await created(desk)
     for body in ({"id": "msg_1", "prompt": {"text": "hi"}}, {"prompt": {"text": "hi"}}):
@@ -147,7 +149,7 @@ async def test_a_redelivery_is_an_exact_retry(desk: Desk, eventlog: EventLog) ->
 
 
 async def test_without_an_id_equal_prompts_are_distinct_admissions(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """A-13: each publication is its own input."""
     await created(desk)

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_ingest import waker
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.move import move
@@ -55,7 +55,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waker, "HONOUR_S", 0.001)
 
 
-async def test_an_idle_session_is_left_alone(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_idle_session_is_left_alone(desk: CommandContext, eventlog: EventLog) -> None:
     """C-11, C-16: no event and no wake, so that what is pending stays so."""
     await created(desk)
     await prompt(desk, "default", prompt_command(resume=False))
@@ -69,7 +69,7 @@ async def test_an_idle_session_is_left_alone(desk: Desk, eventlog: EventLog) -> 
 
 
 async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, C-16, A-21: the input stays; the retry is a wake of its own, and is durable."""
     await created(desk)
@@ -88,7 +88,7 @@ async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
 
 @pytest.mark.parametrize("made", [(CLAIMED,), PARKED], ids=["owner is dead", "parked"])
 async def test_an_interrupt_that_nobody_honours_brings_somebody(
-    desk: Desk, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
+    desk: CommandContext, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
 ) -> None:
     """C-12: written once, however often it is asked for; a wake finds who settles it."""
     await created(desk)
@@ -104,7 +104,7 @@ async def test_an_interrupt_that_nobody_honours_brings_somebody(
 
 
 async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, C-16: a wake after it would promote what it kept."""
     await created(desk)
@@ -118,7 +118,9 @@ async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
     assert wakes(eventlog) == []
 
 
-async def test_a_move_interrupts_in_the_same_commit(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_move_interrupts_in_the_same_commit(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """N-22: what runs at the old place stops before anything runs at the new one."""
     await created(desk)
     await written(eventlog, CLAIMED)

@@ -5,11 +5,17 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_ingest.command_context import Desk
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
-from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
+from fairlead_schema.errors import (
+    Conflict,
+    InvalidRequest,
+    PayloadTooLarge,
+    SessionNotFound,
+    TooMany,
+)
 from fairlead_schema.events import PromptAdmitted, SyntheticAdded
 from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import Config
@@ -29,7 +35,7 @@ async def admissions(eventlog: EventLog) -> list[PromptAdmitted]:
 
 
 async def test_an_unknown_session_is_not_found_before_anything_is_written(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """A-10: with an id and without."""
     for command in (prompt_command(), prompt_command(id="msg_1")):
@@ -40,7 +46,9 @@ async def test_an_unknown_session_is_not_found_before_anything_is_written(
     assert await eventlog.messages.bind("default", "msg_1", "ses_other") == "ses_other"
 
 
-async def test_admission_is_one_event_and_a_receipt(desk: Desk, eventlog: EventLog) -> None:
+async def test_admission_is_one_event_and_a_receipt(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-11, A-12: delivery is steer unless said otherwise; nothing is visible yet."""
     await created(desk)
 
@@ -53,7 +61,9 @@ async def test_admission_is_one_event_and_a_receipt(desk: Desk, eventlog: EventL
     assert session.transcript == ()
 
 
-async def test_without_an_id_every_prompt_is_its_own(desk: Desk, eventlog: EventLog) -> None:
+async def test_without_an_id_every_prompt_is_its_own(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-13: identical prompts are two admissions."""
     await created(desk)
 
@@ -64,19 +74,25 @@ async def test_without_an_id_every_prompt_is_its_own(desk: Desk, eventlog: Event
     assert len(await admissions(eventlog)) == 2
 
 
-async def test_an_exact_retry_gets_the_identical_receipt(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_exact_retry_gets_the_identical_receipt(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-14: no second event, whichever process serves it."""
     await created(desk)
     first = await prompt(desk, "default", prompt_command(id="msg_1"))
 
     again = await prompt(desk, "default", prompt_command(id="msg_1"))
-    elsewhere = await prompt(Desk(eventlog, settings()), "default", prompt_command(id="msg_1"))
+    elsewhere = await prompt(
+        CommandContext(eventlog, settings()), "default", prompt_command(id="msg_1")
+    )
 
     assert first == again == elsewhere
     assert len(await admissions(eventlog)) == 1
 
 
-async def test_the_id_we_minted_retries_exactly_too(desk: Desk, eventlog: EventLog) -> None:
+async def test_the_id_we_minted_retries_exactly_too(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-13, A-14: a client that got a receipt may repeat its id."""
     await created(desk)
     first = await prompt(desk, "default", prompt_command())
@@ -87,7 +103,7 @@ async def test_the_id_we_minted_retries_exactly_too(desk: Desk, eventlog: EventL
 
 async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> None:
     """A-15: several processes, one receipt."""
-    desks = [Desk(eventlog, settings()) for _ in range(4)]
+    desks = [CommandContext(eventlog, settings()) for _ in range(4)]
     await created(desks[0])
 
     receipts = await asyncio.gather(
@@ -100,7 +116,7 @@ async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> No
 
 async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: EventLog) -> None:
     """A-15: a lost race is decided again, not refused."""
-    desks = [Desk(eventlog, settings(pending_inputs_max=100)) for _ in range(4)]
+    desks = [CommandContext(eventlog, settings(pending_inputs_max=100)) for _ in range(4)]
     await created(desks[0])
 
     await asyncio.gather(
@@ -120,7 +136,7 @@ async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: Even
     ids=["words", "delivery", "files"],
 )
 async def test_the_same_id_with_anything_else_is_a_conflict(
-    desk: Desk, eventlog: EventLog, changed: dict[str, str]
+    desk: CommandContext, eventlog: EventLog, changed: dict[str, str]
 ) -> None:
     """A-16, A-17: nothing extra is stored."""
     await created(desk)
@@ -135,7 +151,7 @@ async def test_the_same_id_with_anything_else_is_a_conflict(
 
 @pytest.mark.parametrize("minted", [False, True], ids=["callers", "ours"])
 async def test_a_message_id_belongs_to_one_session(
-    desk: Desk, eventlog: EventLog, *, minted: bool
+    desk: CommandContext, eventlog: EventLog, *, minted: bool
 ) -> None:
     """A-18: reuse in another session is a conflict of the second one, for minted ids too."""
     await created(desk)
@@ -150,7 +166,7 @@ async def test_a_message_id_belongs_to_one_session(
     assert (await prompt(desk, "default", prompt_command(id=first.id))) == first
 
 
-async def test_two_tenants_may_use_one_message_id(desk: Desk) -> None:
+async def test_two_tenants_may_use_one_message_id(desk: CommandContext) -> None:
     """A-18: ids are unique inside a tenant."""
     for tenant in ("ours", "theirs"):
         await create(desk, tenant, create_command(id="ses_1"))
@@ -158,7 +174,9 @@ async def test_two_tenants_may_use_one_message_id(desk: Desk) -> None:
         assert receipt.admitted_seq == 2
 
 
-async def test_the_id_of_a_visible_message_is_refused(desk: Desk, eventlog: EventLog) -> None:
+async def test_the_id_of_a_visible_message_is_refused(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-19: synthetic messages hold their ids too."""
     await created(desk)
     await written(eventlog, SyntheticAdded(message_id="msg_s", text="note"))
@@ -169,7 +187,9 @@ async def test_the_id_of_a_visible_message_is_refused(desk: Desk, eventlog: Even
     assert await admissions(eventlog) == []
 
 
-async def test_a_full_inbox_refuses_more_but_not_a_retry(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_full_inbox_refuses_more_but_not_a_retry(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-30: the limit is told, and nothing is written."""
     await created(desk)
     first = await prompt(desk, "default", prompt_command(id="msg_1"))
@@ -184,7 +204,7 @@ async def test_a_full_inbox_refuses_more_but_not_a_retry(desk: Desk, eventlog: E
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])
-async def test_a_prompt_says_something(desk: Desk, text: str) -> None:
+async def test_a_prompt_says_something(desk: CommandContext, text: str) -> None:
     """A-10: an empty prompt is refused by its field, unless it brings a file."""
     await created(desk)
 
@@ -200,12 +220,12 @@ async def test_a_prompt_says_something(desk: Desk, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 2100, "é" * 1100], ids=["ascii", "two bytes each"])
 async def test_an_oversize_prompt_is_refused_by_its_bytes(
-    desk: Desk, eventlog: EventLog, text: str
+    desk: CommandContext, eventlog: EventLog, text: str
 ) -> None:
     """A-10: the limit counts bytes, as the log does."""
     await created(desk)
 
-    with pytest.raises(TooLarge, match="2000"):
+    with pytest.raises(PayloadTooLarge, match="2000"):
         await prompt(desk, "default", prompt_command(text))
 
     assert await admissions(eventlog) == []
@@ -213,7 +233,7 @@ async def test_an_oversize_prompt_is_refused_by_its_bytes(
 
 async def test_without_any_model_nothing_is_admitted(eventlog: EventLog) -> None:
     """O-29: the refusal says what to configure."""
-    desk = Desk(eventlog, Settings(Config()))
+    desk = CommandContext(eventlog, IngestSettings(Config()))
     await created(desk)
 
     with pytest.raises(InvalidRequest, match="default_model"):

@@ -11,7 +11,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.twins import MemoryLog
 from fairlead_eventlog.memory.work_queues import MemoryWakes
 from fairlead_ingest import waker
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.events import ExecutionClaimed, ExecutionReleased, InputCancelled
 from fairlead_schema.subjects import Address, wake
@@ -33,7 +33,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waker, "RETRY_S_MAX", 0.001)
 
 
-async def settled(desk: Desk) -> None:
+async def settled(desk: CommandContext) -> None:
     async with asyncio.timeout(WAIT_S):
         await desk.waker.settle()
 
@@ -72,7 +72,7 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
 ) -> None:
     """What was admitted is in the log, and the sweep finds it there."""
     monkeypatch.setattr(waker, "SETTLE_S", 0.01, raising=False)
-    desk = Desk(replace(eventlog, wakes=HeldWakes()), settings())
+    desk = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
     await created(desk)
     await prompt(desk, "default", prompt_command())
 
@@ -81,7 +81,9 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
     assert (await eventlog.log.head(AT)).seq == 2
 
 
-async def test_an_admission_is_followed_by_one_wake(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_admission_is_followed_by_one_wake(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-23: an advisory wake, addressed to the session."""
     await created(desk)
 
@@ -91,7 +93,7 @@ async def test_an_admission_is_followed_by_one_wake(desk: Desk, eventlog: EventL
     assert [job.subject for job in wakes(eventlog)] == [wake(AT)]
 
 
-async def test_an_exact_retry_wakes_again(desk: Desk, eventlog: EventLog) -> None:
+async def test_an_exact_retry_wakes_again(desk: CommandContext, eventlog: EventLog) -> None:
     """A-21: the client's lever after a lost response."""
     await created(desk)
     await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
@@ -102,7 +104,7 @@ async def test_an_exact_retry_wakes_again(desk: Desk, eventlog: EventLog) -> Non
     assert len(wakes(eventlog)) == 1
 
 
-async def test_resume_false_wakes_nobody(desk: Desk, eventlog: EventLog) -> None:
+async def test_resume_false_wakes_nobody(desk: CommandContext, eventlog: EventLog) -> None:
     """A-22: admitted only, by a first request and by its retry."""
     await created(desk)
 
@@ -113,7 +115,7 @@ async def test_resume_false_wakes_nobody(desk: Desk, eventlog: EventLog) -> None
     assert wakes(eventlog) == []
 
 
-async def test_the_wake_comes_after_the_append(desk: Desk, eventlog: EventLog) -> None:
+async def test_the_wake_comes_after_the_append(desk: CommandContext, eventlog: EventLog) -> None:
     """A-26: whoever is woken finds the input in the log."""
     await created(desk)
     assert await desk.eventlog.log.head(AT)
@@ -125,7 +127,9 @@ async def test_the_wake_comes_after_the_append(desk: Desk, eventlog: EventLog) -
     assert len(wakes(eventlog)) == 1
 
 
-async def test_a_refused_wake_is_tried_until_it_is_taken(desk: Desk, eventlog: EventLog) -> None:
+async def test_a_refused_wake_is_tried_until_it_is_taken(
+    desk: CommandContext, eventlog: EventLog
+) -> None:
     """A-26, C-05: an older wake may already be served, so a new one follows when it is gone."""
     await created(desk)
     await eventlog.wakes.wake(AT)
@@ -141,7 +145,7 @@ async def test_a_refused_wake_is_tried_until_it_is_taken(desk: Desk, eventlog: E
 
 
 async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
-    desk: Desk, eventlog: EventLog
+    desk: CommandContext, eventlog: EventLog
 ) -> None:
     """A-26: when the work is done the older wake was enough."""
     await created(desk)
@@ -162,7 +166,7 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
 async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:
     """A-26: the wake that is being left may be served before the second prompt is written."""
     held = HeldWakes()
-    desk = Desk(replace(eventlog, wakes=held), settings())
+    desk = CommandContext(replace(eventlog, wakes=held), settings())
     await created(desk)
     await prompt(desk, "default", prompt_command())
     await until(lambda: len(held.queue.jobs) == 1)
@@ -178,7 +182,7 @@ async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog:
 async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
     """C-05: any number of prompts while a wake is under way ask for one more, not for many."""
     held = HeldWakes()
-    desk = Desk(replace(eventlog, wakes=held), settings(pending_inputs_max=50))
+    desk = CommandContext(replace(eventlog, wakes=held), settings(pending_inputs_max=50))
     await created(desk)
     for _ in range(20):
         await prompt(desk, "default", prompt_command())
@@ -193,7 +197,7 @@ async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
 async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> None:
     """A-26: the receipt does not wait for it, and the wake is not forgotten."""
     down = DownWakes()
-    desk = Desk(replace(eventlog, wakes=down), settings())
+    desk = CommandContext(replace(eventlog, wakes=down), settings())
     await created(desk)
 
     await prompt(desk, "default", prompt_command())
@@ -203,7 +207,7 @@ async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> 
 
 
 async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
-    desk: Desk, eventlog: EventLog, caplog: pytest.LogCaptureFixture
+    desk: CommandContext, eventlog: EventLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """H-19: the session has stopped, and says elsewhere why; nothing of ours fails with it."""
     await created(desk)

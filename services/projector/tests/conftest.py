@@ -12,7 +12,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from fairlead_eventlog.memory.twins import MemoryLog, memory
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection.shard import Reading, project, watch
 from fairlead_projector.shard_balance import Share
 from fairlead_projector.supervise import Complaints, Task, keep
@@ -41,14 +41,14 @@ class Given:
         self._heads[at] = after + len(drafts)
         return encode(Commit(f"cmt_{number}", record(drafts, after=after)))
 
-    def commit(self, at: Address, *events: SessionEvent, time: int | None = None) -> Entry:
+    def commit(self, at: Address, *events: SessionEvent, time: int | None = None) -> LogEntry:
         """Write a commit before anyone reads."""
         return self.raw(at, self.payload(at, *events, time=time))
 
-    def raw(self, at: Address, payload: bytes) -> Entry:
+    def raw(self, at: Address, payload: bytes) -> LogEntry:
         """Write bytes before anyone reads, readable or not."""
         entries = self.log.entries[shard(at.session_id)]
-        entries.append(Entry(len(entries) + 1, at, payload))
+        entries.append(LogEntry(len(entries) + 1, at, payload))
         return entries[-1]
 
     async def append(self, at: Address, *events: SessionEvent) -> None:

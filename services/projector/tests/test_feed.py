@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.memory.twins import MemoryFeed
-from fairlead_eventlog.ports import Entry, FeedItem
+from fairlead_eventlog.ports import FeedItem, LogEntry
 from fairlead_projector import feed as feed_module
 from fairlead_projector.feed import Deliveries, feed, publishable
 from fairlead_schema.events import (
@@ -37,7 +37,7 @@ QUEUED = PromptAdmitted(message_id="msg_1", prompt=PROMPT, delivery="queue")
 PROMOTED = PromptPromoted(message_id="msg_1", prompt=PROMPT, created=2)
 
 
-async def items_of(given: "Given", *entries: Entry) -> list[FeedItem]:
+async def items_of(given: "Given", *entries: LogEntry) -> list[FeedItem]:
     return await publishable(entries, Deliveries(given.eventlog))
 
 

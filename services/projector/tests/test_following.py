@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector import shard_reader as following_module
 from fairlead_projector.shard_reader import following
 from fairlead_schema.events import SessionArchived, SessionCreated
@@ -31,7 +31,7 @@ class Forgetful:
 
     async def follow(
         self, shard: int, *, after: int, reader: str = "projector"
-    ) -> AsyncIterator[Sequence[Entry]]:
+    ) -> AsyncIterator[Sequence[LogEntry]]:
         self.readers += 1
         async for batch in self._log.follow(shard, after=after, reader=reader):
             yield batch

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection import log_entries, statements
 from fairlead_projector.projection.rows import Projected
 from fairlead_projector.projection.statements import Changes
@@ -41,7 +41,7 @@ def promoted(id_: str, text: str = "hello") -> PromptPromoted:
     return PromptPromoted(message_id=id_, prompt=Prompt(text=text), created=2)
 
 
-def fold(*entries: Entry, known: dict[Address, Projected] | None = None) -> Changes:
+def fold(*entries: LogEntry, known: dict[Address, Projected] | None = None) -> Changes:
     sessions = {} if known is None else known
     return statements.fold(sessions, [log_entries.read(entry) for entry in entries])
 

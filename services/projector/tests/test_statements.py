@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING
 
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection import log_entries, statements
 from fairlead_projector.projection.rows import Projected
 from fairlead_projector.projection.statements import TRANSCRIBED, Changes
@@ -58,7 +58,7 @@ def ended(id_: str) -> StepEnded:
     return StepEnded(assistant_message_id=id_, finish="stop", cost=0.5, tokens=tokens)
 
 
-def fold(*entries: Entry, known: dict[Address, Projected] | None = None) -> Changes:
+def fold(*entries: LogEntry, known: dict[Address, Projected] | None = None) -> Changes:
     sessions = {} if known is None else known
     return statements.fold(sessions, [log_entries.read(entry) for entry in entries])
 

@@ -19,12 +19,12 @@ from typing_extensions import override
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryLog, MemoryRequests, memory
 from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes
-from fairlead_eventlog.ports import START, Head, Stored
-from fairlead_eventlog.session_cache import Folded
-from fairlead_runner.runner_context import Tackle
-from fairlead_runner.settings import Settings
+from fairlead_eventlog.ports import START, Head, StoredCommit
+from fairlead_eventlog.session_cache import SessionCache
+from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tool_calls import Catalogs
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.context import ContextSample, Observation, Observed
 from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionEvent
@@ -35,7 +35,7 @@ from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
-from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.fold.session_fold import SESSION_FOLD
 from fairlead_session.state import Session
 
 AT = Address("default", "ses_1")
@@ -98,7 +98,7 @@ class WatchedLog(MemoryLog):
     @override
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
-    ) -> Stored:
+    ) -> StoredCommit:
         if self.before is not None:
             await self.before(drafts)
         return await super().append(at, commit_id, drafts, after=after)
@@ -114,11 +114,11 @@ class World:
     client: httpx.AsyncClient
     config: dict[str, Any]
 
-    def tackle(self, runner: str = "run_a") -> Tackle:
-        folded = Folded(self.log, self.eventlog.snapshots, FOLDING, capacity=10)
-        settings = Settings(Config.model_validate(self.config))
+    def tackle(self, runner: str = "run_a") -> RunnerContext:
+        folded = SessionCache(self.log, self.eventlog.snapshots, SESSION_FOLD, capacity=10)
+        settings = RunnerSettings(Config.model_validate(self.config))
         catalogs = Catalogs(self.eventlog, pool="default", timeout_s=1)
-        return Tackle(
+        return RunnerContext(
             runner, self.eventlog, folded, lambda _transport: self.client, settings, catalogs
         )
 
@@ -176,12 +176,12 @@ class World:
     async def drained(self, runner: str = "run_a") -> None:
         """Wake the session, and let one runner work until no wake is left."""
         await self.wake()
-        async with standing(Watch(self.tackle(runner))):
+        async with standing(WakeConsumer(self.tackle(runner))):
             await until(lambda: not self.wakes)
 
 
 @asynccontextmanager
-async def standing(watch: Watch) -> AsyncIterator[None]:
+async def standing(watch: WakeConsumer) -> AsyncIterator[None]:
     task = asyncio.create_task(watch.stand())
     try:
         yield

@@ -4,7 +4,7 @@ import asyncio
 
 from starlette.responses import Response
 
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     ExecutionClaimed,
     ExecutionReleased,
@@ -49,7 +49,7 @@ async def test_an_interrupt_ends_a_short_back_off_at_once(world: World) -> None:
     world.provider.replies.append(busy(retry_after=250))
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
 
     async with standing(watch):
         async with asyncio.timeout(5):

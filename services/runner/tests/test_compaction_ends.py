@@ -6,8 +6,8 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_runner.drain import Drain
-from fairlead_runner.session_writer import Fenced, Ledger
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.session_writer import Fenced, SessionWriter
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     BudgetSet,
     CompactionEnded,
@@ -53,7 +53,7 @@ async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, caus
     text = LONG if cause == "auto" else "Where to?"
     await small.write(asked or admitted("msg_2", text))
     await small.wake()
-    watch = Watch(small.tackle())
+    watch = WakeConsumer(small.tackle())
     count = len(small.provider.requests) + (2 if cause == "overflow" else 1)
 
     async with standing(watch):
@@ -133,7 +133,7 @@ async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cau
     small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
     await small.write(admitted("msg_2", "Where to?" if cause == "overflow" else LONG))
     await small.wake()
-    async with standing(Watch(small.tackle())):
+    async with standing(WakeConsumer(small.tackle())):
         await until(lambda: len(small.provider.requests) == (3 if cause == "overflow" else 2))
     hanging.set()
     left = await small.session()
@@ -217,7 +217,7 @@ async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World
     small.provider.replies.append(overtaken)
     await small.write(admitted("msg_2", LONG))
     tackle = small.tackle()
-    ledger = Ledger(AT, await tackle.folded.load(AT), small.eventlog, tackle.folded)
+    ledger = SessionWriter(AT, await tackle.folded.load(AT), small.eventlog, tackle.folded)
 
     with pytest.raises(Fenced):
         await Drain(tackle, ledger).run()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead_eventlog.memory.twins import MemoryDeadLetters
-from fairlead_eventlog.ports import Page, Stored
+from fairlead_eventlog.ports import CommitPage, StoredCommit
 from fairlead_runner.metrics import BASELINE_BYTES, CONTEXT_UPDATES, EPOCHS
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import Observed, SnapshotEntry, Unavailable
@@ -236,8 +236,8 @@ async def test_a_snapshot_that_nobody_can_read_stops_the_session(
     written = record((Draft(ids.event_id(), ids.now_ms(), advanced),), after=0)
     broken = encode(Commit("cmt_1", written)).replace(b"core/date", b"core date")
 
-    async def read(*_asked: object, **_more: object) -> Page:
-        return Page((Stored(1, decode(broken)),), more=False)
+    async def read(*_asked: object, **_more: object) -> CommitPage:
+        return CommitPage((StoredCommit(1, decode(broken)),), more=False)
 
     monkeypatch.setattr(world.log, "read", read)
 

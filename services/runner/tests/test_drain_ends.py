@@ -6,7 +6,7 @@ import pytest
 
 from fairlead_eventlog.memory.twins import MemoryDeltas
 from fairlead_eventlog.ports import START
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.context import ContextSample
 from fairlead_schema.delta import TextDelta
@@ -89,7 +89,7 @@ async def test_a_defect_releases_the_session_with_its_reason(
     (job,) = world.wakes
     job.times = 4
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
 
     session = await world.session()
@@ -108,7 +108,7 @@ async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
     (job,) = world.wakes
     job.times = 4
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
 
     rest, session = await rested(world), await world.session()
@@ -177,7 +177,7 @@ async def test_a_model_switch_during_a_tool_holds_for_the_turn_that_follows(worl
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         called = await first(world, "attempt.finished")
         await world.write(ModelSwitched(message_id="msg_m", model=SLOW))
         await world.write(settled(called))
@@ -201,7 +201,7 @@ async def test_many_writers_of_one_turn_are_one_after_the_other(world: World) ->
 
     world.log.before = meanwhile
     await world.wake()
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         called = await first(world, "attempt.finished")
         for id_ in ("c1", "c2", "c3"):
             await world.write(settled(called, id_))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.ports import Head, Page
+from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -99,7 +99,7 @@ async def test_a_child_that_cannot_be_read_holds_nobody_up(
     """P-01: nothing can be known of its use; its parent goes on."""
     read = world.log.read
 
-    async def unreadable(at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def unreadable(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         if at == BELOW:
             raise UnknownEvent("from.the.future", 9)
         return await read(at, after=after, limit=limit)

@@ -8,7 +8,7 @@ import pytest
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_runner import supervise as module
 from fairlead_runner.supervise import lasting
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.wake_consumer import WakeConsumer
 from services.runner.tests.conftest import World, admitted, standing, until
 
 
@@ -59,7 +59,7 @@ async def test_a_defect_while_taking_wakes_does_not_end_the_runner(
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
 
     assert not broken

@@ -15,8 +15,8 @@ from fairlead_eventlog.memory.twins import (
     MemoryTimers,
 )
 from fairlead_eventlog.memory.work_queues import MemoryWork
-from fairlead_eventlog.ports import Head, Life, Page
-from fairlead_runner.wake_consumer import Watch
+from fairlead_eventlog.ports import CommitPage, Head, Life
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     InterruptRequested,
@@ -97,7 +97,7 @@ async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_tu
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         called = await first(world, "tool.called")
         work = world.eventlog.work
         assert isinstance(work, MemoryWork)
@@ -163,7 +163,7 @@ async def test_a_stream_that_fails_after_a_call_decides_what_becomes_of_the_queu
     await world.write(admitted("msg_1"), admitted("msg_q", "queued", "queue"))
     await world.wake()
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         called = await first(world, "attempt.finished")
         await world.write(settled(called))
         await until(lambda: not world.wakes)
@@ -186,7 +186,7 @@ async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) ->
     world.provider.replies.append(hangs)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -246,7 +246,7 @@ async def test_a_due_timer_wakes_its_session(world: World) -> None:
     timers = world.eventlog.timers
     assert isinstance(timers, MemoryTimers)
     await timers.wake_at(AT, 1)
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
     ringing = asyncio.create_task(watch.ring())
     timers.fire(AT)
 
@@ -339,7 +339,7 @@ class FailingLog(MemoryLog):
     """Fails for a reason of ours whenever one session is read."""
 
     @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         raise ZeroDivisionError("our fault")
 
 
@@ -351,7 +351,7 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
     (job,) = world.wakes
     job.times = 4
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
 
     dead = world.eventlog.dead

@@ -7,7 +7,7 @@ import pytest
 from fairlead_eventlog.memory.work_queues import MemoryWork
 from fairlead_eventlog.ports import START
 from fairlead_runner import tool_calls
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     InterruptRequested,
     PermissionAsked,
@@ -58,7 +58,7 @@ async def parked(world: World, *ids: str) -> SessionEvent:
     world.provider.replies.extend([calls(*ids), says("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
     async with standing(watch):
         called = await first(world, "tool.called")
         await first(world, "attempt.finished")
@@ -88,12 +88,12 @@ async def test_an_answer_sends_its_call_again_and_no_other(world: World) -> None
 
     await world.write(permitted("c1"))
     await world.wake()
-    async with standing(Watch(world.tackle("run_b"))):
+    async with standing(WakeConsumer(world.tackle("run_b"))):
         await until(lambda: sent(world) == ["c1", "c2", "c1"])
         await world.write(settled(called, "c1"))
     await world.write(permitted("c2"))
     await world.wake()
-    async with standing(Watch(world.tackle("run_c"))):
+    async with standing(WakeConsumer(world.tackle("run_c"))):
         await until(lambda: sent(world)[3:] == ["c2"])
 
 
@@ -106,7 +106,7 @@ async def test_each_answer_to_one_call_sends_it_again(world: World) -> None:
     for number, answer in enumerate(("per_c1", "per_second"), start=2):
         await world.write(PermissionReplied(request_id=answer, reply="once"))
         await world.wake()
-        async with standing(Watch(world.tackle("run_b"))):
+        async with standing(WakeConsumer(world.tackle("run_b"))):
             await until(lambda count=number: sent(world) == ["c1"] * count)  # type: ignore[misc]
             if answer == "per_c1":
                 await world.write(again)
@@ -118,7 +118,7 @@ async def test_an_owner_that_waits_for_another_call_sends_the_answered_one(world
     world.provider.replies.extend([calls("c1", "c2"), says("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
 
     async with standing(watch):
         called = await first(world, "tool.called")
@@ -234,7 +234,7 @@ async def test_a_request_tells_what_its_sender_knows_as_long_as_nothing_else_cou
 
     await world.write(permitted("c1"))
     await world.wake()
-    async with standing(Watch(world.tackle("run_b"))):
+    async with standing(WakeConsumer(world.tackle("run_b"))):
         await until(lambda: sent(world) == ["c1", "c2", "c1"])
         await world.write(settled(called, "c1"))
     assert requests(world)[2].brief is None

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from typing_extensions import override
 
 from fairlead_eventlog.memory.twins import MemoryDeadLetters, MemoryLog, MemorySnapshots
-from fairlead_eventlog.ports import Head, Page
-from fairlead_runner.wake_consumer import Watch
+from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, PromptPromoted, ResumeRequested
 from fairlead_schema.record import Draft, UnknownEvent
@@ -125,7 +125,7 @@ async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: 
         await done()
 
     object.__setattr__(job, "done", done_then_news)
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: job not in world.wakes)
         await until(lambda: not world.wakes)
 
@@ -144,7 +144,7 @@ async def test_a_leaving_runner_finishes_its_turn_and_hands_over(
         await world.write(queued.model_copy(update={"resume": resume}))
     if resume is False:
         await world.write(ResumeRequested(forced=False))
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
     leaving: list[asyncio.Task[None]] = []
 
     async def meanwhile() -> Response:
@@ -178,7 +178,7 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
 
     world.provider.replies.append(hang)
     await world.wake()
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         async with asyncio.timeout(5):
             await asked.wait()
 
@@ -194,7 +194,7 @@ class BrokenLog(WatchedLog):
     """A log where a newer release wrote to one session."""
 
     @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         if at.session_id == "ses_broken":
             raise UnknownEvent("future.thing", 9)
         return await super().read(at, after=after, limit=limit)

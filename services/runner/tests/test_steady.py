@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.twins import MemoryDeadLetters
-from fairlead_eventlog.ports import Head, Page
-from fairlead_runner.wake_consumer import Watch
+from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     ContextSnapshotAdvanced,
     InterruptRequested,
@@ -70,7 +70,7 @@ class Slowly(httpx.AsyncByteStream):
 def away(log: WatchedLog) -> Iterator[None]:
     """Reads fail while the block runs."""
 
-    async def read(at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def read(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         raise LogUnavailable(f"{at} {after} {limit}")
 
     with pytest.MonkeyPatch.context() as patch:
@@ -83,7 +83,7 @@ async def test_a_nudge_during_an_outage_does_not_cost_the_turn(world: World) -> 
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -108,7 +108,7 @@ async def test_an_interrupt_whose_nudge_was_lost_is_honoured(
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: len(world.provider.requests) == 1)
         await world.write(InterruptRequested())
         await until(lambda: not world.wakes)
@@ -123,7 +123,7 @@ async def test_a_steer_during_a_turn_that_fails_is_answered_after_it(world: Worl
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -155,7 +155,7 @@ async def test_a_resume_during_the_cleanup_of_an_interrupt_runs_after_it(world: 
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = Watch(world.tackle())
+    watch = WakeConsumer(world.tackle())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -186,7 +186,7 @@ async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World
     await world.wake()
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
         world.client = client
-        watch = Watch(world.tackle())
+        watch = WakeConsumer(world.tackle())
         async with standing(watch):
             await until(blocked.is_set)
             asyncio.get_running_loop().call_later(0.15, free.set)
@@ -227,7 +227,7 @@ async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(
     await world.wake()
     (job,) = world.wakes
 
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         while world.wakes and job.times < 10:
             await asyncio.sleep(0.01)
             job.expire()

@@ -5,8 +5,8 @@ from starlette.responses import Response
 
 from fairlead_eventlog.memory.twins import MemoryLiveness
 from fairlead_runner.drain import Drain
-from fairlead_runner.session_writer import Fenced, Ledger
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.session_writer import Fenced, SessionWriter
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -47,7 +47,7 @@ def alive(world: World, runner: str) -> None:
 
 async def drain(world: World, runner: str = "run_a") -> Drain:
     tackle = world.tackle(runner)
-    ledger = Ledger(AT, await tackle.folded.load(AT), world.eventlog, tackle.folded)
+    ledger = SessionWriter(AT, await tackle.folded.load(AT), world.eventlog, tackle.folded)
     return Drain(tackle, ledger)
 
 
@@ -107,7 +107,7 @@ async def test_a_live_owner_keeps_its_session_and_the_wake_is_put_back(world: Wo
     await world.wake()
     (job,) = world.wakes
 
-    async with standing(Watch(world.tackle("run_b"))):
+    async with standing(WakeConsumer(world.tackle("run_b"))):
         await until(lambda: job.times >= 2)
 
     assert await world.types() == before
@@ -159,12 +159,12 @@ async def test_the_watch_survives_a_fenced_drain(world: World) -> None:
     world.provider.replies.append(stolen)
     await world.wake()
     (job,) = world.wakes
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: len(world.provider.requests) == 1)
     assert world.wakes == [job]
 
     job.expire()
-    async with standing(Watch(world.tackle("run_c"))):
+    async with standing(WakeConsumer(world.tackle("run_c"))):
         await until(lambda: not world.wakes)
 
     types = await world.types()
@@ -184,7 +184,7 @@ async def test_one_runner_takes_a_redelivered_wake_once(world: World) -> None:
         return says("once")
 
     world.provider.replies.append(meanwhile)
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
 
     assert len(world.provider.requests) == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead_eventlog.memory.twins import MemoryDeadLetters
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import SessionArchived
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import Address
@@ -54,7 +54,7 @@ async def test_it_is_put_aside_at_once_and_others_go_on(
 
     world.log.before = strike
     await world.wake()
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
         asked = len(world.provider.requests)
         await world.wake(OTHER)
@@ -73,7 +73,7 @@ async def test_a_parent_that_cannot_be_read_does_not_stop_its_child(world: World
     await world.log.plant(AT, gapped())
 
     await world.wake(OTHER)
-    async with standing(Watch(world.tackle())):
+    async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
 
     assert reasons(world) == []

@@ -14,7 +14,7 @@ from typing_extensions import override
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.twins import MemoryDeadLetters, MemoryLiveness, MemoryLog, memory
 from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes, MemoryWork
-from fairlead_eventlog.ports import START, Head, Stored
+from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
@@ -36,7 +36,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, RetryClass
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_session.calls.snapshot import brief
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
@@ -79,7 +79,7 @@ class WatchedLog(MemoryLog):
     @override
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
-    ) -> Stored:
+    ) -> StoredCommit:
         if self.before is not None:
             await self.before(drafts)
         return await super().append(at, commit_id, drafts, after=after)
@@ -119,7 +119,7 @@ class World:
     eventlog: EventLog
     log: WatchedLog
     registry: Registry
-    settings: Tools
+    settings: ToolsConfig
     briefed: bool = False
     """Whether requests say what their sender knew, as a runner's do."""
 
@@ -251,7 +251,7 @@ async def world(request: pytest.FixtureRequest) -> World:
         replace(memory(), log=log, shards=log),
         log,
         Registry(),
-        Tools(grace_s=0.01, concurrency=8),
+        ToolsConfig(grace_s=0.01, concurrency=8),
         briefed=request.param,
     )
     await made.write(*BEFORE)

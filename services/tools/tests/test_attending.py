@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_eventlog.memory.work_queues import MemoryJob
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
-from fairlead_session.state import Call
+from fairlead_session.state import UnsettledCall
 from fairlead_tools.calls.begin import LOOK_S, Later, Looks, Spare
 from fairlead_tools.calls.taken_request import Unheld
 from fairlead_tools.registry.tool import Context
@@ -68,7 +68,7 @@ def test_a_request_is_not_spare_for_one_that_does_not_come_again(
     """A server that lost its newest requests gives their sequences once more, from lower ones on."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.begin.monotonic", lambda: now)
-    call = Call("msg_a", "call_1", "task", {}, "build", "idempotent", "r1", 7)
+    call = UnsettledCall("msg_a", "call_1", "task", {}, "build", "idempotent", "r1", 7)
     looks = Looks()
 
     def again(sequence: int) -> Later | Spare:

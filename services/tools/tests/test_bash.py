@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import TextContent, ToolContent
-from fairlead_service.config.configuration import Config, Tools
+from fairlead_service.config.configuration import Config, ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins
 from fairlead_tools.builtin.bash import NO_OUTPUT, Bash, BashInput, BashOutput
@@ -36,7 +36,7 @@ class Place:
     """A location where commands run, and what was heard of them."""
 
     path: Path
-    settings: Tools = field(default_factory=Tools)
+    settings: ToolsConfig = field(default_factory=ToolsConfig)
     said: list[str] = field(default_factory=list)
     reported: list[tuple[Any, tuple[ToolContent, ...]]] = field(default_factory=list)
 
@@ -86,7 +86,7 @@ def told(result: Result) -> tuple[str, str]:
 def place(tmp_path: Path) -> Iterator[Place]:
     spools = tmp_path / "spools"
     spools.mkdir()
-    made = Place(tmp_path, Tools(spool_dir=str(spools)))
+    made = Place(tmp_path, ToolsConfig(spool_dir=str(spools)))
     yield made
     assert list(spools.iterdir()) == [], "a spool was left"
     assert command.sweep(made.context.key) == 0, "a process was left"

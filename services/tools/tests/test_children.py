@@ -23,7 +23,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed
-from fairlead_tools.calls.log import Ledger
+from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.subagents import Children, Work
 from fairlead_tools.registry.tool import CallFailed, Context
 from services.tools.tests.conftest import AT, BEFORE, World
@@ -69,7 +69,7 @@ class Ingest:
 
 
 def children(world: World, depth_max: int = 3) -> Children:
-    return Children(world.eventlog, Ledger(world.eventlog), depth_max=depth_max)
+    return Children(world.eventlog, CallLog(world.eventlog), depth_max=depth_max)
 
 
 async def test_a_session_is_made_and_prompted_once(world: World) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from prometheus_client import REGISTRY
 
-from fairlead_eventlog.ports import Head, Page
+from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_schema import subjects
 from fairlead_schema.events import ToolStarted, ToolSucceeded
 from fairlead_schema.record import Draft
@@ -81,10 +81,10 @@ async def test_a_request_is_not_dropped_because_a_read_lags_behind(
     job = await world.call(running)
     read, lagging = world.log.read, [True, True]
 
-    async def lag(at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def lag(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         page = await read(at, after=after, limit=limit)
         known = page.commits[:1] if not after.position else ()
-        return Page(known, more=False) if lagging and lagging.pop() else page
+        return CommitPage(known, more=False) if lagging and lagging.pop() else page
 
     monkeypatch.setattr(world.log, "read", lag)
 

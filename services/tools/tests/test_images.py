@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from fairlead_schema.tools.content import FileContent
-from fairlead_service.config.configuration import Config, Tools
+from fairlead_service.config.configuration import Config, ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import builtins, read
 from fairlead_tools.files.image import ImageLimits, ImageRefused, normal
@@ -119,7 +119,7 @@ async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) ->
 async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
     """L-22, L-23: all of them."""
     (tmp_path / "a.png").write_bytes(drawn("PNG", 40, 40))
-    settings = Tools(image_width_max=20, image_height_max=30, image_resize=False)
+    settings = ToolsConfig(image_width_max=20, image_height_max=30, image_resize=False)
     tools = builtins(Config(tools=settings))
 
     assert [one.name for one in tools][:2] == ["read", "write"]

@@ -12,7 +12,7 @@ from fairlead_schema.context import ContextSample, ObserveContext, Observed, Una
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
-from fairlead_session.turn.epoch import Baseline, Unchanged, Updated
+from fairlead_session.turn.epoch import Baseline, ContextUnchanged, Updated
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import files, instructions
 from fairlead_tools.context.sources.instructions import CHANGED, REVOKED, upward
@@ -191,7 +191,7 @@ async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
     away = await seen(by, project)
     assert away is not None
     kept = epoch.reconcile(snapshot(good), ContextSample(observations=(away,)))
-    assert kept == Unchanged()
+    assert kept == ContextUnchanged()
 
 
 @pytest.mark.parametrize("spoil", [make for make, _why in BAD])

@@ -11,7 +11,7 @@ import pytest
 from fairlead_schema.context import ObserveContext, Observed, Unavailable
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.context import Reference
+from fairlead_service.config.context import ReferenceConfig
 from fairlead_tools.app import answer
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import date as date_source
@@ -37,7 +37,7 @@ async def test_a_sample_holds_every_source_in_rendering_order(
     """F-03, F-25: built-in ones, instructions, skills, references, observed together."""
     (tmp_path / "AGENTS.md").write_text("Be brief.")
     config = observer.config.model_copy(
-        update={"reference": {"book": Reference(path="/b", description="when lost")}}
+        update={"reference": {"book": ReferenceConfig(path="/b", description="when lost")}}
     )
 
     sample = await Observer(config).observe(ObserveContext(location=at(tmp_path)))

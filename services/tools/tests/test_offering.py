@@ -23,7 +23,7 @@ from pydantic import ValidationError
 
 from fairlead_schema.tools import content as ours
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.tool_servers import Credentials, ToolServer
+from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallFailed
 from fairlead_tools.servers.connection import Secrets
@@ -240,7 +240,7 @@ def test_everybodys_seat_is_not_for_who_has_an_own_one() -> None:
         ("a", None, frozenset({"acme"})),
         ("a", "acme", frozenset()),
     ]
-    assert isinstance(seats(config)[0].server, ToolServer)
+    assert isinstance(seats(config)[0].server, ToolServerConfig)
 
 
 def test_names_that_collide_are_refused_in_configured_order() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from pydantic_core import to_json
 
-from fairlead_eventlog.ports import START, Head, Page
+from fairlead_eventlog.ports import START, CommitPage, Head
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,
@@ -23,7 +23,7 @@ from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_session.calls.snapshot import brief
 from fairlead_tools.registry.tool import Context, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, Told, World, standing, tool, until
@@ -35,7 +35,7 @@ def counted(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Head]:
     """From where the log is read from now on."""
     read, reads = world.log.read, list[Head]()
 
-    async def counting(at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def counting(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         reads.append(after)
         return await read(at, after=after, limit=limit)
 
@@ -232,7 +232,7 @@ async def test_many_calls_of_one_turn_all_run_once(world: World) -> None:
         world.registry.register(one)
     for number in range(12):
         await world.call(tools[number % 3], id_=f"call_{number}", key=f"k{number}")
-    world.settings = Tools(grace_s=0.01, concurrency=32)
+    world.settings = ToolsConfig(grace_s=0.01, concurrency=32)
 
     settled = await world.served()
 

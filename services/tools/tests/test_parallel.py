@@ -10,7 +10,7 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.ports import START, Stored
+from fairlead_eventlog.ports import START, StoredCommit
 from fairlead_eventlog.provision import provision
 from fairlead_schema import subjects
 from fairlead_schema.events import ToolCalled, ToolFailed, ToolSucceeded
@@ -18,7 +18,7 @@ from fairlead_schema.record import Draft
 from fairlead_schema.tools.content import Executor
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_testing.nats import Server
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.registry import Registry
@@ -67,11 +67,11 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
             )
             body = request.model_dump_json(by_alias=True).encode()
             await eventlog.work.put(subjects.tool(AT, "default"), body, once=one.call_id)
-        settings = Tools(location_concurrency=16)
+        settings = ToolsConfig(location_concurrency=16)
         await eventlog.liveness.answer("wkr_a")
         worker = Execute("wkr_a", eventlog, registry, settings)
         settled: list[str] = []
-        tail = cast("AsyncGenerator[Stored, None]", eventlog.log.tail(AT, after=0))
+        tail = cast("AsyncGenerator[StoredCommit, None]", eventlog.log.tail(AT, after=0))
         async with standing(worker), asyncio.timeout(90), aclosing(tail):
             async for stored in tail:
                 events = (one.event for one in stored.commit.events)

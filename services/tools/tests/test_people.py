@@ -11,7 +11,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_tools.app import registry
 from fairlead_tools.builtin import builtins, question, todowrite
 from fairlead_tools.calls.worker import Execute
-from fairlead_tools.settings import Settings
+from fairlead_tools.settings import ToolsSettings
 from services.tools.tests.conftest import AT, World, standing, until
 
 TODOS = [
@@ -44,7 +44,7 @@ def test_built_in_tools_may_be_switched_off() -> None:
 
     assert {"todowrite", "question"} <= set(names)
     assert builtins(off) == ()
-    assert [one.name for one in registry(Settings(Config())).catalog().tools] == names
+    assert [one.name for one in registry(ToolsSettings(Config())).catalog().tools] == names
 
 
 async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(world: World) -> None:

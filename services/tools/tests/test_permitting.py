@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairlead_eventlog.ports import Head, Page
+from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_schema.events import (
     AgentSwitched,
     InterruptRequested,
@@ -106,9 +106,9 @@ async def test_the_request_that_an_answer_brought_is_not_dropped_because_a_read_
     await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
     job, read, lagging = await world.put(), world.log.read, [True, True]
 
-    async def lag(at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def lag(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         page = await read(at, after=after, limit=limit)
-        return Page(page.commits[:-1], more=False) if lagging and lagging.pop() else page
+        return CommitPage(page.commits[:-1], more=False) if lagging and lagging.pop() else page
 
     monkeypatch.setattr(world.log, "read", lag)
 

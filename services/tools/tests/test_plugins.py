@@ -17,8 +17,8 @@ from fairlead_schema.context import (
     ContextSample,
     ObserveContext,
     Observed,
-    Registration,
     RemoveSource,
+    SourceRegistration,
     Unavailable,
 )
 from fairlead_schema.errors import Conflict, InvalidRequest, TooMany
@@ -44,8 +44,8 @@ def plugins(eventlog: EventLog) -> Plugins:
     return Plugins(eventlog, "default", 1.0)
 
 
-def source(key: str, timeout_ms: int = 1000) -> Registration:
-    return Registration(key=key, subject=key.replace("/", "."), timeout_ms=timeout_ms)
+def source(key: str, timeout_ms: int = 1000) -> SourceRegistration:
+    return SourceRegistration(key=key, subject=key.replace("/", "."), timeout_ms=timeout_ms)
 
 
 def loads(
@@ -112,7 +112,7 @@ async def test_a_loader_is_told_what_is_observed(eventlog: EventLog, plugins: Pl
 async def test_a_second_service_with_one_key_is_refused(plugins: Plugins) -> None:
     """F-20: with a typed error; the first one stays, and may say again that it is there."""
     first = source("acme/a")
-    other = Registration(key="acme/a", subject="elsewhere")
+    other = SourceRegistration(key="acme/a", subject="elsewhere")
 
     assert await plugins.register(first) == first
     assert await plugins.register(first) == first
@@ -121,7 +121,7 @@ async def test_a_second_service_with_one_key_is_refused(plugins: Plugins) -> Non
 
     assert refused.value.body.resource == "acme/a"
     body = json.loads(
-        await answered(Registration, other.model_dump_json().encode(), plugins.register)
+        await answered(SourceRegistration, other.model_dump_json().encode(), plugins.register)
     )
     assert body["error"]["_tag"] == "ConflictError"
 
@@ -140,7 +140,7 @@ async def test_what_is_ours_cannot_be_registered(
 ) -> None:
     """F-20: a key of Fairlead's own, or a subject where a question would be a command."""
     with pytest.raises(InvalidRequest) as refused:
-        await plugins.register(Registration(key=key, subject=subject))
+        await plugins.register(SourceRegistration(key=key, subject=subject))
 
     assert refused.value.body.field == field
 
@@ -164,7 +164,7 @@ async def test_what_is_no_registration_is_refused_with_a_typed_error(
     plugins: Plugins, body: bytes
 ) -> None:
     """F-01, F-20: answered, never dropped."""
-    said = json.loads(await answered(Registration, body, plugins.register))
+    said = json.loads(await answered(SourceRegistration, body, plugins.register))
 
     assert said["error"]["_tag"] == "InvalidRequestError"
 

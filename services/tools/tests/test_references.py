@@ -1,6 +1,6 @@
 """References: what is worth knowing outside the location."""
 
-from fairlead_service.config.context import Reference
+from fairlead_service.config.context import ReferenceConfig
 from fairlead_tools.context.sources.references import CHANGED, LEAD, observe
 
 
@@ -8,9 +8,9 @@ def test_references_with_a_description_are_listed_by_name() -> None:
     """F-49: those that do not say when they help are left out."""
     seen = observe(
         {
-            "b": Reference(path="/b", description="for b"),
-            "a": Reference(path="/a", description="for a"),
-            "quiet": Reference(path="/q"),
+            "b": ReferenceConfig(path="/b", description="for b"),
+            "a": ReferenceConfig(path="/a", description="for a"),
+            "quiet": ReferenceConfig(path="/q"),
         }
     )
 
@@ -23,4 +23,4 @@ def test_references_with_a_description_are_listed_by_name() -> None:
 def test_without_any_there_is_no_source() -> None:
     """F-49: nothing to say."""
     assert observe({}) is None
-    assert observe({"quiet": Reference(path="/q")}) is None
+    assert observe({"quiet": ReferenceConfig(path="/q")}) is None

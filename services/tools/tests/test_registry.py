@@ -12,7 +12,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_tools.app import list_tools, registry
 from fairlead_tools.registry.registry import InvalidTool, Registry
 from fairlead_tools.registry.tool import Context, Tool
-from fairlead_tools.settings import Settings
+from fairlead_tools.settings import ToolsSettings
 from services.tools.tests.conftest import Asked, Told, tool
 
 
@@ -123,7 +123,7 @@ def test_probes_are_there_only_when_the_configuration_says_so() -> None:
     on = Config.model_validate({"tools": {"builtin": False, "probes": True}})
 
     def probes(config: Config) -> list[str]:
-        offered = registry(Settings(config)).catalog().tools
+        offered = registry(ToolsSettings(config)).catalog().tools
         return [one.name for one in offered if one.name.startswith("probe_")]
 
     assert probes(off) == []

@@ -15,12 +15,12 @@ from typing_extensions import override
 
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.memory.twins import MemoryOutputs
-from fairlead_eventlog.ports import Kept
+from fairlead_eventlog.ports import StoredOutput
 from fairlead_schema.events import InterruptRequested, SessionPurged, ToolFailed, ToolSucceeded
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, RetryClass, TextContent, managed_id
 from fairlead_session.calls.lifecycle import Failed, Succeeded
-from fairlead_session.calls.output_bounds import Limits
+from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_tools.calls import output
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.outputs import ManagedOutputs, materialised, streamed
@@ -28,7 +28,7 @@ from fairlead_tools.registry.tool import CallFailed, Context, Result
 from fairlead_tools.spool import END_BYTES, Spool
 from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
 
-SMALL = Limits(lines=10, bytes=300)
+SMALL = OutputLimits(lines=10, bytes=300)
 LONG = "\n".join(f"line {number}" for number in range(100))
 
 
@@ -43,7 +43,7 @@ class Forgetful(MemoryOutputs):
     @override
     async def put(
         self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
-    ) -> Kept:
+    ) -> StoredOutput:
         if self._times != 0:
             self._times = None if self._times is None else self._times - 1
             raise self._error("away")
@@ -135,7 +135,7 @@ async def test_a_tool_may_have_limits_of_its_own(world: World) -> None:
     async def run(_asked: Asked, _context: Context) -> Result:
         return Result(Told(said="x"), content=(TextContent(text=LONG),))
 
-    plain, wide = tool("plain", execute=run), tool("wide", execute=run, limits=Limits())
+    plain, wide = tool("plain", execute=run), tool("wide", execute=run, limits=OutputLimits())
     world.settings = world.settings.model_copy(
         update={"output_lines_max": 10, "output_bytes_max": 300}
     )
@@ -260,7 +260,7 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
         @override
         async def put(
             self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
-        ) -> Kept:
+        ) -> StoredOutput:
             assert await world.settlements() == []
             await world.write(InterruptRequested())
             return await super().put(at, output_id, pieces, mime=mime)
@@ -290,7 +290,7 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
         @override
         async def put(
             self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
-        ) -> Kept:
+        ) -> StoredOutput:
             await world.write(SessionPurged())
             if erased:
                 await world.log.erase(at)
@@ -319,10 +319,10 @@ async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> No
         @override
         async def put(
             self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
-        ) -> Kept:
+        ) -> StoredOutput:
             async for piece in pieces:
                 self.size += len(piece)
-            return Kept(self.size, mime)
+            return StoredOutput(self.size, mime)
 
     outputs, size = Counting(), 100 * 1024 * 1024
     tracemalloc.start()
@@ -417,7 +417,7 @@ async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
         @override
         async def put(
             self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
-        ) -> Kept:
+        ) -> StoredOutput:
             hanging.set()
             await asyncio.Event().wait()
             raise AssertionError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_tools.builtin.bash import Bash
 from fairlead_tools.shell import sandbox
 from fairlead_tools.shell.sandbox import Sandbox, SandboxUnavailable, prepared
@@ -28,7 +28,7 @@ def working() -> Sandbox:
 @pytest.fixture
 def place(tmp_path: Path, working: Sandbox) -> Place:
     (tmp_path / "spools").mkdir()
-    made = Place(tmp_path, Tools(spool_dir=str(tmp_path / "spools")))
+    made = Place(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "spools")))
     made.bash = Bash(made.settings, working)
     return made
 

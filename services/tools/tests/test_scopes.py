@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.calls.lifecycle import Failed
-from fairlead_session.state import Call
+from fairlead_session.state import UnsettledCall
 from fairlead_tools.registry.registry import InvalidTool, Prepared, Registration, Registry, Scope
 from fairlead_tools.registry.tool import Tool
 from services.tools.tests.conftest import Gate, World, standing, tool, until
@@ -14,8 +14,8 @@ from services.tools.tests.conftest import Gate, World, standing, tool, until
 HERE, THERE = Scope("default", "/here"), Scope("default", "/there")
 
 
-def called(info: ToolInfo) -> Call:
-    return Call(
+def called(info: ToolInfo) -> UnsettledCall:
+    return UnsettledCall(
         assistant_message_id="msg_a",
         call_id="call_1",
         tool=info.name,
@@ -87,7 +87,7 @@ def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
     made.remove(registration)
     assert judged(made, registration.tool) == "Stale tool call: a"
     never = made.prepare(
-        Call("msg_a", "call_1", "c", {}, "build", "once", revision=None, called_seq=1)
+        UnsettledCall("msg_a", "call_1", "c", {}, "build", "once", revision=None, called_seq=1)
     )
     assert never == Failed("Unknown tool: c")
 

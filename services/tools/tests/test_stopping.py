@@ -15,7 +15,7 @@ from fairlead_schema.events import (
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.calls import execution
 from fairlead_tools.registry.tool import Context
@@ -155,7 +155,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
 
 async def test_a_leaving_worker_finishes_what_fits_its_grace(world: World) -> None:
     """E-18: and takes nothing new."""
-    world.settings = Tools(grace_s=5)
+    world.settings = ToolsConfig(grace_s=5)
     gate = Gate()
     running = tool(execute=gate)
     world.registry.register(running)

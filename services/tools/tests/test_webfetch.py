@@ -16,14 +16,14 @@ from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
 from fairlead_schema.tools.content import TextContent
-from fairlead_service.config.configuration import Config, Tools
+from fairlead_service.config.configuration import Config, ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, made, needed, run
 from fairlead_tools.calls.execution import encoded
 from fairlead_tools.registry.tool import CallFailed, Context
-from fairlead_tools.settings import Settings
+from fairlead_tools.settings import ToolsSettings
 from fairlead_tools.web import guard
 from fairlead_tools.web.fetch import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, Page, fetch, textual
 from services.tools.tests.conftest import AT
@@ -308,10 +308,10 @@ async def test_a_server_that_is_not_there_is_told(unused_tcp_port: int) -> None:
 def test_it_is_offered_and_searching_only_when_configured() -> None:
     """L-80: without a search service there is no websearch."""
     search = {"acme": {"url": "http://127.0.0.1:1/"}}
-    configured = Config(tools=Tools.model_validate({"websearch": search}))
+    configured = Config(tools=ToolsConfig.model_validate({"websearch": search}))
 
     offered = [
-        [one.name for one in registry(Settings(config)).catalog().tools]
+        [one.name for one in registry(ToolsSettings(config)).catalog().tools]
         for config in (Config(), configured)
     ]
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.builtin.websearch import (
     NOTHING,
@@ -33,9 +33,9 @@ async def web() -> AsyncIterator[Site]:
         yield made
 
 
-def configured(web: Site, **more: object) -> Tools:
+def configured(web: Site, **more: object) -> ToolsConfig:
     service = {"url": web.url("/search"), "api_key_env": "SEARCH_KEY", **more}
-    return Tools.model_validate({"websearch": {"acme": service}})
+    return ToolsConfig.model_validate({"websearch": {"acme": service}})
 
 
 def found(*texts: str, **more: object) -> dict[str, Any]:
@@ -95,15 +95,15 @@ async def test_a_key_may_go_in_another_header(web: Site) -> None:
 def test_the_provider_is_the_one_that_is_set_else_one_per_session() -> None:
     """L-81: the same for a session, always; and several share the sessions."""
     services = {name: {"url": "http://a.example/"} for name in ("a", "b")}
-    free = Tools.model_validate({"websearch": services})
-    fixed = Tools.model_validate({"websearch": services, "websearch_provider": "b"})
+    free = ToolsConfig.model_validate({"websearch": services})
+    fixed = ToolsConfig.model_validate({"websearch": services, "websearch_provider": "b"})
     chosen = [provider(free, f"ses_{n}") for n in range(50)]
 
     assert chosen == [provider(free, f"ses_{n}") for n in range(50)]
     assert set(chosen) == {"a", "b"}
     assert {provider(fixed, f"ses_{n}") for n in range(50)} == {"b"}
     with pytest.raises(ValidationError):
-        Tools.model_validate({"websearch": services, "websearch_provider": "c"})
+        ToolsConfig.model_validate({"websearch": services, "websearch_provider": "c"})
 
 
 async def test_an_event_stream_is_read_too(web: Site) -> None:
@@ -167,5 +167,5 @@ async def test_a_service_without_its_key_is_not_asked(
 
 def test_without_a_service_there_is_no_tool() -> None:
     """L-80."""
-    assert tools(Tools()) == ()
+    assert tools(ToolsConfig()) == ()
     assert results(json.dumps(found("x"))) == "x"

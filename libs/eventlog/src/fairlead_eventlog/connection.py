@@ -10,14 +10,14 @@ from fairlead_eventlog.ports import (
     Feed,
     Liveness,
     MessageRegister,
-    Outputs,
-    Registrations,
+    OutputStore,
     Requests,
     SessionLog,
     ShardLog,
     Snapshots,
     SourceRegister,
     Timers,
+    ToolRegistrations,
     Wakes,
     WorkQueue,
 )
@@ -36,9 +36,9 @@ class EventLog:
     snapshots: Snapshots
     messages: MessageRegister
     sources: SourceRegister
-    registrations: Registrations
+    registrations: ToolRegistrations
     deltas: Deltas
-    outputs: Outputs
+    outputs: OutputStore
     requests: Requests
     feed: Feed
     dead: DeadLetters

@@ -22,7 +22,7 @@ class Head(NamedTuple):
 START = Head(0, 0)
 
 
-class Stored(NamedTuple):
+class StoredCommit(NamedTuple):
     """A commit and where the log keeps it."""
 
     position: int
@@ -38,10 +38,10 @@ class Stored(NamedTuple):
         return isinstance(self.commit.events[-1].event, SessionPurged)
 
 
-class Page(NamedTuple):
+class CommitPage(NamedTuple):
     """Some commits in order, and whether the log has more after them."""
 
-    commits: tuple[Stored, ...]
+    commits: tuple[StoredCommit, ...]
     more: bool
 
 
@@ -50,7 +50,7 @@ class SessionLog(Protocol):
 
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
-    ) -> Stored:
+    ) -> StoredCommit:
         """Commit all drafts if the session is still at `after`.
 
         Raises AppendConflict, CommitTooLarge, LogUnavailable. A repeated commit id that already
@@ -58,7 +58,7 @@ class SessionLog(Protocol):
         """
         ...
 
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         """The commits after a head that was seen before, oldest first.
 
         A page ends before a commit that cannot be read; the next one raises RecordError.
@@ -77,7 +77,7 @@ class SessionLog(Protocol):
         """
         ...
 
-    def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
+    def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
         """Every commit holding events after seq `after`, then new ones as they land, for ever."""
         ...
 
@@ -86,7 +86,7 @@ class SessionLog(Protocol):
         ...
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One message of a shard, still encoded: a poison one must not stop its reader."""
 
     position: int
@@ -99,7 +99,7 @@ class ShardLog(Protocol):
 
     def follow(
         self, shard: int, *, after: int, reader: str = "projector"
-    ) -> AsyncIterator[Sequence[Entry]]:
+    ) -> AsyncIterator[Sequence[LogEntry]]:
         """Batches of entries after a position, then new ones as they land, for ever.
 
         One process follows a shard under one reader's name; a second one ends the first.
@@ -274,26 +274,26 @@ class Deltas(Protocol):
         ...
 
 
-class Kept(NamedTuple):
+class StoredOutput(NamedTuple):
     """A managed output: how long it is and what it is."""
 
     bytes: int
     mime: str
 
 
-class Outputs(Protocol):
+class OutputStore(Protocol):
     """Managed outputs: complete results that are too long for a log, kept for some days."""
 
     async def put(
         self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
-    ) -> Kept:
+    ) -> StoredOutput:
         """Keep an output of a session, in whatever pieces it comes. It is there once this returns.
 
         Raises LogUnavailable, StreamMissing; then nobody ever reads a part of it.
         """
         ...
 
-    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         """What is kept under an id of this tenant; None if nothing is, or no longer."""
         ...
 
@@ -320,7 +320,7 @@ class Requests(Protocol):
         ...
 
 
-class Registrations(Protocol):
+class ToolRegistrations(Protocol):
     """What services of a tenant registered: small named values that every process can read."""
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:

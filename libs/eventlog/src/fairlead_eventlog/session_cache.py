@@ -4,21 +4,21 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from fairlead_eventlog.ports import START, Head, SessionLog, Snapshot, Snapshots, Stored
+from fairlead_eventlog.ports import START, Head, SessionLog, Snapshot, Snapshots, StoredCommit
 from fairlead_schema.record import MalformedCommit, Recorded
 from fairlead_schema.subjects import Address
 
 State = TypeVar("State")
 
 
-class At(NamedTuple, Generic[State]):
+class Versioned(NamedTuple, Generic[State]):
     """A folded state and the head it belongs to."""
 
     state: State
     head: Head
 
 
-class Folding(Protocol[State]):
+class Fold(Protocol[State]):
     """How a reader folds: the core's functions, handed in so that the log needs no core."""
 
     @property
@@ -31,28 +31,28 @@ class Folding(Protocol[State]):
     def thaw(self) -> Callable[[bytes], State | None]: ...
 
 
-class Folded(Generic[State]):
+class SessionCache(Generic[State]):
     """A bounded cache of folded sessions over a log. Whatever it forgets, it can fold again."""
 
     def __init__(
-        self, log: SessionLog, snapshots: Snapshots, folding: Folding[State], *, capacity: int
+        self, log: SessionLog, snapshots: Snapshots, folding: Fold[State], *, capacity: int
     ) -> None:
         self._log = log
         self._snapshots = snapshots
         self._folding = folding
         self._capacity = capacity
-        self._warm: OrderedDict[Address, At[State]] = OrderedDict()
+        self._warm: OrderedDict[Address, Versioned[State]] = OrderedDict()
 
-    async def load(self, at: Address) -> At[State]:
+    async def load(self, at: Address) -> Versioned[State]:
         """The session as far as the log can be read now."""
         known = self._warm.get(at)
         return await self.advance(at, known or await self._cold(at))
 
-    def warm(self, at: Address) -> At[State] | None:
+    def warm(self, at: Address) -> Versioned[State] | None:
         """The session as it was when it was last looked at, if that is still known."""
         return self._warm.get(at)
 
-    async def advance(self, at: Address, known: At[State]) -> At[State]:
+    async def advance(self, at: Address, known: Versioned[State]) -> Versioned[State]:
         """Fold what came after a known state."""
         more = True
         while more:
@@ -63,7 +63,7 @@ class Folded(Generic[State]):
         self.keep(at, known)
         return known
 
-    def applied(self, known: At[State], stored: Stored) -> At[State]:
+    def applied(self, known: Versioned[State], stored: StoredCommit) -> Versioned[State]:
         """The state after one more commit. Raises RecordError for one that cannot follow."""
         state = known.state
         try:
@@ -73,9 +73,9 @@ class Folded(Generic[State]):
             # The fold asserts what every log holds: one that does not is as unreadable as any.
             reason = str(error) or "it breaks a rule that every log keeps"
             raise MalformedCommit(reason) from error
-        return At(state, stored.head)
+        return Versioned(state, stored.head)
 
-    def keep(self, at: Address, known: At[State]) -> None:
+    def keep(self, at: Address, known: Versioned[State]) -> None:
         """Remember a state, and forget the one unused for longest."""
         self._warm[at] = known
         self._warm.move_to_end(at)
@@ -86,13 +86,13 @@ class Folded(Generic[State]):
         """Drop a cached state."""
         self._warm.pop(at, None)
 
-    async def save(self, at: Address, known: At[State]) -> None:
+    async def save(self, at: Address, known: Versioned[State]) -> None:
         """Store a snapshot, so that others load this session without replaying it."""
         await self._snapshots.store(at, Snapshot(known.head, self._folding.freeze(known.state)))
 
-    async def _cold(self, at: Address) -> At[State]:
+    async def _cold(self, at: Address) -> Versioned[State]:
         snapshot = await self._snapshots.load(at)
         state = None if snapshot is None else self._folding.thaw(snapshot.state)
         if snapshot is None or state is None:
-            return At(self._folding.initial(at), START)
-        return At(state, snapshot.head)
+            return Versioned(self._folding.initial(at), START)
+        return Versioned(state, snapshot.head)

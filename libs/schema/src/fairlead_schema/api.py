@@ -8,7 +8,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.errors import WireError
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.model import Input, Model, NoNull
+from fairlead_schema.model import InputModel, Model, NoNull
 from fairlead_schema.prompt import Delivery, PromptInput
 from fairlead_schema.revert import RevertState
 
@@ -16,14 +16,14 @@ AgentName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 Data = TypeVar("Data")
 
 
-class BudgetBody(Input):
+class BudgetBody(InputModel):
     """How much a session may use in all; an absent limit is no limit."""
 
     cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
     tokens: Annotated[int, Field(ge=0, lt=2**53)] | None = None
 
 
-class CreateSession(Input):
+class CreateSession(InputModel):
     """`session.create`: make a session, or find the one that has this id."""
 
     id: SessionId | None = None
@@ -36,7 +36,7 @@ class CreateSession(Input):
     """Whose calendar the model is told, such as `Europe/Oslo`; else the configured one."""
 
 
-class PromptBody(Input):
+class PromptBody(InputModel):
     """The body of a prompt over HTTP."""
 
     id: MessageId | None = None

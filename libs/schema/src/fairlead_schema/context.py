@@ -116,7 +116,7 @@ class ContextSample(Model):
         return self
 
 
-class Registration(Model):
+class SourceRegistration(Model):
     """A source that another service offers: where to ask for it, and how long to wait."""
 
     key: SourceKey
@@ -132,7 +132,7 @@ class RemoveSource(Model):
     key: SourceKey
 
 
-class Registrations(Model):
+class SourceRegistrations(Model):
     """The sources that services offer beside the built-in ones, in key order."""
 
-    sources: tuple[Registration, ...]
+    sources: tuple[SourceRegistration, ...]

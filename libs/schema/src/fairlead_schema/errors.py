@@ -12,10 +12,10 @@ Refused
 ├── ProviderNotFound      404  configure it in fairlead.toml
 ├── Conflict              409  the id is taken by something else: use a new one
 ├── CursorExpired         410  retention dropped what you ask for: start again
-├── TooLarge              413  send less, or by reference
+├── PayloadTooLarge              413  send less, or by reference
 ├── TooMany               429  a limit is reached: wait as Retry-After says
 ├── Unknown               500  our fault; `ref` finds it in the logs
-└── Unavailable           503  a dependency is away: try again
+└── ServiceUnavailable           503  a dependency is away: try again
 """
 
 from typing import ClassVar, Self
@@ -137,7 +137,7 @@ class CursorExpired(Refused):
     tag, status = "CursorExpiredError", 410
 
 
-class TooLarge(Refused):
+class PayloadTooLarge(Refused):
     tag, status = "TooLargeError", 413
 
 
@@ -149,7 +149,7 @@ class Unknown(Refused):
     tag, status = "UnknownError", 500
 
 
-class Unavailable(Refused):
+class ServiceUnavailable(Refused):
     tag, status = "ServiceUnavailableError", 503
 
 
@@ -167,10 +167,10 @@ _BY_TAG: dict[str, type[Refused]] = {
         ProviderNotFound,
         Conflict,
         CursorExpired,
-        TooLarge,
+        PayloadTooLarge,
         TooMany,
         Unknown,
-        Unavailable,
+        ServiceUnavailable,
     )
 }
 

@@ -34,7 +34,7 @@ NoNull = BeforeValidator(_refuse_null)
 """For a shared value inside an input, which the input's own check does not reach."""
 
 
-class Input(Model):
+class InputModel(Model):
     """What a caller sends. A `null` is refused, because it means neither a value nor absence."""
 
     @model_validator(mode="before")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import StringConstraints
 
 from fairlead_schema.ids import MessageId, SessionId
-from fairlead_schema.model import Input, Model
+from fairlead_schema.model import InputModel, Model
 
 Delivery: TypeAlias = Literal["steer", "queue"]
 
@@ -20,7 +20,7 @@ class Source(Model):
     text: str
 
 
-class FileInput(Input):
+class FileInput(InputModel):
     """An attachment as the caller names it."""
 
     uri: Annotated[str, StringConstraints(min_length=1)]
@@ -29,14 +29,14 @@ class FileInput(Input):
     source: Source | None = None
 
 
-class AgentMention(Input):
+class AgentMention(InputModel):
     """An agent named in the prompt."""
 
     name: str
     source: Source | None = None
 
 
-class PromptInput(Input):
+class PromptInput(InputModel):
     """What a person or service says to a session."""
 
     text: Annotated[str, StringConstraints(max_length=TEXT_LENGTH_MAX)]

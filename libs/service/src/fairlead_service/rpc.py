@@ -20,7 +20,7 @@ Reply: TypeAlias = Callable[[str, bytes], Awaitable[bytes]]
 """Answers a request: the subject it came on, its body."""
 
 
-class Carrier:
+class RpcServer:
     """Serves verbs on one connection that reconnects for ever; it connects when started.
 
     Requests are answered side by side, each in a task of its own: the broker's own worker pool

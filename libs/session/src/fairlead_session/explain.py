@@ -8,7 +8,7 @@ from fairlead_session.calls.subagents import child_for
 from fairlead_session.execution.retry import patient
 from fairlead_session.next_move import called_for
 from fairlead_session.people.pending import ready, what
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 
 State: TypeAlias = Literal[
     "missing", "running", "waiting", "queued", "resting", "idle", "archived", "broken"
@@ -176,7 +176,7 @@ def _waiting(session: Session) -> tuple[Waiting, ...]:
     return (*calls, *permissions, *questions)
 
 
-def _called(session: Session, call: Call) -> Waiting:
+def _called(session: Session, call: UnsettledCall) -> Waiting:
     """A call that another session answers is told by that session: ask there next."""
     child = child_for(session, call)
     if child is not None:

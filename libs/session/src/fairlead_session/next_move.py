@@ -8,11 +8,11 @@ from fairlead_schema.ids import MessageId
 from fairlead_session.execution.budget import Spending, exceeded
 from fairlead_session.input.promotion import STEERS_MAX, eligible
 from fairlead_session.people.pending import waits_for_people
-from fairlead_session.state import Attempt, Call, Input, Session
+from fairlead_session.state import Attempt, PendingInput, Session, UnsettledCall
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DrainLimits:
     """Settings that bound a drain. `steps` is the agent's own, and bounds it earlier."""
 
     turns_max: int = 25
@@ -36,7 +36,7 @@ class Stop:
 class AwaitCalls:
     """Local calls are not settled: see that each is on its way, then wait or park."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[UnsettledCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class TakeTurn:
     The `final` step of an agent is text only: no tools are offered.
     """
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[PendingInput, ...]
     step: int
     final: bool = False
 
@@ -96,7 +96,7 @@ Move: TypeAlias = (
 
 def next_move(
     session: Session,
-    limits: Limits = Limits(),  # noqa: B008
+    limits: DrainLimits = DrainLimits(),  # noqa: B008
     *,
     opening: MessageId | None = None,
 ) -> Move:
@@ -153,7 +153,7 @@ def called_for(session: Session) -> bool:
     return moving(session) or session.rested == "over-budget"
 
 
-def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
+def _halt(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
     """Why no provider may be called although a turn is owed; fresh input starts most counts anew."""
     over = exceeded(session, limits.tenant)
     if over is not None:
@@ -172,7 +172,7 @@ def _halt(session: Session, limits: Limits, *, fresh: bool) -> Rest | None:
     return None
 
 
-def _unknown(limits: Limits) -> Rest | None:
+def _unknown(limits: DrainLimits) -> Rest | None:
     """Whether nobody can say what may still be used."""
     if limits.tenant.limited and not limits.tenant.known:
         return Rest("budget-unknown", "what the tenant has used cannot be asked now")

@@ -27,7 +27,7 @@ from fairlead_schema.tools.content import ErrorInfo, RetryClass
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class PendingInput:
     """Admitted, not yet visible to the model."""
 
     admitted_seq: int
@@ -38,7 +38,7 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmissionRecord:
     """What stays of an admission for ever, so that a retry is recognised: never the whole prompt."""
 
     admitted_seq: int
@@ -50,7 +50,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     """One message of the transcript, with the sequence of the event that created it."""
 
     seq: int
@@ -66,7 +66,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedStream:
     """How a provider's stream ended whose local calls are not all settled."""
 
     finish: str
@@ -97,13 +97,13 @@ class Attempt:
     seq: int = 0
     started: bool = False
     open_texts: tuple[str, ...] = ()
-    finished: Finished | None = None
+    finished: FinishedStream | None = None
     overflow: Overflow | None = None
     estimate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LastRequest:
     """The last request that left: its fingerprint, and what its prefix was made for."""
 
     fingerprint: str
@@ -115,7 +115,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Compacting:
+class CompactionProgress:
     """What was tried to make the turn to come fit. A turn that is rebuilt promotes nothing."""
 
     tries: int = 0
@@ -125,7 +125,7 @@ class Compacting:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneCutoff:
     """Tool outputs up to a sequence and above a size are sent as references."""
 
     through_seq: int
@@ -141,7 +141,7 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class UnsettledCall:
     """A local call that is not settled."""
 
     assistant_message_id: MessageId
@@ -184,7 +184,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class ChildUsage:
     """What the sessions that this one's calls made have used, with all below them."""
 
     cost: float = 0.0
@@ -235,17 +235,17 @@ class Session:
     id: SessionId
     seq: int = 0
     profile: Profile | None = None
-    inbox: tuple[Input, ...] = ()
-    admissions: Mapping[MessageId, Admitted] = field(default_factory=dict)
+    inbox: tuple[PendingInput, ...] = ()
+    admissions: Mapping[MessageId, AdmissionRecord] = field(default_factory=dict)
     other_messages: frozenset[MessageId] = frozenset()
-    transcript: tuple[Line, ...] = ()
+    transcript: tuple[TranscriptLine, ...] = ()
     generation: int = 0
     owner: Owner | None = None
     attempt: Attempt | None = None
-    asked: Asked | None = None
-    calls: tuple[Call, ...] = ()
+    asked: LastRequest | None = None
+    calls: tuple[UnsettledCall, ...] = ()
     budget: Budget = field(default_factory=Budget)
-    below: Below = field(default_factory=Below)
+    below: ChildUsage = field(default_factory=ChildUsage)
     owed: bool = False
     stirring: bool = False
     stirred_seq: int = 0
@@ -264,8 +264,8 @@ class Session:
     changed_at: int | None = None
     epoch: Epoch | None = None
     compaction_requested: bool = False
-    compacting: Compacting = field(default_factory=Compacting)
-    pruned: Pruned | None = None
+    compacting: CompactionProgress = field(default_factory=CompactionProgress)
+    pruned: PruneCutoff | None = None
     ratios: Mapping[str, float] = field(default_factory=dict)
     permissions: Mapping[PermissionId, PendingPermission] = field(default_factory=dict)
     questions: Mapping[QuestionId, PendingQuestion] = field(default_factory=dict)

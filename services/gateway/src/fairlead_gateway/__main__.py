@@ -5,7 +5,7 @@ import sys
 
 from fairlead_gateway.app import build
 from fairlead_gateway.runtime import Runtime
-from fairlead_gateway.settings import Settings
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_service import logs
 from fairlead_service.config import configuration
 from fairlead_service.process import serve
@@ -14,7 +14,7 @@ from fairlead_service.process import serve
 def main() -> None:
     """Serve until told to stop."""
     try:
-        settings = Settings.of(configuration.load(None, os.environ))
+        settings = GatewaySettings.of(configuration.load(None, os.environ))
     except configuration.ConfigError as error:
         sys.exit(str(error))
     logs.configure("gateway", settings.log_level)

@@ -12,12 +12,12 @@ from fairlead_gateway.reads.postgres import PostgresReadModel
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.server import openapi
 from fairlead_gateway.runtime import Runtime
-from fairlead_gateway.settings import Settings
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_service.health import Health
 from fairlead_service.process import application
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: GatewaySettings) -> Starlette:
     """The ASGI application. Nothing connects before it starts; `state.runtime` is its inside."""
     read = PostgresReadModel(
         settings.dsn,

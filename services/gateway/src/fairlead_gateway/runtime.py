@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairlead_eventlog.ports import Deltas, Outputs, Requests, SessionLog, Snapshots
+from fairlead_eventlog.ports import Deltas, OutputStore, Requests, SessionLog, Snapshots
 from fairlead_gateway.reads.read_model import ReadModel
-from fairlead_gateway.settings import Settings
-from fairlead_schema.errors import Unavailable
+from fairlead_gateway.settings import GatewaySettings
+from fairlead_schema.errors import ServiceUnavailable
 
 
 class Medium(Protocol):
@@ -24,7 +24,7 @@ class Medium(Protocol):
     def deltas(self) -> Deltas: ...
 
     @property
-    def outputs(self) -> Outputs: ...
+    def outputs(self) -> OutputStore: ...
 
     @property
     def requests(self) -> Requests: ...
@@ -37,7 +37,7 @@ class Medium(Protocol):
 class Runtime:
     """The gateway while it runs."""
 
-    settings: Settings
+    settings: GatewaySettings
     link: Callable[[], Medium | None]
     """The present connection to NATS, if there is one."""
     read: ReadModel
@@ -49,5 +49,5 @@ class Runtime:
         medium = self.link()
         reason = "NATS is not connected" if medium is None else medium.complaint()
         if medium is None or reason is not None:
-            raise Unavailable(f"The log is not available: {reason}", service="nats")
+            raise ServiceUnavailable(f"The log is not available: {reason}", service="nats")
         return medium

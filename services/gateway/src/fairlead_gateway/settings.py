@@ -5,12 +5,12 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fairlead_service.config.agents import Agent
+from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.providers import Provider
+from fairlead_service.config.providers import ProviderConfig
 
 
-class Settings(BaseModel):
+class GatewaySettings(BaseModel):
     """Everything the gateway needs to know before it starts."""
 
     model_config = ConfigDict(frozen=True)
@@ -31,8 +31,8 @@ class Settings(BaseModel):
     read_timeout_s: float = Field(default=5.0, gt=0)
     pool_connections_max: int = Field(default=8, gt=0)
     directory: str = "/"
-    agents: dict[str, Agent] = Field(default_factory=dict)
-    providers: dict[str, Provider] = Field(default_factory=dict)
+    agents: dict[str, AgentConfig] = Field(default_factory=dict)
+    providers: dict[str, ProviderConfig] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _waiting_for_freshness_leaves_time_to_read(self) -> Self:

@@ -9,21 +9,27 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
-from fairlead_ingest.command_context import Desk
-from fairlead_schema.errors import InvalidRequest, Refused, TooLarge, Unavailable, Unknown
+from fairlead_ingest.command_context import CommandContext
+from fairlead_schema.errors import (
+    InvalidRequest,
+    PayloadTooLarge,
+    Refused,
+    ServiceUnavailable,
+    Unknown,
+)
 from fairlead_schema.ids import TenantId
-from fairlead_schema.model import Input, Model
+from fairlead_schema.model import InputModel, Model
 from fairlead_schema.record import RecordError
 
 log = logging.getLogger(__name__)
 
-Command = TypeVar("Command", bound=Input)
-Verb: TypeAlias = Callable[[Desk, TenantId, Command], Awaitable[Model]]
+Command = TypeVar("Command", bound=InputModel)
+Verb: TypeAlias = Callable[[CommandContext, TenantId, Command], Awaitable[Model]]
 _TENANT: TypeAdapter[str] = TypeAdapter(TenantId)
 
 
 async def answer(
-    desk: Desk,
+    desk: CommandContext,
     tenant: str,
     body: bytes,
     command: type[Command],
@@ -38,9 +44,11 @@ async def answer(
     except Refused as refused:
         return refusal(refused)
     except CommitTooLarge as error:
-        return refusal(TooLarge(str(error)))
+        return refusal(PayloadTooLarge(str(error)))
     except LogError as error:
-        return refusal(Unavailable(f"The log is unavailable: {error}", service="session.log"))
+        return refusal(
+            ServiceUnavailable(f"The log is unavailable: {error}", service="session.log")
+        )
     except RecordError as error:
         return refusal(unreadable(error))
     except Exception:
@@ -60,9 +68,9 @@ def parse(command: type[Command], body: bytes) -> Command:
         raise InvalidRequest(reason, kind="Body", field=field) from error
 
 
-def unreadable(error: RecordError) -> Unavailable:
+def unreadable(error: RecordError) -> ServiceUnavailable:
     """Why nothing more can be said of a session, or to it."""
-    return Unavailable(f"The session cannot be read: {error}", service="session.log")
+    return ServiceUnavailable(f"The session cannot be read: {error}", service="session.log")
 
 
 def data(model: Model) -> bytes:

@@ -8,9 +8,9 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_ingest.answers import Command, Verb, answer
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.intake import take_in
-from fairlead_ingest.settings import Settings
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
 from fairlead_ingest.verbs.execution.interrupt import interrupt
@@ -43,7 +43,7 @@ from fairlead_schema.commands.asks import (
 )
 from fairlead_schema.commands.session import (
     CancelInput,
-    EditInput,
+    EditPendingInput,
     MoveSession,
     SessionCommand,
     SetBudget,
@@ -52,16 +52,16 @@ from fairlead_schema.commands.session import (
 )
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_service.rpc import Carrier
+from fairlead_service.rpc import RpcServer
 
 
 class Ingest:
     """The verbs of ingest on one connection."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: IngestSettings) -> None:
         self._settings = settings
-        self._desk: Desk | None = None
-        self.carrier = Carrier(settings.nats_url)
+        self._desk: CommandContext | None = None
+        self.carrier = RpcServer(settings.nats_url)
         self._serve_sessions()
         self._serve_asks()
 
@@ -69,7 +69,7 @@ class Ingest:
         self._serve("session.create", CreateSession, create)
         self._serve("session.prompt", AdmitPrompt, prompt)
         self._serve("session.cancel", CancelInput, cancel)
-        self._serve("session.edit", EditInput, edit)
+        self._serve("session.edit", EditPendingInput, edit)
         self._serve("session.interrupt", SessionCommand, interrupt)
         self._serve("session.resume", SessionCommand, resume)
         self._serve("session.agent", SwitchAgent, agent)
@@ -98,7 +98,7 @@ class Ingest:
         self._serve("ask.expire", ExpireAsk, expire)
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> CommandContext:
         assert self._desk is not None, "verbs are served while the desk is open"
         return self._desk
 
@@ -111,7 +111,7 @@ class Ingest:
             timeout_s=self._settings.request_timeout_s,
         ) as eventlog:
             health.depend("nats", eventlog.complaint)
-            self._desk = Desk(eventlog, self._settings)
+            self._desk = CommandContext(eventlog, self._settings)
             await self.carrier.start()
             intake = asyncio.create_task(take_in(self._desk))
             try:
@@ -137,7 +137,7 @@ class Ingest:
         )
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: IngestSettings) -> Starlette:
     """The ASGI application of ingest. Nothing connects until it starts."""
     health = Health()
     ingest = Ingest(settings)

@@ -8,15 +8,15 @@ from weakref import WeakValueDictionary
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.session_cache import At, Folded
-from fairlead_ingest.settings import Settings
+from fairlead_eventlog.session_cache import SessionCache, Versioned
+from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.waker import Waker
-from fairlead_schema.errors import Unavailable
+from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.fold.session_fold import SESSION_FOLD
 from fairlead_session.state import Session
 
 APPEND_TRIES: Final = 32
@@ -25,14 +25,14 @@ Decide: TypeAlias = Callable[[Session], tuple[SessionEvent, ...]]
 """What to write, given the session as it is now; nothing when nothing is to be written."""
 
 
-class Desk:
+class CommandContext:
     """Decides from the log, writes to the log, and asks for work to be done."""
 
-    def __init__(self, eventlog: EventLog, settings: Settings) -> None:
+    def __init__(self, eventlog: EventLog, settings: IngestSettings) -> None:
         self.eventlog = eventlog
         self.settings = settings
-        self._folded = Folded(
-            eventlog.log, eventlog.snapshots, FOLDING, capacity=settings.cache_sessions_max
+        self._folded = SessionCache(
+            eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=settings.cache_sessions_max
         )
         self.waker = Waker(eventlog, self._folded)
         self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
@@ -41,12 +41,12 @@ class Desk:
         """The session as it is now."""
         return (await self.look(at)).state
 
-    async def look(self, at: Address) -> At[Session]:
+    async def look(self, at: Address) -> Versioned[Session]:
         """The session as it is now, and where its log ends."""
         return await self._folded.load(at)
 
     async def commit(
-        self, at: Address, decide: Decide, *, seen: At[Session] | None = None
+        self, at: Address, decide: Decide, *, seen: Versioned[Session] | None = None
     ) -> Session:
         """Write what `decide` says. If another writer was first, decide again from what it wrote.
 
@@ -62,11 +62,11 @@ class Desk:
                     return (await self._append(at, known, events)).state
                 except AppendConflict:
                     continue
-        raise Unavailable("The session is too busy to write to now", service="session.log")
+        raise ServiceUnavailable("The session is too busy to write to now", service="session.log")
 
     async def _append(
-        self, at: Address, known: At[Session], events: tuple[SessionEvent, ...]
-    ) -> At[Session]:
+        self, at: Address, known: Versioned[Session], events: tuple[SessionEvent, ...]
+    ) -> Versioned[Session]:
         now = ids.now_ms()
         drafts = tuple(Draft(ids.event_id(), now, event) for event in events)
         stored = await self.eventlog.log.append(at, ids.commit_id(), drafts, after=known.head)

@@ -9,11 +9,11 @@ from pydantic_core import from_json, to_json
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
 from fairlead_ingest.answers import data, parse, refusal, unreadable
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema import subjects
 from fairlead_schema.api import AdmitPrompt
-from fairlead_schema.errors import InvalidRequest, Refused, TooLarge
+from fairlead_schema.errors import InvalidRequest, PayloadTooLarge, Refused
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
@@ -24,7 +24,7 @@ JOBS_MAX = 64
 DELIVERIES_MAX = 5
 
 
-async def take_in(desk: Desk) -> None:
+async def take_in(desk: CommandContext) -> None:
     """Admit published prompts for ever."""
     running: set[asyncio.Task[None]] = set()
     while True:
@@ -39,7 +39,7 @@ async def take_in(desk: Desk) -> None:
             await asyncio.sleep(1.0)
 
 
-async def _admit(desk: Desk, job: Job) -> None:
+async def _admit(desk: CommandContext, job: Job) -> None:
     try:
         await _settle(desk, job)
         await job.done()
@@ -53,7 +53,7 @@ async def _admit(desk: Desk, job: Job) -> None:
             await job.done()
 
 
-async def _settle(desk: Desk, job: Job) -> None:
+async def _settle(desk: CommandContext, job: Job) -> None:
     _root, _kind, tenant, session_id = job.subject.split(".")
     at = Address(tenant, session_id)
     try:
@@ -66,7 +66,7 @@ async def _settle(desk: Desk, job: Job) -> None:
     except Refused as refused:
         answer = refusal(refused)
     except CommitTooLarge as error:
-        answer = refusal(TooLarge(str(error)))
+        answer = refusal(PayloadTooLarge(str(error)))
     except RecordError as error:
         answer = refusal(unreadable(error))
     assert command.id is not None, "intake names every message"

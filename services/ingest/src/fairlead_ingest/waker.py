@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.session_cache import Folded
+from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import moving
@@ -27,7 +27,7 @@ HONOUR_S: Final = 1.0
 class Waker:
     """Wakes in the background, so that a receipt never waits for one."""
 
-    def __init__(self, eventlog: EventLog, folded: Folded[Session]) -> None:
+    def __init__(self, eventlog: EventLog, folded: SessionCache[Session]) -> None:
         self._wakes = eventlog.wakes
         self._folded = folded
         self._asked: set[Address] = set()

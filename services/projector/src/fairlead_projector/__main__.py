@@ -5,7 +5,7 @@ import os
 import sys
 
 from fairlead_projector.app import build
-from fairlead_projector.settings import Settings
+from fairlead_projector.settings import ProjectorSettings
 from fairlead_service import logs
 from fairlead_service.config.configuration import ConfigError, load
 from fairlead_service.process import serve
@@ -21,7 +21,7 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     logs.configure("projector", config.log.level)
-    settings = Settings.of(config)
+    settings = ProjectorSettings.of(config)
     serve(build(settings), host=settings.host, port=settings.port)
 
 

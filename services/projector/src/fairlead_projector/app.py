@@ -12,7 +12,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_projector import ask_recheck as asks
 from fairlead_projector.feed import feed
 from fairlead_projector.projection.shard import Reading, project, watch
-from fairlead_projector.settings import Settings
+from fairlead_projector.settings import ProjectorSettings
 from fairlead_projector.shard_balance import Share
 from fairlead_projector.supervise import Complaints, Task, keep
 from fairlead_projector.sweep import sweep
@@ -22,7 +22,7 @@ from fairlead_service.health import Health
 from fairlead_service.process import application
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: ProjectorSettings) -> Starlette:
     """The application; nothing connects before it is served."""
     health, complaints = Health(), Complaints()
     health.depend("postgres", complaints.probe("postgres"))
@@ -45,7 +45,7 @@ def build(settings: Settings) -> Starlette:
 
 @asynccontextmanager
 async def running(
-    settings: Settings, eventlog: EventLog, complaints: Complaints
+    settings: ProjectorSettings, eventlog: EventLog, complaints: Complaints
 ) -> AsyncIterator[None]:
     """All tasks of a projector, kept alive while the block runs."""
     tasks = [
@@ -60,7 +60,7 @@ async def running(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _tasks(settings: Settings, eventlog: EventLog) -> dict[str, Task]:
+def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
     dsn, share = settings.postgres_dsn, Share()
     tasks: dict[str, Task] = {
         "watch": partial(watch, dsn, eventlog, share),

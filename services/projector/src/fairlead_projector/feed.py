@@ -14,7 +14,7 @@ from typing import Final
 from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import START, Entry, FeedItem
+from fairlead_eventlog.ports import START, FeedItem, LogEntry
 from fairlead_projector import metrics
 from fairlead_projector.shard_reader import following
 from fairlead_schema import dialect, subjects
@@ -122,7 +122,7 @@ async def stand_by(shard: int, eventlog: EventLog, *, well: Callable[[], None]) 
     return position, revision
 
 
-async def publishable(entries: Sequence[Entry], deliveries: "Deliveries") -> list[FeedItem]:
+async def publishable(entries: Sequence[LogEntry], deliveries: "Deliveries") -> list[FeedItem]:
     """The feed's items of some log entries. An unreadable commit is left out and counted."""
     items: list[FeedItem] = []
     for entry in entries:
@@ -182,7 +182,7 @@ class Deliveries:
         return found
 
 
-def _events(entry: Entry) -> Iterator[Recorded]:
+def _events(entry: LogEntry) -> Iterator[Recorded]:
     try:
         yield from decode(entry.payload).events
     except RecordError as error:

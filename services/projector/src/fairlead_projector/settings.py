@@ -8,7 +8,7 @@ from fairlead_projector.sweep import Allowed
 from fairlead_service.config.configuration import Config
 
 
-class Settings(BaseModel):
+class ProjectorSettings(BaseModel):
     """Frozen; checked where the configuration was."""
 
     model_config = ConfigDict(frozen=True)

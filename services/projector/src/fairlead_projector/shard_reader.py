@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ PATIENCE_MAX: Final = 32
 @asynccontextmanager
 async def following(
     eventlog: EventLog, shard: int, *, after: int, reader: str, linger_s: float = 0.0
-) -> AsyncIterator[AsyncIterator[Sequence[Entry]]]:
+) -> AsyncIterator[AsyncIterator[Sequence[LogEntry]]]:
     """A shard's batches, and an empty one whenever nothing came for a while.
 
     Batches come at least `linger_s` apart: the first of a burst at once, the rest together.
@@ -43,11 +43,11 @@ class _Follower:
         self._reader = reader
         self._linger_s = linger_s
         self._position = after
-        self._source: AsyncIterator[Sequence[Entry]]
-        self._coming: asyncio.Task[Sequence[Entry]]
+        self._source: AsyncIterator[Sequence[LogEntry]]
+        self._coming: asyncio.Task[Sequence[LogEntry]]
         self._open()
 
-    async def batches(self) -> AsyncGenerator[Sequence[Entry], None]:
+    async def batches(self) -> AsyncGenerator[Sequence[LogEntry], None]:
         promised, quiet, patience = 0, 0, 1
         while True:
             done, _waiting = await asyncio.wait({self._coming}, timeout=QUIET_S)
@@ -79,6 +79,6 @@ class _Follower:
         self._coming = asyncio.create_task(_next(self._source, 0.0))
 
 
-async def _next(batches: AsyncIterator[Sequence[Entry]], linger_s: float) -> Sequence[Entry]:
+async def _next(batches: AsyncIterator[Sequence[LogEntry]], linger_s: float) -> Sequence[LogEntry]:
     await asyncio.sleep(linger_s)
     return await anext(batches)

@@ -11,8 +11,8 @@ from pydantic_core import to_json
 from fairlead_projector import database
 from fairlead_projector.database import query
 from fairlead_schema import subjects
-from fairlead_schema.errors import Unavailable
-from fairlead_service.rpc import Carrier
+from fairlead_schema.errors import ServiceUnavailable
+from fairlead_service.rpc import RpcServer
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ async def answering(nats_url: str, dsn: str) -> AsyncIterator[None]:
     async def reply(subject: str, _body: bytes) -> bytes:
         return await spent(dsn, subject.rpartition(".")[2])
 
-    carrier = Carrier(nats_url)
+    carrier = RpcServer(nats_url)
     carrier.respond(
         subjects.spending("*"),
         queue="projector",
@@ -50,7 +50,7 @@ async def spent(dsn: str, tenant: str) -> bytes:
             cursor = await connection.execute(query("tenant_spending"), {"tenant": tenant})
             row = await cursor.fetchone()
     except psycopg.Error as error:
-        away = Unavailable(f"Read models are unavailable: {error}", service="postgres")
+        away = ServiceUnavailable(f"Read models are unavailable: {error}", service="postgres")
         return to_json({"error": away.body.wire()})
     assert row is not None, "a sum is always one row"
     return to_json({"data": {"cost": float(row[0]), "tokens": int(row[1])}})

@@ -7,22 +7,22 @@ from contextlib import asynccontextmanager, suppress
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.session_cache import Folded
+from fairlead_eventlog.session_cache import SessionCache
 from fairlead_llm.errors import NoTransport
 from fairlead_llm.transport import clients
 from fairlead_runner.model_target import transports
-from fairlead_runner.runner_context import Tackle
-from fairlead_runner.settings import Settings
+from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tool_calls import Catalogs
-from fairlead_runner.wake_consumer import Watch
+from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.fold.session_fold import SESSION_FOLD
 
 
 @asynccontextmanager
-async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
+async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
     """Connect, take wakes, and on the way out finish what is under way and hand over."""
     config = settings.config
     async with (
@@ -35,13 +35,16 @@ async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
             with suppress(NoTransport):  # The turn that needs it says so.
                 reach(transport)
         runner = ids.runner_id()
-        folded = Folded(
-            eventlog.log, eventlog.snapshots, FOLDING, capacity=config.runner.cache_sessions_max
+        folded = SessionCache(
+            eventlog.log,
+            eventlog.snapshots,
+            SESSION_FOLD,
+            capacity=config.runner.cache_sessions_max,
         )
         catalogs = Catalogs(
             eventlog, pool=config.tools.pool, timeout_s=config.runner.observe_timeout_s
         )
-        watch = Watch(Tackle(runner, eventlog, folded, reach, settings, catalogs))
+        watch = WakeConsumer(RunnerContext(runner, eventlog, folded, reach, settings, catalogs))
         await eventlog.liveness.answer(runner, watch.nudge)
         standing = asyncio.create_task(watch.stand())
         ringing = asyncio.create_task(watch.ring())
@@ -55,7 +58,7 @@ async def work(settings: Settings, health: Health) -> AsyncIterator[None]:
             await _cancelled(beating)
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: RunnerSettings) -> Starlette:
     """The ASGI application of a runner. Nothing connects until it starts."""
     health = Health()
     return application(lambda: work(settings, health), health)

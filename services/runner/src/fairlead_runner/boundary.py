@@ -6,13 +6,13 @@ import logging
 from fairlead_runner import context_observer
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.model_target import Speaker
-from fairlead_runner.runner_context import Tackle
-from fairlead_runner.session_writer import Ledger
+from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.session_writer import SessionWriter
 from fairlead_schema.context import ContextSample, ObserveContext
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_service import ids
-from fairlead_session.compaction.compaction import Plan, fit
+from fairlead_session.compaction.compaction import CompactionPlan, fit
 from fairlead_session.next_move import TakeTurn
 from fairlead_session.turn.boundary import TurnIds, approach, dispatch
 from fairlead_session.turn.prefix import broken_since, expected, prefix
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Boundary:
     """Crosses boundaries of one session."""
 
-    def __init__(self, tackle: Tackle, ledger: Ledger) -> None:
+    def __init__(self, tackle: RunnerContext, ledger: SessionWriter) -> None:
         self._tackle = tackle
         self._ledger = ledger
         self._sample: tuple[ObserveContext, ContextSample] | None = None
@@ -50,7 +50,9 @@ class Boundary:
             self._sample = (asked, seen)
         return with_session(self._sample[1], settings.model(session))
 
-    async def cross(self, move: TakeTurn, speaking: Speaker) -> tuple[Offer, ModelRequest] | Plan:
+    async def cross(
+        self, move: TakeTurn, speaking: Speaker
+    ) -> tuple[Offer, ModelRequest] | CompactionPlan:
         """Cross in one commit; what was not written never happened. Raises Moved.
 
         A request that seems too large leaves everything before it staged, for whoever compacts.
@@ -64,7 +66,7 @@ class Boundary:
         ledger.stage(*approach(ledger.session, move.inputs, sample, minted))
         policy = self._tackle.settings.compaction
         fitting = fit(ledger.session, voice, offer, policy, speaking.window)
-        if isinstance(fitting, Plan):
+        if isinstance(fitting, CompactionPlan):
             return fitting
         if fitting.pruned is not None:
             ledger.stage(fitting.pruned)

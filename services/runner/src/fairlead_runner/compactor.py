@@ -11,8 +11,8 @@ from fairlead_llm.errors import NoTransport
 from fairlead_llm.http import stream
 from fairlead_runner.metrics import COMPACTIONS, SAVED
 from fairlead_runner.model_target import NoVoice, Speaker, speaker
-from fairlead_runner.runner_context import Tackle
-from fairlead_runner.session_writer import Fenced, Ledger
+from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.session_writer import Fenced, SessionWriter
 from fairlead_runner.turn import Outcome, cancelled, streams_on
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import (
@@ -25,7 +25,7 @@ from fairlead_schema.events import (
 from fairlead_schema.provider.events import ProviderFailure, StepFinish, TextChunk
 from fairlead_service import ids
 from fairlead_session.compaction import compaction
-from fairlead_session.compaction.compaction import TRIES_MAX, Nothing, Plan
+from fairlead_session.compaction.compaction import TRIES_MAX, CompactionPlan, NothingToCompact
 from fairlead_session.execution.ownership import owns
 from fairlead_session.execution.recovery import overflowed
 from fairlead_session.next_move import Compact
@@ -50,7 +50,7 @@ class _Summary:
 class Compactor:
     """Compacts one session for one drain."""
 
-    def __init__(self, tackle: Tackle, ledger: Ledger, nudged: asyncio.Event) -> None:
+    def __init__(self, tackle: RunnerContext, ledger: SessionWriter, nudged: asyncio.Event) -> None:
         self._tackle = tackle
         self._ledger = ledger
         self._nudged = nudged
@@ -75,7 +75,7 @@ class Compactor:
         end: Literal["answered", "failed"] = "answered" if attempt.overflow.in_stream else "failed"
         return Outcome(end, overflowed(attempt))
 
-    def _planned(self, move: Compact) -> tuple[Plan, Speaker] | CompactionFailed:
+    def _planned(self, move: Compact) -> tuple[CompactionPlan, Speaker] | CompactionFailed:
         session = self._ledger.session
         if move.refusal is not None:
             return _failed("refused", move.refusal)
@@ -87,13 +87,15 @@ class Compactor:
             return _failed("refused", str(error))
         policy = self._tackle.settings.compaction
         plan = compaction.plan(session, speaking.voice, policy, speaking.window)
-        if isinstance(plan, Nothing) and move.cause == "manual":
+        if isinstance(plan, NothingToCompact) and move.cause == "manual":
             # Somebody asked: what would be kept as recent is summarised as well.
             whole = replace(policy, keep_tokens=0)
             plan = compaction.plan(session, speaking.voice, whole, speaking.window)
-        return _failed("nothing", plan.why) if isinstance(plan, Nothing) else (plan, speaking)
+        return (
+            _failed("nothing", plan.why) if isinstance(plan, NothingToCompact) else (plan, speaking)
+        )
 
-    async def perform(self, plan: Plan, cause: Cause, speaking: Speaker) -> None:
+    async def perform(self, plan: CompactionPlan, cause: Cause, speaking: Speaker) -> None:
         """Start it with whatever is staged, ask for the summary, and write what came of it.
 
         Raises Moved before it started. An interrupt leaves the start alone, which changes nothing.
@@ -118,7 +120,7 @@ class Compactor:
             SAVED.inc(max(0, before - compaction.weight(ledger.durable, speaking.voice)))
 
     def _concluded(
-        self, plan: Plan, started: CompactionStarted, summary: _Summary, speaking: Speaker
+        self, plan: CompactionPlan, started: CompactionStarted, summary: _Summary, speaking: Speaker
     ) -> tuple[SessionEvent, ...]:
         used = self._used(started, summary, speaking)
         why = summary.failure
@@ -151,7 +153,7 @@ class Compactor:
         )
 
     async def _heard(
-        self, plan: Plan, started: CompactionStarted, speaking: Speaker, generation: int
+        self, plan: CompactionPlan, started: CompactionStarted, speaking: Speaker, generation: int
     ) -> _Summary | None:
         """The summary, or None when somebody interrupted meanwhile."""
         streaming = asyncio.create_task(self._stream(plan, started, speaking))
@@ -163,7 +165,9 @@ class Compactor:
         finally:
             await cancelled(streaming)
 
-    async def _stream(self, plan: Plan, started: CompactionStarted, speaking: Speaker) -> _Summary:
+    async def _stream(
+        self, plan: CompactionPlan, started: CompactionStarted, speaking: Speaker
+    ) -> _Summary:
         summary, deltas = _Summary(), self._tackle.eventlog.deltas
         try:
             client = self._tackle.clients(speaking.transport)

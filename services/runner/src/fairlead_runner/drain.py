@@ -10,11 +10,11 @@ from fairlead_llm.errors import NoTransport
 from fairlead_runner import tool_calls
 from fairlead_runner.boundary import Boundary
 from fairlead_runner.compactor import Compactor
-from fairlead_runner.log_waiter import Patience
+from fairlead_runner.log_waiter import LogWaiter
 from fairlead_runner.metrics import TURNS
 from fairlead_runner.model_target import NoVoice, speaker
-from fairlead_runner.runner_context import Tackle
-from fairlead_runner.session_writer import Ledger, Moved
+from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.session_writer import Moved, SessionWriter
 from fairlead_runner.subagents import count_below, stop_below
 from fairlead_runner.turn import Facts, Outcome, Turn
 from fairlead_runner.turn_metrics import observe
@@ -22,7 +22,7 @@ from fairlead_schema.events import ExecutionReleased, SessionEvent
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import MessageId
 from fairlead_service import ids
-from fairlead_session.compaction.compaction import Plan
+from fairlead_session.compaction.compaction import CompactionPlan
 from fairlead_session.execution.ownership import Claim, Life, claim, owns, release
 from fairlead_session.execution.recovery import ask, end, settle, stop, unrecordable
 from fairlead_session.execution.retry import Retry, patient, waits_s
@@ -54,11 +54,11 @@ ASK_AGAIN_S: Final = 3.0
 class Drain:
     """One span of work on one session."""
 
-    def __init__(self, tackle: Tackle, ledger: Ledger) -> None:
+    def __init__(self, tackle: RunnerContext, ledger: SessionWriter) -> None:
         self._tackle = tackle
         self._ledger = ledger
         self._boundary = Boundary(tackle, ledger)
-        self._patience = Patience(ledger)
+        self._patience = LogWaiter(ledger)
         self._opening: MessageId | None = None
         self._requested: set[tuple[int, tool_calls.Wanted]] = set()
         self._compactor = Compactor(tackle, ledger, self._patience.nudged)
@@ -221,7 +221,7 @@ class Drain:
         # Should a steer come before the boundary is written, it follows the input that opens it.
         self._opening = move.inputs[0].message_id if move.inputs else None
         asked = await self._boundary.cross(move, speaking)
-        if isinstance(asked, Plan):
+        if isinstance(asked, CompactionPlan):
             await self._compactor.perform(asked, "auto", speaking)
             return False
         dispatched = self._ledger.durable.attempt

@@ -4,17 +4,17 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from fairlead_runner.session_writer import Ledger
+from fairlead_runner.session_writer import SessionWriter
 from fairlead_session.state import Session
 
 LOOK_S_MIN: Final = 0.02
 LOOK_S_MAX: Final = 0.5
 
 
-class Patience:
+class LogWaiter:
     """One drain's waiting."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: SessionWriter) -> None:
         self._ledger = ledger
         self.nudged = asyncio.Event()
         self.leaving = False

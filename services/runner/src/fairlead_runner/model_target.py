@@ -7,13 +7,13 @@ from pathlib import Path
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
-from fairlead_service.config.agents import Agent
+from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.providers import Provider, Rates
+from fairlead_service.config.providers import ProviderConfig, Rates
 from fairlead_session.compaction.compaction import Window
 from fairlead_session.state import Session
 from fairlead_session.turn.request import Voice
-from fairlead_session.turn.usage import Price
+from fairlead_session.turn.usage import TokenPrice
 
 
 class NoVoice(Exception):
@@ -28,7 +28,7 @@ class Speaker:
     voice: Voice
     endpoint: Endpoint
     transport: Transport
-    price: Price
+    price: TokenPrice
     window: Window
 
 
@@ -45,7 +45,7 @@ def speaker(config: Config, session: Session) -> Speaker:
     if request is None:
         raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
     name = config.agent_name(session.profile.agent)
-    agent = config.agents.get(name, Agent())
+    agent = config.agents.get(name, AgentConfig())
     return Speaker(
         agent=name,
         voice=Voice(
@@ -68,8 +68,8 @@ def transports(config: Config) -> frozenset[Transport]:
     return frozenset(_transport(provider) for provider in config.provider.values())
 
 
-def _price(rates: Rates, above: tuple[tuple[int, Price], ...] = ()) -> Price:
-    return Price(
+def _price(rates: Rates, above: tuple[tuple[int, TokenPrice], ...] = ()) -> TokenPrice:
+    return TokenPrice(
         input=rates.input,
         output=rates.output,
         cache_read=rates.cache_read,
@@ -78,7 +78,7 @@ def _price(rates: Rates, above: tuple[tuple[int, Price], ...] = ()) -> Price:
     )
 
 
-def _endpoint(provider: Provider, ref: ModelRef) -> Endpoint:
+def _endpoint(provider: ProviderConfig, ref: ModelRef) -> Endpoint:
     return Endpoint(
         protocol=provider.protocol,
         base_url=provider.base_url,
@@ -90,7 +90,7 @@ def _endpoint(provider: Provider, ref: ModelRef) -> Endpoint:
     )
 
 
-def _transport(provider: Provider) -> Transport:
+def _transport(provider: ProviderConfig) -> Transport:
     return Transport(
         ca_file=provider.ca_file,
         client_cert=provider.client_cert,
@@ -101,7 +101,7 @@ def _transport(provider: Provider) -> Transport:
     )
 
 
-def _key(provider: Provider, ref: ModelRef) -> str | None:
+def _key(provider: ProviderConfig, ref: ModelRef) -> str | None:
     """The key, from the environment or a file; it is never logged and never written."""
     if provider.api_key_env is not None:
         key = os.environ.get(provider.api_key_env)

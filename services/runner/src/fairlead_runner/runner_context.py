@@ -9,9 +9,9 @@ from pydantic_core import from_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.session_cache import Folded
+from fairlead_eventlog.session_cache import SessionCache
 from fairlead_llm.transport import Clients
-from fairlead_runner.settings import Settings
+from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tool_calls import Catalogs
 from fairlead_schema import subjects
 from fairlead_schema.ids import RunnerId, TenantId
@@ -24,14 +24,14 @@ SPENDING_KEPT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tackle:
+class RunnerContext:
     """The runner's name, its connections and its settings."""
 
     runner: RunnerId
     eventlog: EventLog
-    folded: Folded[Session]
+    folded: SessionCache[Session]
     clients: Clients
-    settings: Settings
+    settings: RunnerSettings
     catalogs: Catalogs
     _spent: dict[TenantId, tuple[float, Spending]] = field(default_factory=dict)
 

@@ -9,8 +9,8 @@ import asyncio
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.ports import Stored
-from fairlead_eventlog.session_cache import At, Folded
+from fairlead_eventlog.ports import StoredCommit
+from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_runner.turn_metrics import count
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import RunnerId
@@ -30,11 +30,15 @@ class Fenced(Exception):
     """Another runner owns the session: stop, and touch nothing more."""
 
 
-class Ledger:
+class SessionWriter:
     """Reads and writes one session for one drain."""
 
     def __init__(
-        self, at: Address, known: At[Session], eventlog: EventLog, folded: Folded[Session]
+        self,
+        at: Address,
+        known: Versioned[Session],
+        eventlog: EventLog,
+        folded: SessionCache[Session],
     ) -> None:
         self.at = at
         self.session = known.state
@@ -52,7 +56,7 @@ class Ledger:
         return self._known.state
 
     @property
-    def known(self) -> At[Session]:
+    def known(self) -> Versioned[Session]:
         return self._known
 
     def stage(self, *events: SessionEvent) -> None:
@@ -78,7 +82,7 @@ class Ledger:
             await self.reload()
             raise Moved from None
         # What was staged is what the log now holds: it was folded as it was staged.
-        self._written(At(becomes, stored.head))
+        self._written(Versioned(becomes, stored.head))
         count(before, self.durable.epoch)
 
     async def insist(
@@ -105,14 +109,14 @@ class Ledger:
     async def _read_on(self) -> None:
         self._become(await self._folded.advance(self.at, self._known))
 
-    async def _stored(self, drafts: tuple[Draft, ...]) -> Stored:
+    async def _stored(self, drafts: tuple[Draft, ...]) -> StoredCommit:
         return await self._log.append(self.at, ids.commit_id(), drafts, after=self._known.head)
 
-    def _written(self, known: At[Session]) -> None:
+    def _written(self, known: Versioned[Session]) -> None:
         self._become(known)
         self._folded.keep(self.at, known)
 
-    def _become(self, known: At[Session]) -> None:
+    def _become(self, known: Versioned[Session]) -> None:
         self._known = known
         self.session = known.state
         self._staged = ()

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import TenantId
-from fairlead_service.config.configuration import Config, Tenant
+from fairlead_service.config.configuration import Config, TenantConfig
 from fairlead_session.compaction import compaction
 from fairlead_session.execution.budget import Spending
 from fairlead_session.execution.recovery import Policy
 from fairlead_session.execution.retry import RetryPolicy
-from fairlead_session.next_move import Limits
+from fairlead_session.next_move import DrainLimits
 from fairlead_session.state import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RunnerSettings:
     """One frozen view of the configuration."""
 
     config: Config
@@ -23,10 +23,10 @@ class Settings:
     def nats_url(self) -> str:
         return self.config.nats.url
 
-    def limits(self, session: Session, spending: Spending) -> Limits:
+    def limits(self, session: Session, spending: Spending) -> DrainLimits:
         """What bounds a drain of this session now."""
         runner, agent = self.config.runner, self.config.agents.get(self.agent(session))
-        return Limits(
+        return DrainLimits(
             turns_max=runner.turns_max,
             steps=agent.steps if agent else None,
             recoveries_max=runner.recoveries_max,
@@ -43,9 +43,9 @@ class Settings:
         """The model that speaks next, if there is one."""
         return (session.profile.model if session.profile else None) or self.config.model_ref()
 
-    def tenant(self, tenant: TenantId) -> Tenant:
+    def tenant(self, tenant: TenantId) -> TenantConfig:
         """What is configured for a tenant."""
-        return self.config.tenant.get(tenant, Tenant())
+        return self.config.tenant.get(tenant, TenantConfig())
 
     def policy(self, tenant: TenantId, session: Session) -> Policy:
         """What follows a crash: the agent's word, else the tenant's."""

@@ -6,7 +6,7 @@ from typing import Final
 from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.session_cache import Folded
+from fairlead_eventlog.session_cache import SessionCache
 from fairlead_runner.tool_calls import Wanted, send
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionEvent
@@ -36,7 +36,7 @@ async def stop_below(eventlog: EventLog, at: Address, session: Session) -> None:
 
 
 async def count_below(
-    folded: Folded[Session], at: Address, session: Session
+    folded: SessionCache[Session], at: Address, session: Session
 ) -> tuple[SessionEvent, ...]:
     """What sessions used whose calls were settled without them. Raises LogUnavailable.
 
@@ -54,7 +54,7 @@ async def count_below(
 
 
 async def tell_above(
-    eventlog: EventLog, folded: Folded[Session], at: Address, session: Session, *, pool: str
+    eventlog: EventLog, folded: SessionCache[Session], at: Address, session: Session, *, pool: str
 ) -> None:
     """A session that rests may be the answer to a call: have that looked at now."""
     parent_id = session.profile.parent_id if session.profile else None

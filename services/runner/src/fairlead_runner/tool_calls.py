@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.session_cache import At
+from fairlead_eventlog.session_cache import Versioned
 from fairlead_schema import subjects
 from fairlead_schema.api import Answer
 from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
@@ -138,7 +138,7 @@ async def send(
     calls: list[Wanted],
     *,
     token: str,
-    known: At[Session] | None = None,
+    known: Versioned[Session] | None = None,
 ) -> None:
     """Ask the pool to run durable calls. Asking twice is harmless: the log says who may start.
 
@@ -154,7 +154,7 @@ async def send(
         )
 
 
-def _request(at: Address, wanted: Wanted, known: At[Session] | None) -> bytes:
+def _request(at: Address, wanted: Wanted, known: Versioned[Session] | None) -> bytes:
     message_id, call_id, _ = wanted
     bare = ToolRequest(session_id=at.session_id, assistant_message_id=message_id, call_id=call_id)
     told = known and brief(known.state, known.head.position, message_id, call_id)

@@ -13,7 +13,7 @@ from fairlead_eventlog.errors import CommitTooLarge, LogUnavailable
 from fairlead_eventlog.ports import Deltas
 from fairlead_llm.http import stream
 from fairlead_runner.model_target import Speaker
-from fairlead_runner.session_writer import Fenced, Ledger
+from fairlead_runner.session_writer import Fenced, SessionWriter
 from fairlead_schema.events import AttemptOverflowed, SessionEvent, ToolFailed
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
@@ -48,7 +48,7 @@ class Facts:
     """Writes what happens while it happens: one commit at a time, everything waiting in the next."""
 
     def __init__(
-        self, ledger: Ledger, runner: RunnerId, generation: int, on_written: OnWritten
+        self, ledger: SessionWriter, runner: RunnerId, generation: int, on_written: OnWritten
     ) -> None:
         self._ledger = ledger
         self._runner = runner
@@ -109,7 +109,7 @@ class Turn:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: SessionWriter,
         attempt: Attempt,
         speaker: Speaker,
         asked: tuple[Offer, ModelRequest],

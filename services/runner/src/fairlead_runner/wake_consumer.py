@@ -9,8 +9,8 @@ from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
 from fairlead_runner.drain import Drain
 from fairlead_runner.metrics import DRAINING, DRAINS
-from fairlead_runner.runner_context import Tackle
-from fairlead_runner.session_writer import Fenced, Ledger
+from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.session_writer import Fenced, SessionWriter
 from fairlead_runner.subagents import tell_above
 from fairlead_runner.supervise import lasting
 from fairlead_schema import subjects
@@ -31,10 +31,10 @@ TIMERS_MAX: Final = 100
 DELIVERIES_MAX: Final = 5
 
 
-class Watch:
+class WakeConsumer:
     """Everything one runner is draining."""
 
-    def __init__(self, tackle: Tackle) -> None:
+    def __init__(self, tackle: RunnerContext) -> None:
         self._tackle = tackle
         self._jobs: dict[Address, Job] = {}
         self._next: dict[Address, Job] = {}
@@ -164,7 +164,7 @@ class Watch:
             # Its timer rang by another clock than ours: this may be the only wake that comes.
             await job.later(wait_s)
             return "early"
-        ledger = Ledger(at, known, self._tackle.eventlog, self._tackle.folded)
+        ledger = SessionWriter(at, known, self._tackle.eventlog, self._tackle.folded)
         drain = Drain(self._tackle, ledger)
         if self._leaving:
             drain.leave()
@@ -175,7 +175,7 @@ class Watch:
         await self._rest(at, job, ledger)
         return "rested"
 
-    async def _rest(self, at: Address, job: Job, ledger: Ledger) -> None:
+    async def _rest(self, at: Address, job: Job, ledger: SessionWriter) -> None:
         """After the release: give up the wake, look once more, and wake again if there is work."""
         await job.done()
         before = ledger.known.head
@@ -192,7 +192,7 @@ class Watch:
             tackle = self._tackle
             await tell_above(tackle.eventlog, tackle.folded, at, ledger.durable, pool=tackle.pool)
 
-    async def _snapshot(self, at: Address, ledger: Ledger) -> None:
+    async def _snapshot(self, at: Address, ledger: SessionWriter) -> None:
         every = self._tackle.settings.config.runner.snapshot_events
         if ledger.durable.seq // every > ledger.opened_seq // every:
             with suppress(LogError):

@@ -4,7 +4,7 @@ import os
 
 from fairlead_service.process import main
 from fairlead_tools.app import build
-from fairlead_tools.settings import Settings
+from fairlead_tools.settings import ToolsSettings
 
 if __name__ == "__main__":
-    main("tools", os.environ, lambda config: build(Settings(config)))
+    main("tools", os.environ, lambda config: build(ToolsSettings(config)))

@@ -14,15 +14,15 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema import subjects
-from fairlead_schema.context import ObserveContext, Registration, RemoveSource
-from fairlead_schema.errors import InvalidRequest, Refused, Unavailable
+from fairlead_schema.context import ObserveContext, RemoveSource, SourceRegistration
+from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.model import Model
 from fairlead_schema.permission import Rule
 from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_service.rpc import Carrier
+from fairlead_service.rpc import RpcServer
 from fairlead_tools import probes, spool
 from fairlead_tools.builtin import builtins, skill, task
 from fairlead_tools.calls.lifecycle import Life
@@ -36,7 +36,7 @@ from fairlead_tools.registry.application.records import Records
 from fairlead_tools.registry.application.verbs import Desk
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.servers.pool import Servers
-from fairlead_tools.settings import Settings
+from fairlead_tools.settings import ToolsSettings
 
 Rules: TypeAlias = Callable[[str | None], tuple[Rule, ...]]
 Command = TypeVar("Command", bound=Model)
@@ -46,17 +46,17 @@ Reply: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 class Tools:
     """One worker of a pool."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ToolsSettings) -> None:
         self._settings = settings
         self._worker_id = ids.worker_id()
         self.observer = Observer(settings.config)
         self.registry = registry(settings)
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
-        self.carrier = Carrier(settings.nats_url)
+        self.carrier = RpcServer(settings.nats_url)
         self._respond("observe", subjects.observe(settings.pool), ObserveContext, self._observe)
         self._respond("tooling", subjects.tooling(settings.pool), ListTools, self._list)
         for verb, command, reply in (
-            ("register", Registration, self._register),
+            ("register", SourceRegistration, self._register),
             ("remove", RemoveSource, self._remove),
         ):
             self._respond(f"source.{verb}", subjects.source(settings.pool, verb), command, reply)
@@ -127,7 +127,7 @@ class Tools:
         return await list_tools(self.registry, body, self._settings.config.rules)
 
     async def _register(self, body: bytes) -> bytes:
-        return await answered(Registration, body, self._plugins().register)
+        return await answered(SourceRegistration, body, self._plugins().register)
 
     async def _remove(self, body: bytes) -> bytes:
         return await answered(RemoveSource, body, self._plugins().remove)
@@ -137,7 +137,7 @@ class Tools:
         return self.observer.plugins
 
 
-def registry(settings: Settings) -> Registry:
+def registry(settings: ToolsSettings) -> Registry:
     """The tools that the configuration asks for."""
     made = Registry()
     for tool in builtins(settings.config):
@@ -177,7 +177,7 @@ async def answered(
     except Refused as refused:
         return to_json({"error": refused.body.wire()})
     except LogError as error:
-        return to_json({"error": Unavailable(str(error), service="nats").body.wire()})
+        return to_json({"error": ServiceUnavailable(str(error), service="nats").body.wire()})
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
@@ -186,7 +186,7 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
         await task
 
 
-def build(settings: Settings) -> Starlette:
+def build(settings: ToolsSettings) -> Starlette:
     """The ASGI application of the tools service. Nothing connects until it starts."""
     health = Health()
     tools = Tools(settings)

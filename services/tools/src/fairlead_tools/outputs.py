@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from fairlead_eventlog.ports import Outputs
+from fairlead_eventlog.ports import OutputStore
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.content import MANAGED, managed_id
 from fairlead_tools.registry.tool import Context
@@ -25,7 +25,9 @@ class ManagedOutputs:
         return context.managed(path)
 
 
-async def streamed(outputs: Outputs, tenant: TenantId, path: str) -> AsyncIterator[bytes] | None:
+async def streamed(
+    outputs: OutputStore, tenant: TenantId, path: str
+) -> AsyncIterator[bytes] | None:
     """A managed output piece by piece; None if the path names none that this tenant has.
 
     Raises LogUnavailable, here or on the way.
@@ -38,7 +40,7 @@ async def streamed(outputs: Outputs, tenant: TenantId, path: str) -> AsyncIterat
 
 @asynccontextmanager
 async def materialised(
-    outputs: Outputs, tenant: TenantId, path: str, *, directory: str | None = None
+    outputs: OutputStore, tenant: TenantId, path: str, *, directory: str | None = None
 ) -> AsyncIterator[Path | None]:
     """A managed output as a file, while it is looked at; None if the path names none.
 

@@ -6,7 +6,7 @@ from fairlead_service.config.configuration import Config
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ToolsSettings:
     """One frozen view of the configuration."""
 
     config: Config

@@ -8,10 +8,10 @@ from fairlead_cli.bench.admissions import sessions
 from fairlead_cli.bench.long_sessions import live
 from fairlead_cli.bench.wire import Wire
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.session_cache import Folded
+from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.fold.session_fold import SESSION_FOLD
 
 REPEATS = 3
 
@@ -23,7 +23,7 @@ async def replays(url: str, eventlog: EventLog, *, events: int) -> tuple[float, 
     await live(eventlog, at, events=events, compacted=False)
     folds, streams = [], []
     for _ in range(REPEATS):
-        cold = Folded(eventlog.log, eventlog.snapshots, FOLDING, capacity=1)
+        cold = SessionCache(eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=1)
         began = time.perf_counter()
         await cold.load(at)
         folds.append(time.perf_counter() - began)

@@ -19,7 +19,7 @@ import orjson
 from fairlead_eventlog.errors import LogError, LogUnavailable, Unanswered
 from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, missing
 from fairlead_eventlog.jetstream.work_queues import forget
-from fairlead_eventlog.ports import Kept
+from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.ids import OutputId, TenantId
 from fairlead_schema.subjects import Address
@@ -38,7 +38,7 @@ class JetStreamOutputs:
 
     async def put(
         self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
-    ) -> Kept:
+    ) -> StoredOutput:
         nuid = f"{at.tenant}.{at.session_id}.{output_id}.{secrets.token_hex(11)}"
         try:
             size, chunks, digest = await self._chunks(_chunk(nuid), pieces)
@@ -60,11 +60,11 @@ class JetStreamOutputs:
             with suppress(LogError):
                 await forget(self._link, OUTPUTS.name, _chunk(nuid))
             raise
-        return Kept(size, mime)
+        return StoredOutput(size, mime)
 
-    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         told = await self._told(tenant, output_id)
-        return None if told is None else Kept(told["size"], _mime(told))
+        return None if told is None else StoredOutput(told["size"], _mime(told))
 
     async def get(
         self, tenant: TenantId, output_id: OutputId, *, first: int = 0

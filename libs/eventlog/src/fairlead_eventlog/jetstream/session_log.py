@@ -18,7 +18,7 @@ from fairlead_eventlog.jetstream.link import (
     missing,
 )
 from fairlead_eventlog.jetstream.work_queues import forget
-from fairlead_eventlog.ports import START, Head, Page, Stored
+from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
 from fairlead_schema.ids import CommitId
@@ -41,7 +41,7 @@ class JetStreamLog:
 
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
-    ) -> Stored:
+    ) -> StoredCommit:
         commit = Commit(commit_id, record(drafts, after=after.seq))
         payload = encode(commit)
         limit = min(COMMIT_BYTES_MAX, self._link.payload_bytes_max)
@@ -51,7 +51,7 @@ class JetStreamLog:
         for attempt in range(APPEND_TRIES):
             try:
                 position = await self._link.store(subjects.log(at), payload, headers=headers)
-                return Stored(position, commit)
+                return StoredCommit(position, commit)
             except ServerRefusal as refusal:
                 return await self._refused(at, commit, after, refusal)
             except (NoAnswer, Unanswered):
@@ -59,13 +59,13 @@ class JetStreamLog:
                 await asyncio.sleep(0.1 * (attempt + 1))
         raise LogUnavailable(f"no acknowledgement for {commit_id}")
 
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         stream = log_stream(subjects.shard(at.session_id))
         found, remaining = await self._link.direct(
             stream, subjects.log(at), first=after.position + 1, batch=limit
         )
         commits = _readable(found)
-        return Page(commits, remaining > 0 or len(commits) < len(found))
+        return CommitPage(commits, remaining > 0 or len(commits) < len(found))
 
     async def head(self, at: Address) -> Head:
         stream = log_stream(subjects.shard(at.session_id))
@@ -88,7 +88,7 @@ class JetStreamLog:
                 high = Head(middle, found.seq)
         return low
 
-    async def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
+    async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
         heard: asyncio.Queue[Msg | None] = asyncio.Queue(TAIL_BUFFER)
 
         async def hear(msg: Msg) -> None:
@@ -121,17 +121,17 @@ class JetStreamLog:
         stream = log_stream(subjects.shard(at.session_id))
         await forget(self._link, stream, subjects.log(at), before=before)
 
-    async def _fresh(self, at: Address, seen: Head, msg: Msg | None) -> AsyncIterator[Stored]:
+    async def _fresh(self, at: Address, seen: Head, msg: Msg | None) -> AsyncIterator[StoredCommit]:
         """What a broadcast brings: itself, or everything since, if one before it was missed."""
         if msg is not None and _position(msg) <= seen.position:
             return
         if msg is not None and _previous(msg) == seen.position:
-            yield Stored(_position(msg), decode(msg.data))
+            yield StoredCommit(_position(msg), decode(msg.data))
             return
         async for stored in self._rest(at, seen):
             yield stored
 
-    async def _rest(self, at: Address, seen: Head) -> AsyncIterator[Stored]:
+    async def _rest(self, at: Address, seen: Head) -> AsyncIterator[StoredCommit]:
         more = True
         while more:
             page = await self.read(at, after=seen)
@@ -142,7 +142,7 @@ class JetStreamLog:
 
     async def _refused(
         self, at: Address, commit: Commit, after: Head, refusal: ServerRefusal
-    ) -> Stored:
+    ) -> StoredCommit:
         """Tell a lost race from our own commit whose acknowledgement was lost."""
         if refusal.code not in WRONG_LAST_SEQUENCE:
             raise missing(refusal, log_stream(subjects.shard(at.session_id))) from refusal
@@ -163,9 +163,9 @@ async def _next(heard: asyncio.Queue[Msg | None]) -> Msg | None:
         return None
 
 
-def _readable(found: list[Got]) -> tuple[Stored, ...]:
+def _readable(found: list[Got]) -> tuple[StoredCommit, ...]:
     """What comes before a commit that cannot be read. Raises RecordError when nothing does."""
-    commits: list[Stored] = []
+    commits: list[StoredCommit] = []
     for got in found:
         try:
             commits.append(_stored(got))
@@ -176,8 +176,8 @@ def _readable(found: list[Got]) -> tuple[Stored, ...]:
     return tuple(commits)
 
 
-def _stored(got: Got) -> Stored:
-    return Stored(got.sequence, decode(got.payload))
+def _stored(got: Got) -> StoredCommit:
+    return StoredCommit(got.sequence, decode(got.payload))
 
 
 def _position(msg: Msg) -> int:

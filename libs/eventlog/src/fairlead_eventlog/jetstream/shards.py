@@ -9,7 +9,7 @@ from nats.aio.msg import Msg
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import Link, ServerRefusal, missing
 from fairlead_eventlog.jetstream.pull import Pull
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_eventlog.streams import log_stream
 from fairlead_schema import subjects
 
@@ -28,7 +28,7 @@ class JetStreamShards:
 
     async def follow(
         self, shard: int, *, after: int, reader: str = "projector"
-    ) -> AsyncIterator[Sequence[Entry]]:
+    ) -> AsyncIterator[Sequence[LogEntry]]:
         stream = log_stream(shard)
         await self._remake(stream, reader, after)
         pull = Pull(self._link, stream, reader, slots=lambda: BATCH, expires_s=PULL_EXPIRES_S)
@@ -67,8 +67,8 @@ class JetStreamShards:
             raise missing(refusal, stream) from refusal
 
 
-def _entry(msg: Msg) -> Entry:
-    return Entry(_stream_sequence(msg), subjects.address(msg.subject), msg.data)
+def _entry(msg: Msg) -> LogEntry:
+    return LogEntry(_stream_sequence(msg), subjects.address(msg.subject), msg.data)
 
 
 # A delivery's reply subject reads $JS.ACK.<stream>.<consumer>.<deliveries>.<stream seq>.<consumer seq>…

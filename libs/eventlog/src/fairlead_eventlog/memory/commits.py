@@ -2,27 +2,27 @@
 
 from typing import NamedTuple
 
-from fairlead_eventlog.ports import Entry, Stored
+from fairlead_eventlog.ports import LogEntry, StoredCommit
 from fairlead_schema.record import RecordError, decode
 
 
-class Unreadable(NamedTuple):
+class UnreadableCommit(NamedTuple):
     """A commit that cannot be read, and why."""
 
     position: int
     error: RecordError
 
 
-def opened(entry: Entry) -> Stored | Unreadable:
+def opened(entry: LogEntry) -> StoredCommit | UnreadableCommit:
     """What an entry holds."""
     try:
-        return Stored(entry.position, decode(entry.payload))
+        return StoredCommit(entry.position, decode(entry.payload))
     except RecordError as error:
-        return Unreadable(entry.position, error)
+        return UnreadableCommit(entry.position, error)
 
 
-def readable(item: Stored | Unreadable) -> Stored:
+def readable(item: StoredCommit | UnreadableCommit) -> StoredCommit:
     """The commit. Raises RecordError if it cannot be read."""
-    if isinstance(item, Unreadable):
+    if isinstance(item, UnreadableCommit):
         raise item.error
     return item

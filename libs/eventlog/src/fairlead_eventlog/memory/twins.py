@@ -8,21 +8,21 @@ from typing import TypeAlias
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
 from fairlead_eventlog.jetstream import approvals
-from fairlead_eventlog.memory.commits import Unreadable, opened, readable
+from fairlead_eventlog.memory.commits import UnreadableCommit, opened, readable
 from fairlead_eventlog.memory.work_queues import MemoryQueue, MemoryWakes, MemoryWork
 from fairlead_eventlog.ports import (
     START,
-    Entry,
+    CommitPage,
     FeedItem,
     Head,
     Job,
-    Kept,
     Life,
+    LogEntry,
     OnNudge,
-    Page,
     Slots,
     Snapshot,
-    Stored,
+    StoredCommit,
+    StoredOutput,
 )
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX
 from fairlead_schema import subjects
@@ -42,18 +42,22 @@ class MemoryLog:
     """Session logs and shards over lists of entries."""
 
     def __init__(self) -> None:
-        self.entries: tuple[list[Entry], ...] = tuple([] for _ in range(SHARDS))
-        self._sessions: defaultdict[Address, list[Stored | Unreadable]] = defaultdict(list)
+        self.entries: tuple[list[LogEntry], ...] = tuple([] for _ in range(SHARDS))
+        self._sessions: defaultdict[Address, list[StoredCommit | UnreadableCommit]] = defaultdict(
+            list
+        )
         self._moved = asyncio.Condition()
 
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
-    ) -> Stored:
+    ) -> StoredCommit:
         commits = self._sessions[at]
         current = commits[-1].position if commits else 0
         if current != after.position:
             mine = (
-                one for one in commits if isinstance(one, Stored) and one.commit.id == commit_id
+                one
+                for one in commits
+                if isinstance(one, StoredCommit) and one.commit.id == commit_id
             )
             own = next(mine, None)
             if own is not None:
@@ -64,10 +68,10 @@ class MemoryLog:
             raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
         return readable(await self.plant(at, payload))
 
-    async def plant(self, at: Address, payload: bytes) -> Stored | Unreadable:
+    async def plant(self, at: Address, payload: bytes) -> StoredCommit | UnreadableCommit:
         """Store bytes as they are, the way a foreign or newer writer might, readable or not."""
         entries = self.entries[subjects.shard(at.session_id)]
-        entry = Entry(entries[-1].position + 1 if entries else 1, at, payload)
+        entry = LogEntry(entries[-1].position + 1 if entries else 1, at, payload)
         entries.append(entry)
         planted = opened(entry)
         self._sessions[at].append(planted)
@@ -75,15 +79,17 @@ class MemoryLog:
             self._moved.notify_all()
         return planted
 
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> Page:
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         rest = [item for item in self._sessions[at] if item.position > after.position]
-        strange = (i for i, item in enumerate(rest) if isinstance(item, Unreadable))
+        strange = (i for i, item in enumerate(rest) if isinstance(item, UnreadableCommit))
         # What cannot be read is not hidden: whoever has read all before it is told.
         end = min(limit, next(strange, limit) or 1)
-        return Page(tuple(readable(item) for item in rest[:end]), len(rest) > end)
+        return CommitPage(tuple(readable(item) for item in rest[:end]), len(rest) > end)
 
     async def locate(self, at: Address, seq: int) -> Head:
-        heads = (item.head for item in reversed(self._sessions[at]) if isinstance(item, Stored))
+        heads = (
+            item.head for item in reversed(self._sessions[at]) if isinstance(item, StoredCommit)
+        )
         return next((head for head in heads if head.seq <= seq), START)
 
     async def head(self, at: Address) -> Head:
@@ -91,7 +97,7 @@ class MemoryLog:
         last = readable(commits[-1]) if commits else None
         return START if last is None or last.purges else last.head
 
-    async def tail(self, at: Address, *, after: int) -> AsyncIterator[Stored]:
+    async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
         seen = await self.locate(at, after)
         while True:
             page = await self.read(at, after=seen)
@@ -112,7 +118,7 @@ class MemoryLog:
 
     async def follow(
         self, shard: int, *, after: int, reader: str = "projector"
-    ) -> AsyncIterator[Sequence[Entry]]:
+    ) -> AsyncIterator[Sequence[LogEntry]]:
         assert reader
         while True:
             batch = [entry for entry in self.entries[shard] if entry.position > after][:BATCH]
@@ -262,15 +268,15 @@ class MemoryOutputs:
 
     async def put(
         self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
-    ) -> Kept:
+    ) -> StoredOutput:
         whole = b"".join([piece async for piece in pieces])
         self.kept[at.tenant, output_id] = (whole, mime)
         self._sessions[output_id] = at
-        return Kept(len(whole), mime)
+        return StoredOutput(len(whole), mime)
 
-    async def stat(self, tenant: TenantId, output_id: OutputId) -> Kept | None:
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
         found = self.kept.get((tenant, output_id))
-        return None if found is None else Kept(len(found[0]), found[1])
+        return None if found is None else StoredOutput(len(found[0]), found[1])
 
     async def get(
         self, tenant: TenantId, output_id: OutputId, *, first: int = 0

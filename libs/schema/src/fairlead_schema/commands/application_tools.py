@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.model import Input, Model
+from fairlead_schema.model import InputModel, Model
 from fairlead_schema.tools.content import ErrorInfo, Json, RetryClass, ToolContent
 
 DAY_MS = 24 * 60 * 60 * 1000
@@ -20,7 +20,7 @@ Subject = Annotated[
 ]
 
 
-class NameTool(Input):
+class NameTool(InputModel):
     """`tool.unregister`: which registration is meant."""
 
     name: ToolName
@@ -67,7 +67,7 @@ class RegisteredTools(Model):
     tools: tuple[RegisteredTool, ...]
 
 
-class ListRegistered(Input):
+class ListRegistered(InputModel):
     """`tool.list` asks for nothing but its tenant."""
 
 
@@ -88,7 +88,7 @@ class ToolTask(Model):
     """When a queued call is given up."""
 
 
-class ToolAnswer(Input):
+class ToolAnswer(InputModel):
     """What came of it: an output, or an error in words for the model."""
 
     output: Json = None

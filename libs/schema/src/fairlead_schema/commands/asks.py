@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints
 from fairlead_schema.api import AgentName
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.ids import PermissionId, QuestionId
-from fairlead_schema.model import Input, Model, NoNull
+from fairlead_schema.model import InputModel, Model, NoNull
 from fairlead_schema.permission import (
     CallSource,
     Effect,
@@ -28,7 +28,7 @@ class PermissionCommand(SessionCommand):
     request_id: PermissionId
 
 
-class PermissionBody(Input):
+class PermissionBody(InputModel):
     """Asks for a permission from outside, as a tool that runs elsewhere does."""
 
     id: PermissionId | None = None
@@ -51,7 +51,7 @@ class PermissionJudged(Model):
     effect: Effect
 
 
-class ReplyBody(Input):
+class ReplyBody(InputModel):
     """A person's word on a permission."""
 
     reply: Reply
@@ -62,7 +62,7 @@ class ReplyPermission(ReplyBody, PermissionCommand):
     """`permission.reply`: once, for always, or not at all."""
 
 
-class AnswersBody(Input):
+class AnswersBody(InputModel):
     """Labels, question by question; other words are answers too."""
 
     answers: Annotated[tuple[tuple[Words, ...], ...], Field(max_length=256)]
@@ -84,13 +84,13 @@ class ExpireAsk(SessionCommand):
     request_id: AnyId
 
 
-class ListApprovals(Input):
+class ListApprovals(InputModel):
     """`approval.list`: what was approved for always in a project."""
 
     project_id: AnyId
 
 
-class RemoveApproval(Input):
+class RemoveApproval(InputModel):
     """`approval.remove`: take one back."""
 
     id: AnyId

@@ -8,11 +8,11 @@ from fairlead_schema.api import AgentName, BudgetBody
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.model import Input, Model, NoNull
+from fairlead_schema.model import InputModel, Model, NoNull
 from fairlead_schema.prompt import Delivery, PromptInput, Receipt
 
 
-class SessionCommand(Input):
+class SessionCommand(InputModel):
     """A command that says no more than which session."""
 
     session_id: SessionId
@@ -24,7 +24,7 @@ class CancelInput(SessionCommand):
     message_id: MessageId
 
 
-class EditBody(Input):
+class EditBody(InputModel):
     """What to change of a pending input; an absent key stays as it is."""
 
     prompt: PromptInput | None = None
@@ -37,11 +37,11 @@ class EditBody(Input):
         return self
 
 
-class EditInput(EditBody, CancelInput):
+class EditPendingInput(EditBody, CancelInput):
     """`session.edit`: change one pending input."""
 
 
-class AgentBody(Input):
+class AgentBody(InputModel):
     agent: AgentName
 
 
@@ -49,7 +49,7 @@ class SwitchAgent(AgentBody, SessionCommand):
     """`session.agent`: later turns speak as another agent."""
 
 
-class ModelBody(Input):
+class ModelBody(InputModel):
     model: Annotated[ModelRef, NoNull]
 
 
@@ -57,7 +57,7 @@ class SwitchModel(ModelBody, SessionCommand):
     """`session.model`: later turns use another model."""
 
 
-class MoveBody(Input):
+class MoveBody(InputModel):
     location: Annotated[LocationRef, NoNull]
 
 
@@ -69,14 +69,14 @@ class SetBudget(BudgetBody, SessionCommand):
     """`session.budget`: limit what the session may use."""
 
 
-class Reached(Model):
+class ExecutionReached(Model):
     """How far a session has come, once a command is done."""
 
     session_id: SessionId
     seq: int
 
 
-class Interrupted(Reached):
+class InterruptReached(ExecutionReached):
     """What an interrupt met: a drain that stops, work that had not begun, or nothing to stop."""
 
     outcome: Literal["stopping", "dropped", "idle"]

@@ -15,7 +15,7 @@ _PATHS: Final = frozenset({"external_directory", "read", "edit"})
 _HOMES: Final = ("~", "$HOME")
 
 
-class Agent(Section):
+class AgentConfig(Section):
     system: str | None = None
     description: str | None = None
     steps: int | None = Field(default=None, gt=0)
@@ -51,8 +51,8 @@ DEFAULTS: Final = (
 )
 NOTHING: Final = (_rule("*", "*", "deny"),)
 
-BUILT_IN: Final[Mapping[str, Agent]] = {
-    "build": Agent(
+BUILT_IN: Final[Mapping[str, AgentConfig]] = {
+    "build": AgentConfig(
         description="Works on the project with every tool there is.",
         permissions=(
             *DEFAULTS,
@@ -60,7 +60,7 @@ BUILT_IN: Final[Mapping[str, Agent]] = {
             _rule("plan_enter", "*", "allow"),
         ),
     ),
-    "plan": Agent(
+    "plan": AgentConfig(
         description="Thinks a change through and writes it down as a plan; edits nothing else.",
         permissions=(
             *DEFAULTS,
@@ -70,12 +70,12 @@ BUILT_IN: Final[Mapping[str, Agent]] = {
             _rule("edit", ".fairlead/plans/*.md", "allow"),
         ),
     ),
-    "general": Agent(
+    "general": AgentConfig(
         description="Takes over a task of its own and reports what came of it.",
         mode="subagent",
         permissions=(*DEFAULTS, _rule("todowrite", "*", "deny")),
     ),
-    "explore": Agent(
+    "explore": AgentConfig(
         description="Looks around and answers questions about what it finds; changes nothing.",
         mode="subagent",
         permissions=(
@@ -92,8 +92,8 @@ BUILT_IN: Final[Mapping[str, Agent]] = {
 
 
 def effective(
-    configured: Mapping[str, Agent], everywhere: tuple[Rule, ...], *, home: str | None = None
-) -> dict[str, Agent]:
+    configured: Mapping[str, AgentConfig], everywhere: tuple[Rule, ...], *, home: str | None = None
+) -> dict[str, AgentConfig]:
     """Every agent there is, each with all its rules in their order.
 
     First what is built in, then what the configuration says of all agents, then what it says of
@@ -101,13 +101,13 @@ def effective(
     """
     place = str(Path.home()) if home is None else home
     names = (*BUILT_IN, *(name for name in configured if name not in BUILT_IN))
-    found: dict[str, Agent] = {}
+    found: dict[str, AgentConfig] = {}
     for name in names:
-        said = configured.get(name, Agent())
+        said = configured.get(name, AgentConfig())
         if said.disabled:
             continue
         given = {field: getattr(said, field) for field in said.model_fields_set}
-        built = BUILT_IN.get(name, Agent(permissions=DEFAULTS))
+        built = BUILT_IN.get(name, AgentConfig(permissions=DEFAULTS))
         own = (expanded(rule, place) for rule in (*everywhere, *said.permissions))
         rules = (*built.permissions, *own)
         found[name] = built.model_copy(update={**given, "permissions": rules})

@@ -15,11 +15,11 @@ from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.permission import Rule
-from fairlead_service.config.agents import NOTHING, Agent, effective
-from fairlead_service.config.context import Context, Reference, Skills
-from fairlead_service.config.providers import Model, Provider
+from fairlead_service.config.agents import NOTHING, AgentConfig, effective
+from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
+from fairlead_service.config.providers import ModelConfig, ProviderConfig
 from fairlead_service.config.section import Section
-from fairlead_service.config.tool_servers import Credentials, SearchService, ToolServer
+from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig, ToolServerConfig
 
 PREFIX: Final = "FAIRLEAD_"
 ServerName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,31}$")]
@@ -35,26 +35,26 @@ class ConfigError(Exception):
         self.reason = reason
 
 
-class Nats(Section):
+class NatsConfig(Section):
     url: str = "nats://127.0.0.1:4222"
     request_timeout_s: float = Field(default=5.0, gt=0)
     replicas: int = Field(default=1, ge=1, le=5)
 
 
-class Postgres(Section):
+class PostgresConfig(Section):
     dsn: str = "host=127.0.0.1 port=5432 user=postgres dbname=postgres"
 
 
-class Health(Section):
+class HealthConfig(Section):
     host: str = "127.0.0.1"
     port: int = Field(default=9100, ge=0, le=65535)
 
 
-class Log(Section):
+class LogConfig(Section):
     level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
 
-class Gateway(Section):
+class GatewayConfig(Section):
     host: str = "127.0.0.1"
     port: int = Field(default=8420, ge=0, le=65535)
     body_bytes_max: int = Field(default=1024 * 1024, gt=0)
@@ -62,13 +62,13 @@ class Gateway(Section):
     heartbeat_s: float = Field(default=15.0, gt=0)
 
 
-class Ingest(Section):
+class IngestConfig(Section):
     cache_sessions_max: int = Field(default=4096, gt=0)
     pending_inputs_max: int = Field(default=1000, gt=0)
     prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
 
 
-class Runner(Section):
+class RunnerConfig(Section):
     wake_deadline_s: float = Field(default=2.0, gt=0)
     wake_heartbeat_s: float = Field(default=0.7, gt=0)
     ping_timeout_s: float = Field(default=0.5, gt=0)
@@ -95,14 +95,14 @@ class Runner(Section):
         return self
 
 
-class Projector(Section):
+class ProjectorConfig(Section):
     batch_commits_max: int = Field(default=500, gt=0)
     sweep_interval_s: float = Field(default=2.0, gt=0)
     sweep_age_s: float = Field(default=3.0, ge=0)
     asks_interval_s: float = Field(default=1.0, gt=0)
 
 
-class Tools(Section):
+class ToolsConfig(Section):
     pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
     concurrency: int = Field(default=64, gt=0)
     image_width_max: int = Field(default=2_000, gt=0)
@@ -130,7 +130,7 @@ class Tools(Section):
     processes_max: int | None = Field(default=None, gt=0)
     file_bytes_max: int | None = Field(default=None, gt=0)
     web_private: bool = False
-    websearch: dict[str, SearchService] = Field(default_factory=dict)
+    websearch: dict[str, SearchServiceConfig] = Field(default_factory=dict)
     websearch_provider: str | None = None
 
     @model_validator(mode="after")
@@ -140,18 +140,18 @@ class Tools(Section):
         return self
 
 
-class Location(Section):
+class LocationConfig(Section):
     roots: tuple[str, ...] = ()
     default: str | None = None
 
 
-class Asks(Section):
+class AsksConfig(Section):
     """What waits for people. Without a limit it waits for ever."""
 
     expire_s: float | None = Field(default=None, gt=0)
 
 
-class Tenant(Section):
+class TenantConfig(Section):
     """What a tenant may use in all, and what follows a crash in its sessions."""
 
     cost: float | None = Field(default=None, ge=0)
@@ -160,7 +160,7 @@ class Tenant(Section):
     mcp: dict[str, Credentials] = Field(default_factory=dict)
 
 
-class Compaction(Section):
+class CompactionConfig(Section):
     """When a session's history becomes a summary, and old tool outputs become references."""
 
     auto: bool = True
@@ -178,26 +178,26 @@ class Config(Section):
 
     default_model: str | None = Field(default=None, pattern=r"^[^/]+/.+$")
     default_agent: str = "build"
-    provider: dict[str, Provider] = Field(default_factory=dict)
-    agent: dict[str, Agent] = Field(default_factory=dict)
+    provider: dict[str, ProviderConfig] = Field(default_factory=dict)
+    agent: dict[str, AgentConfig] = Field(default_factory=dict)
     permissions: tuple[Rule, ...] = ()
-    tenant: dict[str, Tenant] = Field(default_factory=dict)
-    reference: dict[str, Reference] = Field(default_factory=dict)
-    location: Location = Location()
-    context: Context = Context()
-    skills: Skills = Skills()
-    nats: Nats = Nats()
-    postgres: Postgres = Postgres()
-    health: Health = Health()
-    log: Log = Log()
-    gateway: Gateway = Gateway()
-    ingest: Ingest = Ingest()
-    runner: Runner = Runner()
-    compaction: Compaction = Compaction()
-    projector: Projector = Projector()
-    tools: Tools = Tools()
-    asks: Asks = Asks()
-    mcp: dict[ServerName, ToolServer] = Field(default_factory=dict)
+    tenant: dict[str, TenantConfig] = Field(default_factory=dict)
+    reference: dict[str, ReferenceConfig] = Field(default_factory=dict)
+    location: LocationConfig = LocationConfig()
+    context: ContextConfig = ContextConfig()
+    skills: SkillsConfig = SkillsConfig()
+    nats: NatsConfig = NatsConfig()
+    postgres: PostgresConfig = PostgresConfig()
+    health: HealthConfig = HealthConfig()
+    log: LogConfig = LogConfig()
+    gateway: GatewayConfig = GatewayConfig()
+    ingest: IngestConfig = IngestConfig()
+    runner: RunnerConfig = RunnerConfig()
+    compaction: CompactionConfig = CompactionConfig()
+    projector: ProjectorConfig = ProjectorConfig()
+    tools: ToolsConfig = ToolsConfig()
+    asks: AsksConfig = AsksConfig()
+    mcp: dict[ServerName, ToolServerConfig] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _defaults_exist(self) -> Self:
@@ -209,7 +209,7 @@ class Config(Section):
         return self
 
     @cached_property
-    def agents(self) -> dict[str, Agent]:
+    def agents(self) -> dict[str, AgentConfig]:
         """Every agent, built in or configured, with all its rules in force."""
         return effective(self.agent, self.permissions)
 
@@ -244,7 +244,7 @@ class Config(Section):
         agent = self.agents.get(name)
         return agent is not None and agent.mode != "subagent" and not agent.hidden
 
-    def models(self) -> tuple[tuple[ModelRef, Model], ...]:
+    def models(self) -> tuple[tuple[ModelRef, ModelConfig], ...]:
         """Every configured model with its reference, in the order of the file."""
         return tuple(
             (ModelRef(provider_id=provider_id, id=model_id), model)
@@ -252,7 +252,7 @@ class Config(Section):
             for model_id, model in provider.model.items()
         )
 
-    def model(self, ref: ModelRef) -> Model | None:
+    def model(self, ref: ModelRef) -> ModelConfig | None:
         """A configured model, if there is one by that reference."""
         provider = self.provider.get(ref.provider_id)
         return None if provider is None else provider.model.get(ref.id)

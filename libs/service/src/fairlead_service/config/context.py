@@ -21,7 +21,7 @@ def _zone(name: str) -> str:
 FileName = Annotated[str, StringConstraints(pattern=r"^[^/\x00]+$")]
 
 
-class Context(Section):
+class ContextConfig(Section):
     timeout_s: float = Field(default=3.0, gt=0)
     timezone: Annotated[str, AfterValidator(_zone)] | None = None
     names: tuple[FileName, ...] = ("AGENTS.md",)
@@ -35,13 +35,13 @@ class Context(Section):
     cache: str = "~/.cache/fairlead"
 
 
-class Skills(Section):
+class SkillsConfig(Section):
     config_directory: str | None = "~/.config/fairlead"
     project: bool = True
     sources: tuple[str, ...] = ()
 
 
-class Reference(Section):
+class ReferenceConfig(Section):
     """Something worth knowing outside the location, with words that say when."""
 
     path: str = Field(min_length=1)

@@ -39,7 +39,7 @@ class Cost(Rates):
         return self
 
 
-class Capabilities(Section):
+class ModelCapabilities(Section):
     """What a model takes and gives; shown to clients."""
 
     tools: bool = True
@@ -47,14 +47,14 @@ class Capabilities(Section):
     output: tuple[str, ...] = ("text",)
 
 
-class Variant(Section):
+class ModelVariant(Section):
     """Headers and body fields laid over a model's own."""
 
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
 
 
-class Model(Section):
+class ModelConfig(Section):
     id: str | None = None
     name: str | None = None
     family: str | None = None
@@ -62,11 +62,11 @@ class Model(Section):
     context: int = Field(default=0, ge=0)
     output: int = Field(default=0, ge=0)
     cost: Cost = Cost()
-    capabilities: Capabilities = Capabilities()
+    capabilities: ModelCapabilities = ModelCapabilities()
     headers: dict[str, str] = Field(default_factory=dict)
     options: dict[str, Any] = Field(default_factory=dict)
     default_variant: str | None = None
-    variant: dict[str, Variant] = Field(default_factory=dict)
+    variant: dict[str, ModelVariant] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _default_variant_exists(self) -> Self:
@@ -74,7 +74,7 @@ class Model(Section):
             raise ValueError(f"default_variant {self.default_variant!r} has no [variant] section")
         return self
 
-    def overlaid(self, variant: str | None) -> Variant | None:
+    def overlaid(self, variant: str | None) -> ModelVariant | None:
         """The model's own headers and options under a variant's; None when there is no such one.
 
         An absent variant, or `default`, is the model's own default one (O-31).
@@ -85,11 +85,13 @@ class Model(Section):
         over = self.variant.get(named)
         if over is None and named != DEFAULT_VARIANT:
             return None
-        over = over or Variant()
-        return Variant(headers=self.headers | over.headers, body=_laid(self.options, over.body))
+        over = over or ModelVariant()
+        return ModelVariant(
+            headers=self.headers | over.headers, body=_laid(self.options, over.body)
+        )
 
 
-class Provider(Section):
+class ProviderConfig(Section):
     protocol: Literal["anthropic-messages", "openai-responses", "openai-chat", "gemini"]
     base_url: str = Field(pattern=r"^https?://")
     api_key_env: str | None = None
@@ -104,7 +106,7 @@ class Provider(Section):
     verify: bool = True
     proxy: str | None = Field(default=None, pattern=r"^https?://")
     http2: bool = False
-    model: dict[str, Model] = Field(default_factory=dict)
+    model: dict[str, ModelConfig] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _transport_makes_sense(self) -> Self:

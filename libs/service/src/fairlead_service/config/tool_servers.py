@@ -41,7 +41,7 @@ class Credentials(Section):
         )
 
 
-class ToolServer(Credentials):
+class ToolServerConfig(Credentials):
     """A server of tools: a command that speaks over its standard streams, or a URL."""
 
     command: str | None = None
@@ -59,7 +59,7 @@ class ToolServer(Credentials):
         return self
 
 
-class SearchService(Section):
+class SearchServiceConfig(Section):
     """Where the web is searched."""
 
     url: str = Field(pattern=r"^https?://")

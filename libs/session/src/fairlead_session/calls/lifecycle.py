@@ -21,7 +21,7 @@ from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_session.fold.calls import find
 from fairlead_session.frozen import replace
 from fairlead_session.people.pending import pending
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ class Begin:
     """Write this, and the call is yours to run until another worker starts it after you."""
 
     event: ToolStarted
-    call: Call
+    call: UnsettledCall
 
     @property
-    def started(self) -> Call:
+    def started(self) -> UnsettledCall:
         """The call as the log holds it once the event is written."""
         return replace(self.call, worker=self.event.worker)
 
@@ -45,7 +45,7 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class LeaveToWorker:
     """Another worker runs it, as far as anybody knows."""
 
     worker: WorkerId
@@ -65,11 +65,11 @@ class Gone:
 class Deferred:
     """Somebody outside works on it, and may take until then."""
 
-    call: Call
+    call: UnsettledCall
     until: int
 
 
-Beginning: TypeAlias = Begin | Settle | Leave | Waits | Deferred | Gone
+Beginning: TypeAlias = Begin | Settle | LeaveToWorker | Waits | Deferred | Gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def begin(
         return Waits()
     if call.worker not in {None, worker} and owner_life in {None, "alive"}:
         assert call.worker is not None
-        return Leave(call.worker)
+        return LeaveToWorker(call.worker)
     if call.worker is not None and call.retry == "once":
         return Settle(failure(call, INTERRUPTED))
     event = ToolStarted(
@@ -132,14 +132,14 @@ def begin(
     return Begin(event, call)
 
 
-def settle(session: Session, call: Call, outcome: Outcome) -> tuple[SessionEvent, ...]:
+def settle(session: Session, call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
     """The one settlement of a call, or nothing: it is settled, or another worker started it since."""
     if find(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return settlement(call, outcome)
 
 
-def settlement(call: Call, outcome: Outcome) -> tuple[SessionEvent, ...]:
+def settlement(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
     """The events of a call's outcome, for whoever knows that the call is theirs to settle."""
     if isinstance(outcome, Failed):
         return (*outcome.facts, failure(call, outcome))
@@ -154,7 +154,7 @@ def settlement(call: Call, outcome: Outcome) -> tuple[SessionEvent, ...]:
     return (*outcome.facts, succeeded)
 
 
-def defer(session: Session, call: Call, until: int) -> tuple[SessionEvent, ...]:
+def defer(session: Session, call: UnsettledCall, until: int) -> tuple[SessionEvent, ...]:
     """Leave a started call to whoever settles it from outside; nothing if it is not the worker's."""
     if find(session, call.assistant_message_id, call.call_id) != call:
         return ()
@@ -166,7 +166,10 @@ def defer(session: Session, call: Call, until: int) -> tuple[SessionEvent, ...]:
 
 
 def progress(
-    session: Session, call: Call, structured: Mapping[str, Any], content: tuple[ToolContent, ...]
+    session: Session,
+    call: UnsettledCall,
+    structured: Mapping[str, Any],
+    content: tuple[ToolContent, ...],
 ) -> tuple[ToolProgressed, ...]:
     """How far a call has come, or nothing: it is settled, or another worker started it since."""
     if find(session, call.assistant_message_id, call.call_id) != call:
@@ -181,7 +184,7 @@ def progress(
     )
 
 
-def halt(call: Call, event: SessionEvent) -> Halt | None:
+def halt(call: UnsettledCall, event: SessionEvent) -> Halt | None:
     """Whether an event that was written after the start ends the run of the call."""
     match event:
         case InterruptRequested() | SessionPurged():
@@ -197,7 +200,7 @@ def halt(call: Call, event: SessionEvent) -> Halt | None:
             return None
 
 
-def failure(call: Call, outcome: Failed) -> ToolFailed:
+def failure(call: UnsettledCall, outcome: Failed) -> ToolFailed:
     """The event of a call that has no result."""
     return ToolFailed(
         assistant_message_id=call.assistant_message_id,

@@ -18,7 +18,7 @@ _GAPS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class OutputLimits:
     """How much of one settlement's text the model sees. Exactly that much still fits."""
 
     lines: int = LINES_MAX
@@ -34,12 +34,12 @@ class Sample:
     head: str
     tail: str
 
-    def fits(self, limits: Limits) -> bool:
+    def fits(self, limits: OutputLimits) -> bool:
         """Whether the text may be shown whole."""
         return self.bytes <= limits.bytes and self.newlines < limits.lines
 
 
-def sampled(pieces: Iterable[bytes], limits: Limits) -> Sample:
+def sampled(pieces: Iterable[bytes], limits: OutputLimits) -> Sample:
     """Measure a text, given in pieces. What is no UTF-8 counts as it will be shown."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     size = newlines = 0
@@ -54,7 +54,7 @@ def sampled(pieces: Iterable[bytes], limits: Limits) -> Sample:
     return Sample(size, newlines, head, tail)
 
 
-def preview(sample: Sample, marker: str, limits: Limits) -> str:
+def preview(sample: Sample, marker: str, limits: OutputLimits) -> str:
     """Head, marker and tail within both limits; the head has the larger half (J-31, J-32)."""
     lines = limits.lines - _GAPS
     room = limits.bytes - len(marker.encode()) - _GAPS
@@ -77,7 +77,7 @@ def lossy(sample: Sample) -> str:
     return f"[... cut: {_size(sample)} in all; the rest could not be kept ...]"
 
 
-def shortened(text: str, limits: Limits) -> str:
+def shortened(text: str, limits: OutputLimits) -> str:
     """A text of which nothing else is kept, within its limits."""
     sample = sampled((text.encode(errors="backslashreplace"),), limits)
     return text if sample.fits(limits) else preview(sample, lossy(sample), limits)

@@ -7,14 +7,14 @@ from typing import Any, Final
 from fairlead_schema.context import TOUCHED_MAX
 from fairlead_schema.tools.content import MANAGED
 from fairlead_session.frozen import replace
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 
 READ: Final = "read"
 DIRECTORY: Final = "directory-page"
 """What the tool calls its answer for a directory."""
 
 
-def touch(session: Session, call: Call, output: Mapping[str, Any]) -> Session:
+def touch(session: Session, call: UnsettledCall, output: Mapping[str, Any]) -> Session:
     """Note the directory of a file that was read, or that was listed itself.
 
     Beyond the limit the first ones stay. Dropping an old one instead would revoke instructions that

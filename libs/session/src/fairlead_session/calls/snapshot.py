@@ -9,7 +9,7 @@ from fairlead_schema.tools.request import CallBrief
 from fairlead_session.calls.child_ids import TASK
 from fairlead_session.fold.calls import find
 from fairlead_session.people.pending import pending
-from fairlead_session.state import Call, Owner, Profile, Session
+from fairlead_session.state import Owner, Profile, Session, UnsettledCall
 
 
 def brief(
@@ -43,7 +43,7 @@ def recalled(
     session_id: SessionId, assistant_message_id: MessageId, call_id: CallId, told: CallBrief
 ) -> Session:
     """The session as far as the call is concerned: enough to begin it, to settle it, to wake."""
-    call = Call(
+    call = UnsettledCall(
         assistant_message_id=assistant_message_id,
         call_id=call_id,
         tool=told.tool,

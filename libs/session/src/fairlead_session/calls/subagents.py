@@ -16,7 +16,7 @@ from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed, Outcome, Succeeded
 from fairlead_session.execution.budget import spent
 from fairlead_session.execution.commands import at_rest
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 
 SILENT: Final = "The sub-agent finished without saying anything."
 
@@ -31,12 +31,12 @@ def children(session: Session) -> tuple[SessionId, ...]:
     return tuple(_child(session, call) for call in session.calls if call.tool == TASK)
 
 
-def child_for(session: Session, call: Call) -> SessionId | None:
+def child_for(session: Session, call: UnsettledCall) -> SessionId | None:
     """The session that answers a call, if one does."""
     return _child(session, call) if call.tool == TASK else None
 
 
-def waiting_for(session: Session, child: SessionId) -> Call | None:
+def waiting_for(session: Session, child: SessionId) -> UnsettledCall | None:
     """The unsettled call that a session answers."""
     found = (call for call in session.calls if call.tool == TASK)
     return next((call for call in found if _child(session, call) == child), None)
@@ -99,7 +99,7 @@ def _used(session: Session, known: Known) -> tuple[float, int]:
     return cost, tokens
 
 
-def _child(session: Session, call: Call) -> SessionId:
+def _child(session: Session, call: UnsettledCall) -> SessionId:
     return child_of(session.id, call.assistant_message_id, call.call_id)
 
 

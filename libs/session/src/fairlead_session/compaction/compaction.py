@@ -15,7 +15,7 @@ from fairlead_session.compaction.pruning import prune, seen
 from fairlead_session.compaction.serialise import BETWEEN, entry, joined
 from fairlead_session.compaction.summary_prompt import prompt
 from fairlead_session.frozen import replace
-from fairlead_session.state import Pruned, Session
+from fairlead_session.state import PruneCutoff, Session
 from fairlead_session.turn import request
 from fairlead_session.turn.history import lines
 from fairlead_session.turn.lowering import lower
@@ -50,7 +50,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """A summary to ask for: of what, and what stays as it was said."""
 
     asked: ModelRequest
@@ -59,14 +59,14 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NothingToCompact:
     """No compaction is possible, in one sentence."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class CompactionReady:
     """A request that may leave, with its plain estimate; perhaps after pruning."""
 
     asked: ModelRequest
@@ -74,7 +74,7 @@ class Ready:
     pruned: ContextPruned | None = None
 
 
-Fitting: TypeAlias = Ready | Plan
+Fitting: TypeAlias = CompactionReady | CompactionPlan
 
 
 def fit(session: Session, voice: Voice, offer: Offer, policy: Policy, window: Window) -> Fitting:
@@ -84,17 +84,19 @@ def fit(session: Session, voice: Voice, offer: Offer, policy: Policy, window: Wi
         return whole
     cut = prune(session, turns=policy.prune_turns, over_bytes=policy.prune_bytes)
     if cut is not None:
-        pruned = replace(session, pruned=Pruned(cut.through_seq, cut.over_bytes))
+        pruned = replace(session, pruned=PruneCutoff(cut.through_seq, cut.over_bytes))
         smaller = replace(_ready(pruned, voice, offer), pruned=cut)
         if not oversized(session, smaller, voice, policy, window):
             return smaller
     if session.compacting.declined or session.compacting.tries >= TRIES_MAX:
         return whole
     made = plan(session, voice, policy, window)
-    return made if isinstance(made, Plan) else whole
+    return made if isinstance(made, CompactionPlan) else whole
 
 
-def oversized(session: Session, ready: Ready, voice: Voice, policy: Policy, window: Window) -> bool:
+def oversized(
+    session: Session, ready: CompactionReady, voice: Voice, policy: Policy, window: Window
+) -> bool:
     """Whether a request seems to leave too little room for its answer."""
     if not policy.auto or window.context <= 0:
         return False
@@ -104,21 +106,23 @@ def oversized(session: Session, ready: Ready, voice: Voice, policy: Policy, wind
     return estimate.corrected(ready.estimate, ratio) > room
 
 
-def plan(session: Session, voice: Voice, policy: Policy, window: Window) -> Plan | Nothing:
+def plan(
+    session: Session, voice: Voice, policy: Policy, window: Window
+) -> CompactionPlan | NothingToCompact:
     """What a summary would be asked of: everything but the newest whole entries that may stay."""
     prior, entries = _prior(session), _entries(session, policy)
     if not entries and prior is None:
-        return Nothing("nothing was said yet")
+        return NothingToCompact("nothing was said yet")
     kept = keep(entries, _kept_tokens(policy, window))
     head, recent = entries[: len(entries) - kept], entries[len(entries) - kept :]
     if prior is not None and prior.recent:
         head = (prior.recent, *head)
     if not head:
-        return Nothing("all of the conversation is recent")
+        return NothingToCompact("all of the conversation is recent")
     told = prompt(joined(head), prior.summary if prior else None)
     output = min(window.output or policy.summary_tokens, policy.summary_tokens)
     if window.context > 0 and estimate.tokens(told) > window.context - output:
-        return Nothing("what has to be summarised does not fit the model's context either")
+        return NothingToCompact("what has to be summarised does not fit the model's context either")
     asked = ModelRequest(
         model=voice.api_model,
         turns=(UserTurn((TextPart(told),)),),
@@ -126,7 +130,7 @@ def plan(session: Session, voice: Voice, policy: Policy, window: Window) -> Plan
         headers={**voice.headers, **request.correlation(session)},
         options=dict(voice.options),
     )
-    return Plan(asked, joined(recent), session.seq)
+    return CompactionPlan(asked, joined(recent), session.seq)
 
 
 def keep(entries: tuple[str, ...], tokens_max: int) -> int:
@@ -143,21 +147,21 @@ def keep(entries: tuple[str, ...], tokens_max: int) -> int:
 def end(
     session: Session,
     started: CompactionStarted,
-    made: Plan,
+    made: CompactionPlan,
     summary: str,
     voice: Voice,
     policy: Policy,
-) -> CompactionEnded | Nothing:
+) -> CompactionEnded | NothingToCompact:
     """The end of a compaction, if its summary says something and makes the request smaller."""
     if not summary.strip():
-        return Nothing("the model gave no summary")
+        return NothingToCompact("the model gave no summary")
     late = _entries(session, policy, after=made.through_seq)
     recent = BETWEEN.join(part for part in (made.recent, *late) if part)
     ended = CompactionEnded(
         message_id=started.message_id, reason=started.reason, text=summary, recent=recent
     )
     if weight(session, voice, ended) >= weight(session, voice):
-        return Nothing("the summary is no smaller than what it would replace")
+        return NothingToCompact("the summary is no smaller than what it would replace")
     return ended
 
 
@@ -183,9 +187,9 @@ def overflow_message(session: Session, said: str) -> str:
     return f"The conversation does not fit the model's context, even after a compaction: {said}"
 
 
-def _ready(session: Session, voice: Voice, offer: Offer) -> Ready:
+def _ready(session: Session, voice: Voice, offer: Offer) -> CompactionReady:
     asked = request.build(session, voice, offer)
-    return Ready(asked, estimate.of_request(asked))
+    return CompactionReady(asked, estimate.of_request(asked))
 
 
 def _prior(session: Session) -> CompactionMessage | None:

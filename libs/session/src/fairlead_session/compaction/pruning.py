@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from fairlead_schema.events import ContextPruned
 from fairlead_schema.message import AssistantMessage, Content, Message, ToolBlock
 from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
-from fairlead_session.state import Line, Pruned, Session
+from fairlead_session.state import PruneCutoff, Session, TranscriptLine
 from fairlead_session.turn.history import lines
 
 
@@ -25,13 +25,13 @@ def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | N
     answers = [line for line in lines(session) if isinstance(line.message, AssistantMessage)]
     if len(answers) <= turns:
         return None
-    old, cut = answers[:-turns], Pruned(answers[-turns - 1].seq, over_bytes)
+    old, cut = answers[:-turns], PruneCutoff(answers[-turns - 1].seq, over_bytes)
     if all(_seen(line, cut) == line.message for line in old):
         return None
     return ContextPruned(through_seq=cut.through_seq, over_bytes=over_bytes)
 
 
-def _seen(line: Line, cut: Pruned | None) -> Message:
+def _seen(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
     message = line.message
     if cut is None or line.seq > cut.through_seq or not isinstance(message, AssistantMessage):
         return message

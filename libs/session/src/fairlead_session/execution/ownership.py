@@ -19,17 +19,17 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class LeaveToOwner:
     """A live runner owns it: its release cannot overlook anything, so leave it alone."""
 
     runner: RunnerId
 
 
-def claim(session: Session, runner: RunnerId, life: Life | None) -> Claim | Leave:
+def claim(session: Session, runner: RunnerId, life: Life | None) -> Claim | LeaveToOwner:
     """Decide whether to take the session. `life` is what is known of another owner."""
     owner = session.owner
     if owner is not None and owner.runner != runner and life == "alive":
-        return Leave(owner.runner)
+        return LeaveToOwner(owner.runner)
     return Claim(ExecutionClaimed(generation=session.generation + 1, runner=runner))
 
 

@@ -15,11 +15,11 @@ from fairlead_schema.events import (
 )
 from fairlead_session.frozen import replace
 from fairlead_session.state import (
-    Call,
     Grant,
     PendingPermission,
     PendingQuestion,
     Session,
+    UnsettledCall,
 )
 
 AskEvent: TypeAlias = (
@@ -81,7 +81,7 @@ def _replied(session: Session, event: PermissionReplied) -> Session:
     return replace(answered, calls=calls, stirring=session.stirring or stirs)
 
 
-def _granted(call: Call, pending: PendingPermission) -> Call:
+def _granted(call: UnsettledCall, pending: PendingPermission) -> UnsettledCall:
     source = pending.request.source
     if source is None or (source.message_id, source.call_id) != (
         call.assistant_message_id,

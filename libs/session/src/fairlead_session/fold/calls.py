@@ -14,7 +14,7 @@ from fairlead_session.calls.child_ids import TASK, child_of
 from fairlead_session.calls.read_directories import touch
 from fairlead_session.frozen import replace
 from fairlead_session.input.fingerprint import call_fingerprint
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 
 CallEvent: TypeAlias = ToolCalled | ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed
 
@@ -34,7 +34,9 @@ def evolve(session: Session, event: CallEvent, seq: int) -> Session:
             assert_never(event)
 
 
-def find(session: Session, assistant_message_id: MessageId, call_id: CallId) -> Call | None:
+def find(
+    session: Session, assistant_message_id: MessageId, call_id: CallId
+) -> UnsettledCall | None:
     """A call that is not settled."""
     return next(
         (
@@ -48,7 +50,7 @@ def find(session: Session, assistant_message_id: MessageId, call_id: CallId) -> 
 
 def _called(session: Session, event: ToolCalled, seq: int) -> Session:
     attempt = session.attempt
-    call = Call(
+    call = UnsettledCall(
         assistant_message_id=event.assistant_message_id,
         call_id=event.call_id,
         tool=event.tool,
@@ -90,7 +92,9 @@ def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
     return replace(session, calls=calls, stirring=session.stirring or stirs)
 
 
-def _same(call: Call, event: ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed) -> bool:
+def _same(
+    call: UnsettledCall, event: ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed
+) -> bool:
     return (call.assistant_message_id, call.call_id) == (
         event.assistant_message_id,
         event.call_id,

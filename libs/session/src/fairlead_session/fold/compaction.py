@@ -13,7 +13,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.events.execution import RestReason
 from fairlead_session.frozen import replace
-from fairlead_session.state import Compacting, Overflow, Pruned, Session
+from fairlead_session.state import CompactionProgress, Overflow, PruneCutoff, Session
 
 CompactionEvent: TypeAlias = (
     AttemptOverflowed
@@ -54,7 +54,7 @@ def evolve(session: Session, event: CompactionEvent, at: int) -> Session:
         case AttemptOverflowed():
             return _overflowed(session, event)
         case ContextPruned():
-            return replace(session, pruned=Pruned(event.through_seq, event.over_bytes))
+            return replace(session, pruned=PruneCutoff(event.through_seq, event.over_bytes))
         case _:
             assert_never(event)
 
@@ -91,4 +91,4 @@ def _used(session: Session, event: CompactionUsed, at: int) -> Session:
 
 def settled(session: Session) -> Session:
     """The turn is over, or begun anew: nothing was tried for the next one."""
-    return replace(session, compacting=Compacting())
+    return replace(session, compacting=CompactionProgress())

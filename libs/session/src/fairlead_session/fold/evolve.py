@@ -67,7 +67,7 @@ from fairlead_schema.record import Recorded
 from fairlead_session.fold import asks, calls, compaction, execution, inbox, profile, turn
 from fairlead_session.fold.transcript import revise
 from fairlead_session.frozen import replace
-from fairlead_session.state import Line, Session
+from fairlead_session.state import Session, TranscriptLine
 
 
 def evolve(session: Session, recorded: Recorded) -> Session:
@@ -134,14 +134,16 @@ def _with_message(session: Session, message: Message, seq: int) -> Session:
     if message.id in others:
         for index in range(len(lines) - 1, -1, -1):
             if lines[index].message.id == message.id:
-                revised = Line(lines[index].seq, message)
+                revised = TranscriptLine(lines[index].seq, message)
                 return replace(session, transcript=(*lines[:index], revised, *lines[index + 1 :]))
     if message.id not in session.admissions:
         others = others | {message.id}
-    return replace(session, transcript=(*lines, Line(seq, message)), other_messages=others)
+    return replace(
+        session, transcript=(*lines, TranscriptLine(seq, message)), other_messages=others
+    )
 
 
-def _after_compaction(session: Session) -> tuple[Line, ...]:
+def _after_compaction(session: Session) -> tuple[TranscriptLine, ...]:
     """Active history starts at the checkpoint; updates of the epoch in force stay until it ends."""
     since = session.epoch.seq if session.epoch else 0
     kept = (

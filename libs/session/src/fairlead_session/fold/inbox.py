@@ -6,7 +6,7 @@ from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, 
 from fairlead_schema.ids import MessageId
 from fairlead_session.frozen import replace
 from fairlead_session.input.fingerprint import fingerprint
-from fairlead_session.state import Admitted, Input, Session
+from fairlead_session.state import AdmissionRecord, PendingInput, Session
 
 InboxEvent: TypeAlias = PromptAdmitted | PromptPromoted | InputCancelled | InputEdited
 
@@ -21,7 +21,7 @@ def evolve(session: Session, event: InboxEvent, seq: int, at: int) -> Session:
             entry = (
                 replace(known, promoted_seq=seq)
                 if known
-                else Admitted(seq, fingerprint(event.prompt), "steer", event.created, seq)
+                else AdmissionRecord(seq, fingerprint(event.prompt), "steer", event.created, seq)
             )
             promoted = replace(
                 session, owed=True, step=0, rested=None, retries=0, repeats=0, held=False
@@ -40,8 +40,8 @@ def evolve(session: Session, event: InboxEvent, seq: int, at: int) -> Session:
 
 
 def _admitted(session: Session, event: PromptAdmitted, seq: int, at: int) -> Session:
-    item = Input(seq, event.message_id, event.prompt, event.delivery, at)
-    entry = Admitted(seq, fingerprint(event.prompt), event.delivery, at)
+    item = PendingInput(seq, event.message_id, event.prompt, event.delivery, at)
+    entry = AdmissionRecord(seq, fingerprint(event.prompt), event.delivery, at)
     admitted = replace(session, inbox=(*session.inbox, item))
     if event.resume is not False:
         admitted = replace(admitted, stirring=True, stirred_seq=seq, failure=None)
@@ -67,5 +67,5 @@ def _without(session: Session, message_id: MessageId) -> Session:
     return replace(session, inbox=inbox)
 
 
-def _remembered(session: Session, message_id: MessageId, entry: Admitted) -> Session:
+def _remembered(session: Session, message_id: MessageId, entry: AdmissionRecord) -> Session:
     return replace(session, admissions={**session.admissions, message_id: entry})

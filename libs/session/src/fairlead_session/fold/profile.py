@@ -18,7 +18,7 @@ from fairlead_schema.ids import MessageId
 from fairlead_schema.message import SystemMessage
 from fairlead_session.execution.budget import raises
 from fairlead_session.frozen import replace
-from fairlead_session.state import Below, Budget, Epoch, Profile, Session
+from fairlead_session.state import Budget, ChildUsage, Epoch, Profile, Session
 
 ProfileEvent: TypeAlias = (
     SessionCreated
@@ -70,9 +70,9 @@ def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
             assert_never(event)
 
 
-def _added(below: Below, child: ChildFinished) -> Below:
+def _added(below: ChildUsage, child: ChildFinished) -> ChildUsage:
     owing = tuple(one for one in below.owing if one != child.session_id)
-    return Below(below.cost + child.cost, below.tokens + child.tokens, owing)
+    return ChildUsage(below.cost + child.cost, below.tokens + child.tokens, owing)
 
 
 def _created(event: SessionCreated, at: int) -> Profile:

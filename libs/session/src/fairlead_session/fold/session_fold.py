@@ -12,7 +12,7 @@ from fairlead_session.state import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Folding:
+class SessionFold:
     """The fold, and the snapshots that spare some of it."""
 
     initial: Callable[[Address], Session]
@@ -21,4 +21,4 @@ class Folding:
     thaw: Callable[[bytes], Session | None]
 
 
-FOLDING: Final = Folding(lambda at: Session(id=at.session_id), evolve, freeze, thaw)
+SESSION_FOLD: Final = SessionFold(lambda at: Session(id=at.session_id), evolve, freeze, thaw)

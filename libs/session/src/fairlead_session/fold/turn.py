@@ -17,7 +17,7 @@ from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_session.compaction import estimate
 from fairlead_session.fold.compaction import settled
 from fairlead_session.frozen import replace
-from fairlead_session.state import Asked, Attempt, Finished, Session
+from fairlead_session.state import Attempt, FinishedStream, LastRequest, Session
 
 # The provider rests in the middle of its own work.
 PAUSE: Final = "pause"
@@ -44,7 +44,7 @@ def evolve(session: Session, event: TurnEvent, at: int) -> Session:
         case AttemptFinished():
             if session.attempt is None:
                 return session
-            finished = Finished(
+            finished = FinishedStream(
                 event.finish, event.cost, event.tokens, event.error, raised=event.raised is True
             )
             return replace(session, attempt=replace(session.attempt, finished=finished))
@@ -100,10 +100,10 @@ def _with_texts(
     return replace(session, attempt=replace(attempt, open_texts=change(attempt.open_texts)))
 
 
-def _asked(session: Session, event: AttemptDispatched) -> Asked | None:
+def _asked(session: Session, event: AttemptDispatched) -> LastRequest | None:
     if event.request_hash is None or session.epoch is None:
         return None
-    return Asked(
+    return LastRequest(
         event.request_hash,
         event.agent,
         event.model,

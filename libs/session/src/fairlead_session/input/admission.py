@@ -7,7 +7,7 @@ from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
 from fairlead_session.input.fingerprint import fingerprint
-from fairlead_session.state import Admitted, Session
+from fairlead_session.state import AdmissionRecord, Session
 
 PENDING_INPUTS_MAX = 1000
 
@@ -85,7 +85,9 @@ def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
     )
 
 
-def receipt(session: Session, message_id: MessageId, prompt: Prompt, known: Admitted) -> Receipt:
+def receipt(
+    session: Session, message_id: MessageId, prompt: Prompt, known: AdmissionRecord
+) -> Receipt:
     """What admission returns, and returns again."""
     return Receipt(
         admitted_seq=known.admitted_seq,
@@ -99,7 +101,11 @@ def receipt(session: Session, message_id: MessageId, prompt: Prompt, known: Admi
 
 
 def _again(
-    session: Session, message_id: MessageId, prompt: Prompt, delivery: Delivery, known: Admitted
+    session: Session,
+    message_id: MessageId,
+    prompt: Prompt,
+    delivery: Delivery,
+    known: AdmissionRecord,
 ) -> AlreadyAdmitted | AdmissionConflict:
     same = known.fingerprint == fingerprint(prompt) and known.delivery == delivery
     if known.cancelled or not same:

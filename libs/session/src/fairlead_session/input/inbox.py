@@ -7,7 +7,7 @@ from fairlead_schema.events import InputCancelled, InputEdited
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
 from fairlead_session.input.admission import receipt
-from fairlead_session.state import Input, Session
+from fairlead_session.state import PendingInput, Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +19,21 @@ class AlreadyPromoted:
 
 
 @dataclass(frozen=True, slots=True)
-class NotPending:
+class InputNotPending:
     """The inbox holds no such input: it never did, or it was withdrawn."""
 
     message_id: MessageId
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class InputUnchanged:
     """The input is already as it should be."""
 
     message_id: MessageId
 
 
-Cancellation: TypeAlias = InputCancelled | AlreadyPromoted | NotPending
-Edit: TypeAlias = InputEdited | Unchanged | AlreadyPromoted | NotPending
+Cancellation: TypeAlias = InputCancelled | AlreadyPromoted | InputNotPending
+Edit: TypeAlias = InputEdited | InputUnchanged | AlreadyPromoted | InputNotPending
 
 
 def pending(session: Session) -> tuple[Receipt, ...]:
@@ -47,7 +47,7 @@ def pending(session: Session) -> tuple[Receipt, ...]:
 def cancel(session: Session, message_id: MessageId) -> Cancellation:
     """Decide what withdrawing an input means."""
     found = _found(session, message_id)
-    return InputCancelled(message_id=message_id) if isinstance(found, Input) else found
+    return InputCancelled(message_id=message_id) if isinstance(found, PendingInput) else found
 
 
 def edit(
@@ -55,7 +55,7 @@ def edit(
 ) -> Edit:
     """Decide what changing an input means; None leaves that part as it is. Its place stays."""
     found = _found(session, message_id)
-    if not isinstance(found, Input):
+    if not isinstance(found, PendingInput):
         return found
     edited = InputEdited(
         message_id=message_id,
@@ -63,15 +63,17 @@ def edit(
         delivery=delivery or found.delivery,
     )
     if (edited.prompt, edited.delivery) == (found.prompt, found.delivery):
-        return Unchanged(message_id)
+        return InputUnchanged(message_id)
     return edited
 
 
-def _found(session: Session, message_id: MessageId) -> Input | AlreadyPromoted | NotPending:
+def _found(
+    session: Session, message_id: MessageId
+) -> PendingInput | AlreadyPromoted | InputNotPending:
     found = next((item for item in session.inbox if item.message_id == message_id), None)
     if found is not None:
         return found
     known = session.admissions.get(message_id)
     if known is None or known.promoted_seq is None:
-        return NotPending(message_id)
+        return InputNotPending(message_id)
     return AlreadyPromoted(message_id, known.promoted_seq)

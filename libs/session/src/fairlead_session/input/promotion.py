@@ -4,7 +4,7 @@ from itertools import accumulate
 
 from fairlead_schema.events import PromptPromoted
 from fairlead_schema.ids import MessageId
-from fairlead_session.state import Input, Session
+from fairlead_session.state import PendingInput, Session
 
 STEERS_MAX = 100
 # A boundary is one commit, so it takes no more than a commit can hold.
@@ -13,7 +13,7 @@ PROMOTED_BYTES_MAX = 4 * 1024 * 1024
 
 def eligible(
     session: Session, *, steers_max: int = STEERS_MAX, opening: MessageId | None = None
-) -> tuple[Input, ...]:
+) -> tuple[PendingInput, ...]:
     """The inputs that the next boundary promotes, in their order.
 
     Steers come first. With no turn owed and no steer, the oldest queued input opens an activity;
@@ -28,7 +28,7 @@ def eligible(
     return () if queued is None else (queued,)
 
 
-def promote(inputs: tuple[Input, ...]) -> tuple[PromptPromoted, ...]:
+def promote(inputs: tuple[PendingInput, ...]) -> tuple[PromptPromoted, ...]:
     """The events that make these inputs visible."""
     return tuple(
         PromptPromoted(message_id=item.message_id, prompt=item.prompt, created=item.created)
@@ -36,7 +36,7 @@ def promote(inputs: tuple[Input, ...]) -> tuple[PromptPromoted, ...]:
     )
 
 
-def _fitting(inputs: tuple[Input, ...]) -> tuple[Input, ...]:
+def _fitting(inputs: tuple[PendingInput, ...]) -> tuple[PendingInput, ...]:
     """As many as fit one commit, and always one."""
     sizes = accumulate(len(item.prompt.model_dump_json().encode()) for item in inputs)
     count = sum(1 for size in sizes if size <= PROMOTED_BYTES_MAX)

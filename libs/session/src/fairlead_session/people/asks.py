@@ -35,7 +35,7 @@ from fairlead_session.fold.asks import AnswerEvent, told
 from fairlead_session.fold.calls import find
 from fairlead_session.people.pending import Pending, close, refusal, source, what
 from fairlead_session.people.permission import Need, effect, judge, matches
-from fairlead_session.state import Call, Grant, PendingPermission, Session
+from fairlead_session.state import Grant, PendingPermission, Session, UnsettledCall
 
 UNANSWERED: Final = "Unanswered"
 
@@ -58,11 +58,11 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class NotPending:
+class AskNotPending:
     """No such request waits here: it never did, or it was answered otherwise."""
 
 
-Answering: TypeAlias = tuple[SessionEvent, ...] | NotPending
+Answering: TypeAlias = tuple[SessionEvent, ...] | AskNotPending
 """What an answer writes; nothing when the very same answer was given before."""
 
 
@@ -90,7 +90,9 @@ def approved(saved: Iterable[SavedPermission]) -> tuple[Rule, ...]:
     return tuple(Rule(action=one.action, resource=one.resource, effect="allow") for one in saved)
 
 
-def ask(session_id: SessionId, call: Call, need: Need, id_: PermissionId) -> PermissionAsked:
+def ask(
+    session_id: SessionId, call: UnsettledCall, need: Need, id_: PermissionId
+) -> PermissionAsked:
     """The request that one need of a call becomes."""
     request = PermissionRequest(
         id=id_,
@@ -105,7 +107,7 @@ def ask(session_id: SessionId, call: Call, need: Need, id_: PermissionId) -> Per
 
 
 def question(
-    session_id: SessionId, call: Call, questions: tuple[QuestionInfo, ...], id_: QuestionId
+    session_id: SessionId, call: UnsettledCall, questions: tuple[QuestionInfo, ...], id_: QuestionId
 ) -> QuestionAsked:
     """The questions of a call whose answer is its result."""
     tool = ToolSource(message_id=call.assistant_message_id, call_id=call.call_id)
@@ -226,7 +228,7 @@ def _refused(
 def _repeated(session: Session, event: AnswerEvent) -> Answering:
     """A client may lose the answer to its reply and say it again: that changes nothing."""
     same = session.answered.get(event.request_id) == told(event)
-    return () if same else NotPending()
+    return () if same else AskNotPending()
 
 
 def _granted(grants: tuple[Grant, ...], need: Need) -> bool:

@@ -5,7 +5,7 @@ from typing import TypeAlias
 from fairlead_schema.events import PermissionReplied, QuestionRejected
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_session.fold.asks import AnswerEvent
-from fairlead_session.state import Call, PendingPermission, PendingQuestion, Session
+from fairlead_session.state import PendingPermission, PendingQuestion, Session, UnsettledCall
 
 Pending: TypeAlias = PendingPermission | PendingQuestion
 
@@ -18,7 +18,7 @@ def source(pending: Pending) -> tuple[MessageId, CallId] | None:
     return None if comes_from is None else (comes_from.message_id, comes_from.call_id)
 
 
-def pending(session: Session, call: Call) -> Pending | None:
+def pending(session: Session, call: UnsettledCall) -> Pending | None:
     """What a person must answer before the call begins; one that has begun waits for nobody."""
     if call.worker is not None:
         return None
@@ -27,7 +27,7 @@ def pending(session: Session, call: Call) -> Pending | None:
     return next((ask for ask in asks if source(ask) == key), None)
 
 
-def ready(session: Session) -> tuple[Call, ...]:
+def ready(session: Session) -> tuple[UnsettledCall, ...]:
     """The calls that wait for nobody but a worker."""
     if not session.permissions and not session.questions:
         return session.calls

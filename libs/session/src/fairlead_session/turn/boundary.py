@@ -17,7 +17,7 @@ from fairlead_schema.ids import AttemptId, MessageId
 from fairlead_session.execution.recovery import abandoned
 from fairlead_session.input.promotion import promote
 from fairlead_session.people.pending import withdraw
-from fairlead_session.state import Epoch, Input, Session
+from fairlead_session.state import Epoch, PendingInput, Session
 from fairlead_session.turn import epoch
 from fairlead_session.turn.history import compacted_seq
 
@@ -49,7 +49,7 @@ def reconcile(
     assert session.epoch is not None, "an epoch exists at every boundary"
     outcome = _compared(session, session.epoch, sample)
     match outcome:
-        case epoch.Unchanged() | epoch.Blocked():
+        case epoch.ContextUnchanged() | epoch.Blocked():
             return ()
         case epoch.Updated(text=text, snapshot=snapshot):
             return (
@@ -82,7 +82,7 @@ def _outlived(session: Session, stored: Epoch) -> bool:
 
 
 def approach(
-    session: Session, inputs: tuple[Input, ...], sample: ContextSample, ids: TurnIds
+    session: Session, inputs: tuple[PendingInput, ...], sample: ContextSample, ids: TurnIds
 ) -> tuple[SessionEvent, ...]:
     """What is abandoned, promotions, the context's changes; what the request to come is made from."""
     promoted = (*abandoned(session), *withdraw(session), *promote(inputs))

@@ -48,7 +48,7 @@ class Blocked:
 
 
 @dataclass(frozen=True, slots=True)
-class Unchanged:
+class ContextUnchanged:
     """Every source is as the model was last told."""
 
 
@@ -67,7 +67,7 @@ class Replaced:
     baseline: Baseline
 
 
-Outcome: TypeAlias = Unchanged | Updated | Replaced | Blocked
+Outcome: TypeAlias = ContextUnchanged | Updated | Replaced | Blocked
 
 
 def combine(*samples: ContextSample) -> ContextSample:
@@ -108,7 +108,7 @@ def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
             current[source.key] = _entry(source)
             updates.append(source.baseline if stored is None else source.update)
     updates.extend(_removals(snapshot, sample))
-    return Updated("\n\n".join(updates), current) if updates else Unchanged()
+    return Updated("\n\n".join(updates), current) if updates else ContextUnchanged()
 
 
 def replace(snapshot: Snapshot, sample: ContextSample) -> Replaced | Blocked:

@@ -1,7 +1,7 @@
 """Session history: what the next provider turn sees, after the compaction and epoch cutoffs."""
 
 from fairlead_schema.message import CompactionMessage, Message, SystemMessage
-from fairlead_session.state import Line, Session
+from fairlead_session.state import Session, TranscriptLine
 
 
 def history(session: Session) -> tuple[Message, ...]:
@@ -9,7 +9,7 @@ def history(session: Session) -> tuple[Message, ...]:
     return tuple(line.message for line in lines(session))
 
 
-def lines(session: Session) -> tuple[Line, ...]:
+def lines(session: Session) -> tuple[TranscriptLine, ...]:
     """The same with the sequences of what created each message."""
     newest = compacted_seq(session) or 0
     since = session.epoch.seq if session.epoch else 0

@@ -41,8 +41,8 @@ from fairlead_schema.provider.events import (
 )
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL, INTERRUPTED_TURN
-from fairlead_session.turn.stream_calls import Calls, Offer, ProtocolViolation
-from fairlead_session.turn.usage import Price, cost, tokens
+from fairlead_session.turn.stream_calls import Offer, ProtocolViolation, StreamCalls
+from fairlead_session.turn.usage import TokenPrice, cost, tokens
 
 NO_RESULT = "Provider did not return a tool result"
 # Far beyond every answer, and about what one commit can hold: a stream may have no end.
@@ -68,7 +68,7 @@ class Publication:
     assistant_message_id: MessageId
     agent: str
     model: ModelRef
-    price: Price = field(default_factory=Price)
+    price: TokenPrice = field(default_factory=TokenPrice)
     started: bool = False
     failed: bool = False
     over: bool = False
@@ -76,10 +76,10 @@ class Publication:
     _open: dict[tuple[str, str], _Block] = field(default_factory=dict)
     offer: Offer = field(default_factory=Offer)
     attempt_id: AttemptId = "att_unnamed"
-    _calls: Calls = field(init=False)
+    _calls: StreamCalls = field(init=False)
 
     def __post_init__(self) -> None:
-        self._calls = Calls(self.assistant_message_id, self.offer)
+        self._calls = StreamCalls(self.assistant_message_id, self.offer)
 
     @property
     def local_calls(self) -> tuple[str, ...]:

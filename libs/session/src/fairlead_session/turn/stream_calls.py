@@ -29,7 +29,7 @@ class Offer:
 
 
 @dataclass(slots=True)
-class Calls:
+class StreamCalls:
     """What the stream said of its tools so far."""
 
     assistant_message_id: MessageId

@@ -10,14 +10,14 @@ PER_MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class TokenPrice:
     """USD per million tokens."""
 
     input: float = 0.0
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
-    above: tuple[tuple[int, "Price"], ...] = ()
+    above: tuple[tuple[int, "TokenPrice"], ...] = ()
     """Prices of steps whose prompt is longer than so many tokens."""
 
 
@@ -31,7 +31,7 @@ def tokens(usage: Usage) -> Tokens:
     )
 
 
-def cost(counted: Tokens, price: Price) -> float:
+def cost(counted: Tokens, price: TokenPrice) -> float:
     """What these tokens cost; reasoning is paid as output, a long prompt makes all of it dearer."""
     prompt = counted.input + counted.cache.read + counted.cache.write
     passed = [(size, dearer) for size, dearer in price.above if prompt > size]

@@ -18,7 +18,7 @@ Found: TypeAlias = Iterator[tuple[str, str]]
 CallKey: TypeAlias = tuple[MessageId, CallId]
 
 
-class Asks:
+class AskRules:
     """A request waits until it is answered, exactly once; its call does not start before that."""
 
     def __init__(self) -> None:

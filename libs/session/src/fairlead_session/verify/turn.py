@@ -101,7 +101,7 @@ class Blocks:
             self._open.remove(key)
 
 
-class Calls:
+class CallRules:
     """A call is made once, started at most once if it may not run again, settled at most once."""
 
     def __init__(self) -> None:

@@ -32,8 +32,8 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import EventId, MessageId, RunnerId
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.record import Recorded
-from fairlead_session.verify.asks import Asks
-from fairlead_session.verify.turn import Blocks, Calls, Steps
+from fairlead_session.verify.asks import AskRules
+from fairlead_session.verify.turn import Blocks, CallRules, Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Ownership:
 class Attempts:
     """A request leaves from an owned session, and not before the last one's outcome is known."""
 
-    def __init__(self, ownership: Ownership, calls: Calls) -> None:
+    def __init__(self, ownership: Ownership, calls: CallRules) -> None:
         self.open: AttemptDispatched | None = None
         self._ownership = ownership
         self._calls = calls
@@ -196,8 +196,8 @@ class Reading:
     def __init__(self) -> None:
         self.inbox = Inbox()
         self.ownership = Ownership(self.inbox)
-        self.calls = Calls()
-        self.asks = Asks()
+        self.calls = CallRules()
+        self.asks = AskRules()
         self.attempts = Attempts(self.ownership, self.calls)
         self._rules = (
             self.inbox,

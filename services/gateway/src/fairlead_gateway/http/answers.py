@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead_eventlog.errors import LogError, Unanswered
 from fairlead_gateway.reads.read_model import ReadsUnavailable
-from fairlead_schema.errors import Refused, TooMany, Unavailable, Unknown, WireError
+from fairlead_schema.errors import Refused, ServiceUnavailable, TooMany, Unknown, WireError
 from fairlead_schema.record import RecordError
 
 log = logging.getLogger(__name__)
@@ -50,13 +50,13 @@ def cause(error: Exception) -> WireError:
 def _away(error: Exception) -> Refused | None:
     match error:
         case Unanswered():
-            return Unavailable("No ingest service answers now", service="ingest")
+            return ServiceUnavailable("No ingest service answers now", service="ingest")
         case LogError():
-            return Unavailable(f"The log is not available: {error}", service="nats")
+            return ServiceUnavailable(f"The log is not available: {error}", service="nats")
         case RecordError():
-            return Unavailable(f"The session cannot be read: {error}", service="session.log")
+            return ServiceUnavailable(f"The session cannot be read: {error}", service="session.log")
         case ReadsUnavailable():
-            return Unavailable(f"Reads are not available: {error}", service="postgres")
+            return ServiceUnavailable(f"Reads are not available: {error}", service="postgres")
         case _:
             return None
 

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails, from_json
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from fairlead_schema.errors import InvalidRequest, TooLarge
+from fairlead_schema.errors import InvalidRequest, PayloadTooLarge
 from fairlead_schema.ids import (
     DEFAULT_TENANT,
     MessageId,
@@ -19,7 +19,7 @@ from fairlead_schema.ids import (
     SessionId,
     TenantId,
 )
-from fairlead_schema.model import Input
+from fairlead_schema.model import InputModel
 
 Kind: TypeAlias = Literal["Params", "Headers", "Query", "Body"]
 Value = TypeVar("Value")
@@ -34,7 +34,7 @@ UNSUPPORTED_MEDIA_TYPE: Final = 415
 DIGITS_MAX: Final = 16
 
 
-class Nothing(Input):
+class Nothing(InputModel):
     """No query, or no body."""
 
 
@@ -128,7 +128,7 @@ def header_text(request: Request, name: str) -> str | None:
 
 
 async def _bounded(request: Request, bytes_max: int) -> bytes:
-    refusal = TooLarge(f"The body exceeds {bytes_max} bytes")
+    refusal = PayloadTooLarge(f"The body exceeds {bytes_max} bytes")
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > bytes_max:
         raise refusal

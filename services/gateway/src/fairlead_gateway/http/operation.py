@@ -11,7 +11,7 @@ from starlette.responses import Response
 from fairlead_eventlog.ports import Head
 from fairlead_gateway.reads.projection_wait import fresh
 from fairlead_gateway.runtime import Runtime
-from fairlead_schema.errors import Refused, Unavailable
+from fairlead_schema.errors import Refused, ServiceUnavailable
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 
@@ -53,7 +53,7 @@ class Call(Generic[Query, Body]):
         """The session's head as the log gave it. Raises why it could not be asked."""
         assert self.found is not None, "only session routes name a session"
         if self.found.head is None:
-            raise self.found.away or Unavailable("The log is not available", service="nats")
+            raise self.found.away or ServiceUnavailable("The log is not available", service="nats")
         return self.found.head
 
     async def stale(self) -> bool:

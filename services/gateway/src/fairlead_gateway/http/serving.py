@@ -16,7 +16,7 @@ from fairlead_gateway.http.incoming import body_of, query_of, session_id_of, ten
 from fairlead_gateway.http.operation import AnyOperation, Call, Found
 from fairlead_gateway.reads.read_model import ReadsUnavailable
 from fairlead_gateway.runtime import Runtime
-from fairlead_schema.errors import Refused, SessionNotFound, Unavailable, WireError
+from fairlead_schema.errors import Refused, ServiceUnavailable, SessionNotFound, WireError
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 
@@ -80,7 +80,7 @@ async def _find(runtime: Runtime, at: Address) -> Found:
     """The session a path names: from the log, or from the read models when it cannot be read."""
     try:
         head = await runtime.medium().log.head(at)
-    except (Unavailable, LogError, RecordError) as away:
+    except (ServiceUnavailable, LogError, RecordError) as away:
         return await _projected(runtime, at, away)
     if head == START:
         raise SessionNotFound(at.session_id)

@@ -9,8 +9,8 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema import subjects
 from fairlead_schema.api import Answer
-from fairlead_schema.commands.session import Reached, SessionCommand
-from fairlead_schema.errors import InvalidRequest, Refused, Unavailable
+from fairlead_schema.commands.session import ExecutionReached, SessionCommand
+from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.model import Model
 from fairlead_schema.subjects import Address
@@ -32,7 +32,7 @@ async def ask(
         reply = await requests.ask(subjects.api(tenant, verb), body, timeout_s=timeout_s)
     except LogUnavailable as error:
         text = f"Ingest did not answer within {timeout_s} s; repeat the request with the same id"
-        raise Unavailable(text, service="ingest") from error
+        raise ServiceUnavailable(text, service="ingest") from error
     answered = answer.model_validate_json(reply)
     if answered.error is not None:
         raise Refused.from_wire(answered.error)
@@ -42,7 +42,7 @@ async def ask(
 
 async def tell(runtime: Runtime, at: Address, verb: str, command: SessionCommand) -> None:
     """Send one command whose success has nothing to tell."""
-    await ask(runtime, at.tenant, verb, command, Answer[Reached])
+    await ask(runtime, at.tenant, verb, command, Answer[ExecutionReached])
 
 
 def session_id_for(request: Request, tenant: TenantId) -> SessionId | None:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Final
 
-from fairlead_eventlog.ports import SessionLog, Stored
+from fairlead_eventlog.ports import SessionLog, StoredCommit
 from fairlead_gateway.reads.read_model import ReadModel, ReadsUnavailable
 from fairlead_schema import dialect
 from fairlead_schema.api import EventEnvelope
@@ -34,7 +34,7 @@ class Translation:
         self._visible = visible
         self._deliveries: dict[MessageId, Delivery] = {}
 
-    async def envelopes(self, stored: Stored, *, after: int) -> list[EventEnvelope]:
+    async def envelopes(self, stored: StoredCommit, *, after: int) -> list[EventEnvelope]:
         """The visible events of one commit behind a sequence."""
         found: list[EventEnvelope] = []
         for recorded in stored.commit.events:

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable
 
-from fairlead_eventlog.session_cache import At, Folded
+from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_gateway.http.sse import closed
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.fold.session_fold import SESSION_FOLD
 from fairlead_session.state import Session
 
 
@@ -48,12 +48,12 @@ async def _until(runtime: Runtime, at: Address, holds: Callable[[Session], bool]
                 return
 
 
-def _folds(runtime: Runtime) -> Folded[Session]:
+def _folds(runtime: Runtime) -> SessionCache[Session]:
     medium = runtime.medium()
-    return Folded(medium.log, medium.snapshots, FOLDING, capacity=1)
+    return SessionCache(medium.log, medium.snapshots, SESSION_FOLD, capacity=1)
 
 
-def _existing(known: At[Session]) -> At[Session]:
+def _existing(known: Versioned[Session]) -> Versioned[Session]:
     if known.state.profile is None:
         raise SessionNotFound(known.state.id)
     return known

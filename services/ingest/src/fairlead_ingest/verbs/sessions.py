@@ -1,19 +1,19 @@
 """What every command to a session that exists begins and ends with."""
 
-from fairlead_ingest.command_context import Decide, Desk
-from fairlead_schema.commands.session import Reached
+from fairlead_ingest.command_context import CommandContext, Decide
+from fairlead_schema.commands.session import ExecutionReached
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_session.state import Session
 
 
-async def load(desk: Desk, at: Address) -> Session:
+async def load(desk: CommandContext, at: Address) -> Session:
     """The session as it is now. Raises SessionNotFound."""
     return _existing(await desk.load(at))
 
 
-async def change(desk: Desk, at: Address, decide: Decide) -> Session:
+async def change(desk: CommandContext, at: Address, decide: Decide) -> Session:
     """Write what `decide` says of a session that exists. Raises SessionNotFound."""
 
     def decided(session: Session) -> tuple[SessionEvent, ...]:
@@ -22,9 +22,9 @@ async def change(desk: Desk, at: Address, decide: Decide) -> Session:
     return await desk.commit(at, decided)
 
 
-def reached(session: Session) -> Reached:
+def reached(session: Session) -> ExecutionReached:
     """What a command answers that has nothing else to tell."""
-    return Reached(session_id=session.id, seq=session.seq)
+    return ExecutionReached(session_id=session.id, seq=session.seq)
 
 
 def maybe(event: SessionEvent | None) -> tuple[SessionEvent, ...]:

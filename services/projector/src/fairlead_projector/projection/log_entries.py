@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json, to_json
 
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_schema.record import Recorded, RecordError, decode
 
 REASON_LENGTH_MAX: Final = 1024
@@ -18,13 +18,13 @@ _NUL_SYMBOL: Final = "\u2400"
 class Incoming(NamedTuple):
     """The events of an entry and how the log stores them, or why it cannot be read."""
 
-    entry: Entry
+    entry: LogEntry
     events: tuple[Recorded, ...] = ()
     stored: Sequence[dict[str, Any]] = ()
     reason: str | None = None
 
 
-def read(entry: Entry) -> Incoming:
+def read(entry: LogEntry) -> Incoming:
     """Decode one entry; never raises."""
     payload = entry.payload
     try:
@@ -35,7 +35,7 @@ def read(entry: Entry) -> Incoming:
         return unreadable(entry, str(error))
 
 
-def unreadable(entry: Entry, reason: str) -> Incoming:
+def unreadable(entry: LogEntry, reason: str) -> Incoming:
     """An entry that cannot be applied, whatever its bytes say."""
     return Incoming(entry, reason=reason.replace("\0", _NUL_SYMBOL)[:REASON_LENGTH_MAX])
 

@@ -10,7 +10,7 @@ from typing import Final
 from psycopg import DataError, IntegrityError
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector import database, metrics
 from fairlead_projector.errors import Fenced
 from fairlead_projector.migrations import migrate
@@ -116,7 +116,7 @@ class Writer:
         if await self._store.checkpoint() != self.position:
             raise Fenced(self.shard, self.position)
 
-    async def write(self, entries: Sequence[Entry]) -> None:
+    async def write(self, entries: Sequence[LogEntry]) -> None:
         """Apply entries after the checkpoint; what was applied before is passed over."""
         fresh = [log_entries.read(entry) for entry in entries if entry.position > self.position]
         for batch in _until_reverts(fresh):

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pydantic_core import to_json
 
-from fairlead_eventlog.ports import Entry
+from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection import asks, summary
 from fairlead_projector.projection.log_entries import Incoming
 from fairlead_projector.projection.rows import (
@@ -96,7 +96,7 @@ _NAMES: Final[dict[type[SessionEvent], str]] = {
 class Poison(NamedTuple):
     """An entry that broke its session."""
 
-    entry: Entry
+    entry: LogEntry
     reason: str
 
 

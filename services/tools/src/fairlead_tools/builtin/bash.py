@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from fairlead_schema.tools.content import TextContent
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 from fairlead_tools.shell import command as shell
@@ -60,7 +60,7 @@ class BashOutput(BaseModel):
         return {name: value for name, value in told(self).items() if value is not None}
 
 
-def tool(settings: Tools) -> Tool:
+def tool(settings: ToolsConfig) -> Tool:
     """The tool as it is configured. Raises SandboxUnavailable."""
     sandbox = None
     if settings.sandbox == "bwrap":
@@ -82,7 +82,7 @@ def tool(settings: Tools) -> Tool:
 class Bash:
     """Runs commands as the configuration says."""
 
-    settings: Tools
+    settings: ToolsConfig
     sandbox: Sandbox | None = None
     _approved: OrderedDict[str, Path] = field(default_factory=OrderedDict)
     """Where each call may run: what was asked about is what is opened."""

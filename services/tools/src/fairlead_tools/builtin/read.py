@@ -10,8 +10,8 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from fairlead_schema.tools.content import FileContent, Json, TextContent, ToolContent
-from fairlead_service.config.configuration import Tools
-from fairlead_session.calls.output_bounds import Limits
+from fairlead_service.config.configuration import ToolsConfig
+from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.reach import reached, saying, sought
 from fairlead_tools.files import kind, pages
@@ -165,14 +165,18 @@ class Reader:
             raise CallFailed(f"{error}: {path}") from error
 
 
-def shown(settings: Tools) -> Limits | None:
+def shown(settings: ToolsConfig) -> OutputLimits | None:
     """How much of it the model sees: a page whole, unless less than that is configured."""
     less = settings.output_bytes_max < PAGE_BYTES_MAX or settings.output_lines_max < PAGE_LINES_MAX
-    return None if less else Limits(lines=PAGE_BYTES_MAX + NOTES, bytes=PAGE_BYTES_MAX + NOTES)
+    return (
+        None if less else OutputLimits(lines=PAGE_BYTES_MAX + NOTES, bytes=PAGE_BYTES_MAX + NOTES)
+    )
 
 
 def tool(
-    limits: ImageLimits | None = None, outputs: Outputs | None = None, page: Limits | None = None
+    limits: ImageLimits | None = None,
+    outputs: Outputs | None = None,
+    page: OutputLimits | None = None,
 ) -> Tool:
     """The tool, with its limits and with the store of managed outputs, if there is one."""
     reader = Reader(limits or ImageLimits(), outputs or NoOutputs())

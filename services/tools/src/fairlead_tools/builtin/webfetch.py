@@ -8,7 +8,7 @@ from typing import Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import TextContent
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 from fairlead_tools.web import guard
@@ -54,7 +54,7 @@ Read = Callable[[str, str], Awaitable[Page]]
 """Fetches a URL, saying what is accepted."""
 
 
-def tool(settings: Tools) -> Tool:
+def tool(settings: ToolsConfig) -> Tool:
     """The tool, as far as the configuration lets it reach."""
     return made(partial(fetch, private=settings.web_private))
 

@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
-from fairlead_service.config.configuration import Tools
-from fairlead_service.config.tool_servers import SearchService
+from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.tool_servers import SearchServiceConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallFailed, Context, Tool
 from fairlead_tools.web import guard
@@ -54,7 +54,7 @@ class WebsearchOutput(BaseModel):
     output: str
 
 
-def tools(settings: Tools) -> tuple[Tool, ...]:
+def tools(settings: ToolsConfig) -> tuple[Tool, ...]:
     """The tool; none, if no search service is configured."""
     if not settings.websearch:
         return ()
@@ -78,7 +78,7 @@ async def needed(asked: WebsearchInput, _context: Context) -> tuple[Need, ...]:
     return (Need("websearch", (asked.query,), save=("*",), metadata=told),)
 
 
-def provider(settings: Tools, session_id: str) -> str:
+def provider(settings: ToolsConfig, session_id: str) -> str:
     """Who is asked: the one that is set, else always the same one for a session."""
     if settings.websearch_provider is not None:
         return settings.websearch_provider
@@ -86,7 +86,7 @@ def provider(settings: Tools, session_id: str) -> str:
     return names[zlib.crc32(session_id.encode()) % len(names)]
 
 
-async def run(settings: Tools, asked: WebsearchInput, context: Context) -> WebsearchOutput:
+async def run(settings: ToolsConfig, asked: WebsearchInput, context: Context) -> WebsearchOutput:
     """One search. Raises CallFailed, in words that hold no key."""
     name = provider(settings, context.at.session_id)
     service = settings.websearch[name]
@@ -103,7 +103,7 @@ async def run(settings: Tools, asked: WebsearchInput, context: Context) -> Webse
     return WebsearchOutput(provider=name, output=_without(key, found) or NOTHING)
 
 
-async def _asked(service: SearchService, key: str, asked: WebsearchInput) -> str:
+async def _asked(service: SearchServiceConfig, key: str, asked: WebsearchInput) -> str:
     # Where the service is was configured by the operator: it may well stand nearby.
     wanted = guard.target(service.url)
     headers = {

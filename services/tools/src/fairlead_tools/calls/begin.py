@@ -18,7 +18,7 @@ from fairlead_session.calls.lifecycle import (
     Deferred,
     Failed,
     Gone,
-    Leave,
+    LeaveToWorker,
     Outcome,
     Settle,
     Succeeded,
@@ -28,7 +28,7 @@ from fairlead_session.calls.lifecycle import (
 )
 from fairlead_session.fold.calls import find
 from fairlead_session.people.asks import Rules
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.execution import detail, failed
 from fairlead_tools.calls.liveness import Silences
 from fairlead_tools.calls.output import Retention
@@ -51,7 +51,7 @@ class Ready:
     """Begun in the log: run it."""
 
     prepared: Prepared
-    call: Call
+    call: UnsettledCall
     context: Context
 
 
@@ -89,7 +89,7 @@ class Looks:
             OrderedDict()
         )
 
-    def again(self, at: Address, call: Call, job: Job) -> Later | Spare:
+    def again(self, at: Address, call: UnsettledCall, job: Job) -> Later | Spare:
         """Whether this request looks again. A worker that saw no newer one keeps it."""
         key = (at, call.assistant_message_id, call.call_id)
         newest, seen = self._newest.get(key, (0, 0.0))
@@ -136,7 +136,7 @@ class Beginning:
                 return await self._begun(session, at, decision, job)
             case Settle(event=event):
                 return (event,), decision
-            case Leave():
+            case LeaveToWorker():
                 return (), Later(LATER_S)
             case Waits():
                 return (), Asked()

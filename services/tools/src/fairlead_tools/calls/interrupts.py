@@ -7,11 +7,11 @@ from contextlib import aclosing
 from typing import Final, cast
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.ports import SessionLog, Stored
+from fairlead_eventlog.ports import SessionLog, StoredCommit
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.lifecycle import Halt, halt
-from fairlead_session.state import Call
+from fairlead_session.state import UnsettledCall
 from fairlead_tools.calls.execution import Performance
 
 log = logging.getLogger(__name__)
@@ -22,13 +22,13 @@ PATIENCE_S: Final = 0.05
 
 
 async def watch(
-    session_log: SessionLog, at: Address, call: Call, after: int, performance: Performance
+    session_log: SessionLog, at: Address, call: UnsettledCall, after: int, performance: Performance
 ) -> None:
     """Follow the session from its start event on, through outages, until the run must stop."""
     await asyncio.sleep(PATIENCE_S)
     while True:
         try:
-            tail = cast("AsyncGenerator[Stored, None]", session_log.tail(at, after=after))
+            tail = cast("AsyncGenerator[StoredCommit, None]", session_log.tail(at, after=after))
             async with aclosing(tail):
                 async for stored in tail:
                     after = stored.head.seq
@@ -45,6 +45,6 @@ async def watch(
             return
 
 
-def _halted(call: Call, stored: Stored) -> Halt | None:
+def _halted(call: UnsettledCall, stored: StoredCommit) -> Halt | None:
     found = (halt(call, recorded.event) for recorded in stored.commit.events)
     return next((why for why in found if why is not None), None)

@@ -12,7 +12,7 @@ from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 from fairlead_service.ids import now_ms
 from fairlead_session.calls.lifecycle import (
     INTERRUPTED,
@@ -24,14 +24,14 @@ from fairlead_session.calls.lifecycle import (
     defer,
     settle,
 )
-from fairlead_session.calls.output_bounds import Limits
+from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.fold.calls import find
 from fairlead_session.next_move import moving
 from fairlead_session.people.asks import Rules
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.begin import Asked, Beginning, Decided, Later, Ready, Spare
 from fairlead_tools.calls.execution import Stopped, crashed, detail
-from fairlead_tools.calls.log import Erased, Guess, Ledger
+from fairlead_tools.calls.log import CallLog, Erased, Guess
 from fairlead_tools.calls.opening import Opening
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.calls.progress import Telling
@@ -58,16 +58,16 @@ class Life:
         worker: WorkerId,
         eventlog: EventLog,
         registry: Registry,
-        settings: Tools,
+        settings: ToolsConfig,
         rules: Rules,
     ) -> None:
         self.retention = Retention(
             eventlog.outputs,
-            Limits(settings.output_lines_max, settings.output_bytes_max),
+            OutputLimits(settings.output_lines_max, settings.output_bytes_max),
             settings.media_bytes_max,
         )
         self._eventlog = eventlog
-        self._ledger = Ledger(eventlog)
+        self._ledger = CallLog(eventlog)
         begins = Beginning(worker, eventlog, registry, self.retention, rules)
         self._opening = Opening(begins, eventlog, self._ledger, self.retention, settings.spool_dir)
         self.over = False
@@ -151,12 +151,12 @@ class Life:
         """The session as it is now."""
         return await self._ledger.read(at)
 
-    async def conclude(self, at: Address, call: Call, outcome: Outcome) -> str:
+    async def conclude(self, at: Address, call: UnsettledCall, outcome: Outcome) -> str:
         """Settle a call for somebody outside, as a run of it here would have been settled."""
         bounded = await self.retention.recordable(at, outcome, limits=self.retention.limits)
         return await self._settle(at, call, bounded, Held(Unheld()), None)
 
-    async def _hand(self, at: Address, call: Call, until: int, held: Held) -> str:
+    async def _hand(self, at: Address, call: UnsettledCall, until: int, held: Held) -> str:
         """Leave the call to a queue. Its request stays, and looks again when the time is up."""
 
         async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
@@ -168,7 +168,12 @@ class Life:
         return "deferred"
 
     async def _settle(
-        self, at: Address, call: Call, outcome: Outcome, held: Held, telling: Telling | None
+        self,
+        at: Address,
+        call: UnsettledCall,
+        outcome: Outcome,
+        held: Held,
+        telling: Telling | None,
     ) -> str:
         try:
             session, settled = await self._settled(at, call, outcome, telling, held.begun)
@@ -191,7 +196,7 @@ class Life:
     async def _settled(
         self,
         at: Address,
-        call: Call,
+        call: UnsettledCall,
         outcome: Outcome,
         telling: Telling | None,
         begun: Guess | None,

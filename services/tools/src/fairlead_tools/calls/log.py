@@ -9,13 +9,13 @@ from weakref import WeakValueDictionary
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict, LogUnavailable
-from fairlead_eventlog.session_cache import At, Folded
+from fairlead_eventlog.session_cache import SessionCache, Versioned
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.fold.session_fold import FOLDING
+from fairlead_session.fold.session_fold import SESSION_FOLD
 from fairlead_session.state import Session
 
 RETRY_S: Final = 0.2
@@ -29,7 +29,7 @@ Decide: TypeAlias = Callable[[Session], Awaitable[tuple[tuple[SessionEvent, ...]
 class Guess(NamedTuple):
     """A session as it was at some head: whole, or only as far as one call is concerned."""
 
-    known: At[Session]
+    known: Versioned[Session]
     whole: bool = True
 
     @property
@@ -41,13 +41,13 @@ class Erased(Exception):
     """The session was deleted meanwhile: there is nothing left to write to."""
 
 
-class Ledger:
+class CallLog:
     """Reads and writes the sessions whose calls one worker runs."""
 
     def __init__(self, eventlog: EventLog) -> None:
         self._log = eventlog.log
-        self._folded = Folded(
-            eventlog.log, eventlog.snapshots, FOLDING, capacity=CACHE_SESSIONS_MAX
+        self._folded = SessionCache(
+            eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=CACHE_SESSIONS_MAX
         )
         self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
         self._seen: OrderedDict[Address, int] = OrderedDict()
@@ -104,7 +104,7 @@ class Ledger:
         """Whether the log's leader has more than what was decided from: reads may lag."""
         return (await self._log.head(at)).seq > session.seq
 
-    async def _load(self, at: Address) -> At[Session]:
+    async def _load(self, at: Address) -> Versioned[Session]:
         while True:
             try:
                 loaded = await self._folded.load(at)
@@ -114,7 +114,7 @@ class Ledger:
                 self._see(at, loaded)
                 return loaded
 
-    def _see(self, at: Address, known: At[Session]) -> None:
+    def _see(self, at: Address, known: Versioned[Session]) -> None:
         self._seen[at] = known.head.position
         self._seen.move_to_end(at)
         if len(self._seen) > CACHE_SESSIONS_MAX:
@@ -141,7 +141,7 @@ class Ledger:
                 self._folded.keep(at, written)
             return Guess(written, guess.whole)
 
-    async def _overtaken(self, at: Address, known: At[Session]) -> None:
+    async def _overtaken(self, at: Address, known: Versioned[Session]) -> None:
         """See what the other wrote. A log that is now shorter than it was has been erased."""
         if (await self._load(at)).head != known.head:
             return

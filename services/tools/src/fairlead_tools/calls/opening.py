@@ -3,14 +3,14 @@
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_eventlog.ports import Head
-from fairlead_eventlog.session_cache import At
+from fairlead_eventlog.session_cache import Versioned
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_session.calls.lifecycle import settlement
 from fairlead_session.calls.snapshot import recalled
 from fairlead_session.state import Session
 from fairlead_tools.calls.begin import Beginning, Decided, Decision, Ready
-from fairlead_tools.calls.log import Guess, Ledger
+from fairlead_tools.calls.log import CallLog, Guess
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.calls.run import Run
 from fairlead_tools.calls.taken_request import Held
@@ -23,7 +23,7 @@ class Opening:
         self,
         begins: Beginning,
         eventlog: EventLog,
-        ledger: Ledger,
+        ledger: CallLog,
         retention: Retention,
         spool_dir: str | None,
     ) -> None:
@@ -97,4 +97,4 @@ def told(at: Address, request: ToolRequest) -> Guess | None:
     if brief is None:
         return None
     session = recalled(at.session_id, request.assistant_message_id, request.call_id, brief)
-    return Guess(At(session, Head(brief.position, brief.seq)), whole=False)
+    return Guess(Versioned(session, Head(brief.position, brief.seq)), whole=False)

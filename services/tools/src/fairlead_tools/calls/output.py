@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from fairlead_eventlog.errors import LogError, LogUnavailable
-from fairlead_eventlog.ports import Outputs
+from fairlead_eventlog.ports import OutputStore
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, TextContent, ToolContent, managed_path
 from fairlead_service import ids
 from fairlead_session.calls.lifecycle import Failed, Outcome
-from fairlead_session.calls.output_bounds import Limits, Sample, kept, lossy, preview, sampled
+from fairlead_session.calls.output_bounds import OutputLimits, Sample, kept, lossy, preview, sampled
 from fairlead_tools.calls.execution import crashed, detail
 from fairlead_tools.metrics import LOSSY
 from fairlead_tools.spool import pieces
@@ -43,8 +43,8 @@ Source: TypeAlias = Callable[[], Iterator[bytes]]
 class Retention:
     """Bounds outcomes and keeps what does not fit."""
 
-    outputs: Outputs
-    limits: Limits
+    outputs: OutputStore
+    limits: OutputLimits
     media_bytes_max: int
     patience_s: float = RETAIN_S
     _under_way: set[asyncio.Timeout] = field(default_factory=set)
@@ -57,7 +57,7 @@ class Retention:
             timeout.reschedule(deadline)
 
     async def recordable(
-        self, at: Address, outcome: Outcome, *, limits: Limits, spool: Path | None = None
+        self, at: Address, outcome: Outcome, *, limits: OutputLimits, spool: Path | None = None
     ) -> Outcome:
         """The outcome as the log may hold it; a defect in here is this call's failure."""
         try:
@@ -70,7 +70,7 @@ class Retention:
                 await asyncio.to_thread(spool.unlink, missing_ok=True)
 
     async def bounded(
-        self, at: Address, outcome: Outcome, *, limits: Limits | None, spool: Path | None
+        self, at: Address, outcome: Outcome, *, limits: OutputLimits | None, spool: Path | None
     ) -> Outcome:
         """The outcome as the log may hold it. A failure is bounded like anything else."""
         limits = limits or self.limits
@@ -92,7 +92,7 @@ class Retention:
         return replace(outcome, content=content, output_paths=paths or None)
 
     async def _text(
-        self, at: Address, limits: Limits, spool: Path | None, *texts: str
+        self, at: Address, limits: OutputLimits, spool: Path | None, *texts: str
     ) -> tuple[str | None, str | None]:
         """What is shown instead of a text, and where the whole is; nothing if it fits."""
         source = _source(spool, *texts)

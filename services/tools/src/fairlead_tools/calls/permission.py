@@ -13,7 +13,7 @@ from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people import asks
 from fairlead_session.people.asks import Denied, Rules, permit
 from fairlead_session.people.permission import Need
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.execution import crashed, detail, failed
 from fairlead_tools.registry.registry import Prepared
 from fairlead_tools.registry.tool import CallFailed, Context
@@ -41,7 +41,7 @@ class Permitting:
         self._rules = rules
 
     async def decide(
-        self, session: Session, call: Call, prepared: Prepared, context: Context
+        self, session: Session, call: UnsettledCall, prepared: Prepared, context: Context
     ) -> PermissionAsked | QuestionAsked | Failed | Permitted:
         """What a person is asked first, why the call never runs, or that it may begin."""
         needs = await self._needs(prepared, context)

@@ -13,9 +13,9 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import TextContent, ToolContent
 from fairlead_session.calls.lifecycle import progress
-from fairlead_session.calls.output_bounds import Limits, shortened
-from fairlead_session.state import Call, Session
-from fairlead_tools.calls.log import Erased, Ledger
+from fairlead_session.calls.output_bounds import OutputLimits, shortened
+from fairlead_session.state import Session, UnsettledCall
+from fairlead_tools.calls.log import CallLog, Erased
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +34,12 @@ class Telling:
     """The voice of one run. Only what the log still takes for this worker's call is written."""
 
     def __init__(
-        self, ledger: Ledger, deltas: Deltas, at: Address, call: Call, limits: Limits
+        self,
+        ledger: CallLog,
+        deltas: Deltas,
+        at: Address,
+        call: UnsettledCall,
+        limits: OutputLimits,
     ) -> None:
         self._ledger = ledger
         self._deltas = deltas

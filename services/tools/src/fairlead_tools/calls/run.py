@@ -11,7 +11,7 @@ from fairlead_session.calls.lifecycle import Outcome, Succeeded
 from fairlead_tools.calls.begin import Ready
 from fairlead_tools.calls.execution import Performance, Stop, Stopped
 from fairlead_tools.calls.interrupts import watch
-from fairlead_tools.calls.log import Ledger
+from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.calls.progress import Telling
 from fairlead_tools.outputs import materialised
@@ -32,7 +32,7 @@ class Run:
         at: Address,
         ready: Ready,
         eventlog: EventLog,
-        ledger: Ledger,
+        ledger: CallLog,
         retention: Retention,
         spool_dir: str | None,
     ) -> None:

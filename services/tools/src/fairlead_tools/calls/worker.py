@@ -18,7 +18,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
-from fairlead_service.config.configuration import Config, Tools
+from fairlead_service.config.configuration import Config, ToolsConfig
 from fairlead_session.fold.calls import find
 from fairlead_session.people.asks import Rules
 from fairlead_tools.calls.execution import crashed, detail
@@ -82,7 +82,7 @@ class Execute:
         worker: WorkerId,
         eventlog: EventLog,
         registry: Registry,
-        settings: Tools,
+        settings: ToolsConfig,
         rules: Rules = DEFAULT_RULES,
     ) -> None:
         self._eventlog = eventlog

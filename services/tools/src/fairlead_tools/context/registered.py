@@ -14,9 +14,9 @@ from fairlead_schema.context import (
     Observation,
     ObserveContext,
     Observed,
-    Registration,
-    Registrations,
     RemoveSource,
+    SourceRegistration,
+    SourceRegistrations,
     Text,
     Value,
     Why,
@@ -55,9 +55,9 @@ class Plugins:
         self._eventlog = eventlog
         self._pool = pool
         self._timeout_s = timeout_s
-        self._known: tuple[float, tuple[Registration, ...]] | None = None
+        self._known: tuple[float, tuple[SourceRegistration, ...]] | None = None
 
-    async def register(self, asked: Registration) -> Registration:
+    async def register(self, asked: SourceRegistration) -> SourceRegistration:
         """Offer a source from now on. Raises InvalidRequest, Conflict, TooMany."""
         if asked.key.startswith("core/"):
             raise InvalidRequest("core/ is Fairlead's own namespace", kind="Body", field="key")
@@ -73,17 +73,17 @@ class Plugins:
             raise Conflict("Another source has this key", asked.key)
         return asked
 
-    async def remove(self, asked: RemoveSource) -> Registrations:
+    async def remove(self, asked: RemoveSource) -> SourceRegistrations:
         """Take a source back. One that is not there is removed already."""
         await self._eventlog.sources.remove(self._pool, asked.key)
-        return Registrations(sources=await self._load())
+        return SourceRegistrations(sources=await self._load())
 
     async def observe(self, asked: ObserveContext) -> tuple[Observation, ...]:
         """Every registered source, in key order. Raises LogError if nobody knows which there are."""
         observed = await asyncio.gather(*(self._ask(one, asked) for one in await self._current()))
         return tuple(one for one in observed if one is not None)
 
-    async def _current(self) -> tuple[Registration, ...]:
+    async def _current(self) -> tuple[SourceRegistration, ...]:
         if self._known is not None and time.monotonic() - self._known[0] < FRESH_S:
             return self._known[1]
         try:
@@ -94,13 +94,13 @@ class Plugins:
                 raise
             return self._known[1]
 
-    async def _load(self) -> tuple[Registration, ...]:
+    async def _load(self) -> tuple[SourceRegistration, ...]:
         kept = await self._eventlog.sources.all(self._pool)
         found = tuple(one for one in map(_read, kept.values()) if one is not None)
         self._known = (time.monotonic(), found)
         return found
 
-    async def _ask(self, one: Registration, asked: ObserveContext) -> Observation | None:
+    async def _ask(self, one: SourceRegistration, asked: ObserveContext) -> Observation | None:
         body = asked.model_dump_json(by_alias=True, exclude_none=True).encode()
         timeout_s = min(one.timeout_ms / 1000, self._timeout_s)
         try:
@@ -145,9 +145,9 @@ def _observed(key: str, raw: bytes) -> Observed | None:
     return None if answer.data is None else Observed(key=key, **dict(answer.data))
 
 
-def _read(body: bytes) -> Registration | None:
+def _read(body: bytes) -> SourceRegistration | None:
     try:
-        return Registration.model_validate_json(body)
+        return SourceRegistration.model_validate_json(body)
     except ValidationError as error:
         log.warning("registration left out", extra={"reason": _first(error)})
         return None

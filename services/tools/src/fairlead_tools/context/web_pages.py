@@ -13,7 +13,7 @@ from uuid import uuid4
 import httpx
 
 from fairlead_schema.context import Why
-from fairlead_service.config.context import Context
+from fairlead_service.config.context import ContextConfig
 from fairlead_tools.context.sources.files import Unreadable, decoded, home
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ AGAIN_S: Final = 5.0
 REDIRECTS_MAX: Final = 3
 
 
-def cache_directory(settings: Context) -> Path:
+def cache_directory(settings: ContextConfig) -> Path:
     """Where downloads are kept; beside the system's own temporary files if it cannot be made."""
     wanted = home(settings.cache)
     try:
@@ -36,7 +36,7 @@ def cache_directory(settings: Context) -> Path:
 class Web:
     """Gets addresses that the configuration names."""
 
-    def __init__(self, settings: Context) -> None:
+    def __init__(self, settings: ContextConfig) -> None:
         self._settings = settings
         self._client: httpx.AsyncClient | None = None
 
@@ -83,7 +83,7 @@ class _Page:
 class Pages:
     """Texts from the web. One that was had before is given at once, and renewed behind it."""
 
-    def __init__(self, settings: Context, web: Web) -> None:
+    def __init__(self, settings: ContextConfig, web: Web) -> None:
         self._settings = settings
         self._web = web
         self._pages: dict[str, _Page] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_service.config.configuration import Tools
+from fairlead_service.config.configuration import ToolsConfig
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -33,7 +33,7 @@ class ImageLimits:
     auto_resize: bool = True
 
     @staticmethod
-    def of(settings: Tools) -> "ImageLimits":
+    def of(settings: ToolsConfig) -> "ImageLimits":
         """What the configuration says."""
         return ImageLimits(
             width_max=settings.image_width_max,

@@ -13,7 +13,7 @@ from fairlead_schema.permission import Rule
 from fairlead_schema.tools.request import ToolCatalog
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people.permission import hidden
-from fairlead_session.state import Call
+from fairlead_session.state import UnsettledCall
 from fairlead_tools.registry.tool import Tool
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class Registry:
         if self._refresh is not None:
             await self._refresh(scope, sure=sure)
 
-    async def follow(self, call: Call, scope: Scope) -> None:
+    async def follow(self, call: UnsettledCall, scope: Scope) -> None:
         """Learn before a call is judged: unless its own tool answers, which needs no news."""
         tool = self.find(call.tool, scope)
         if tool is None or tool.remote or tool.info.revision != call.revision:
@@ -156,7 +156,7 @@ class Registry:
             self._views[scope] = view
         return view
 
-    def prepare(self, call: Call, scope: Scope = ANYWHERE) -> Prepared | Failed:
+    def prepare(self, call: UnsettledCall, scope: Scope = ANYWHERE) -> Prepared | Failed:
         """The tool and its input, or why the call never runs."""
         if call.revision is None:
             return Failed(f"Unknown tool: {call.tool}")

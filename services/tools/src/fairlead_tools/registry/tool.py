@@ -19,7 +19,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Json, RetryClass, TextContent, ToolContent
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.calls.lifecycle import Outcome
-from fairlead_session.calls.output_bounds import Limits
+from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
 
 TIMEOUT_S: Final = 120.0
@@ -146,7 +146,7 @@ class Tool:
     """The permission action that hides the tool when it is wholly denied; else the name."""
     retry: RetryClass = "once"
     timeout_s: float = TIMEOUT_S
-    limits: Limits | None = None
+    limits: OutputLimits | None = None
     """How much text of a settlement the model sees, where it is not what is configured."""
     version: str = "1"
     """Changes when the tool does something else with the same shape."""

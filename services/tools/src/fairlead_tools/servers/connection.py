@@ -23,7 +23,7 @@ from mcp_types import (
 from mcp_types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from fairlead_service.config.tool_servers import Credentials, ToolServer
+from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_tools.registry.tool import CallFailed, Tool
 from fairlead_tools.servers import http, stdio
 from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX
@@ -63,7 +63,7 @@ class Connection:
     def __init__(
         self,
         name: str,
-        server: ToolServer,
+        server: ToolServerConfig,
         credentials: Credentials,
         on_tools: Callable[[tuple[Tool, ...]], None],
     ) -> None:

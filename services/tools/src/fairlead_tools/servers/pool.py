@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from fairlead_schema.ids import TenantId
 from fairlead_service.config.configuration import Config
-from fairlead_service.config.tool_servers import Credentials, ToolServer
+from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
 from fairlead_tools.registry.registry import Registration, Registry
 from fairlead_tools.registry.tool import Tool
 
@@ -30,7 +30,7 @@ class Seat:
     """One server as somebody sees it. Those with a seat of their own do not see everybody's."""
 
     name: str
-    server: ToolServer
+    server: ToolServerConfig
     credentials: Credentials
     tenant: TenantId | None = None
     but: frozenset[TenantId] = frozenset()

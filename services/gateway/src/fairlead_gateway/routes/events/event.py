@@ -7,7 +7,7 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.events import PUBLIC, Translation
 from fairlead_gateway.routes.events.follow import FollowQuery, Replay, streamed
 from fairlead_schema.api import EventEnvelope
-from fairlead_schema.errors import InvalidCursor, SessionNotFound, Unavailable
+from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 
 
 async def _follow(call: Call[FollowQuery, Nothing]) -> Response:
@@ -24,6 +24,6 @@ FOLLOW = Operation(
     query=FollowQuery,
     body=Nothing,
     answer=EventEnvelope,
-    errors=(InvalidCursor, SessionNotFound, Unavailable),
+    errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
     media="text/event-stream",
 )

@@ -11,14 +11,14 @@ from fairlead_gateway.http.operation import Call
 from fairlead_gateway.http.sse import CAUGHT_UP, EventStream, Outbox, Source, closed, frame
 from fairlead_gateway.log.events import Translation
 from fairlead_schema.errors import InvalidCursor
-from fairlead_schema.model import Input
+from fairlead_schema.model import InputModel
 
 
-class FollowQuery(Input):
+class FollowQuery(InputModel):
     after: Annotated[Decimal, Field(ge=0)] | None = None
 
 
-class _Headers(Input):
+class _Headers(InputModel):
     last_event_id: Annotated[Decimal, Field(ge=0, alias="Last-Event-ID")] = 0
 
 

@@ -12,13 +12,13 @@ from fairlead_gateway.http.sse import closed
 from fairlead_gateway.log.events import PUBLIC, Translation, stored_events
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
 from fairlead_schema.api import EventEnvelope
-from fairlead_schema.errors import SessionNotFound, Unavailable
-from fairlead_schema.model import Input, Model
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_schema.model import InputModel, Model
 
 HISTORY_MAX = 100
 
 
-class HistoryQuery(Input):
+class HistoryQuery(InputModel):
     limit: Annotated[Decimal, Field(ge=1, le=HISTORY_MAX)] = PAGE_DEFAULT
     after: Annotated[Decimal, Field(ge=0)] = 0
 
@@ -52,5 +52,5 @@ READ = Operation(
     query=HistoryQuery,
     body=Nothing,
     answer=HistoryPage,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )

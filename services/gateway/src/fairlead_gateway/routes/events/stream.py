@@ -9,7 +9,7 @@ from fairlead_gateway.log.events import NOTICED, Translation
 from fairlead_gateway.routes.events.follow import FollowQuery, Replay, streamed
 from fairlead_schema import dialect
 from fairlead_schema.api import EventEnvelope
-from fairlead_schema.errors import InvalidCursor, SessionNotFound, Unavailable
+from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_service.ids import event_id, now_ms
 
 
@@ -37,6 +37,6 @@ FOLLOW = Operation(
     query=FollowQuery,
     body=Nothing,
     answer=EventEnvelope,
-    errors=(InvalidCursor, SessionNotFound, Unavailable),
+    errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
     media="text/event-stream",
 )

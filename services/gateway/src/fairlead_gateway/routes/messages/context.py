@@ -5,7 +5,7 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
-from fairlead_schema.errors import SessionNotFound, Unavailable
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.message import Message
 from fairlead_schema.model import Model
 
@@ -29,5 +29,5 @@ READ = Operation(
     query=Nothing,
     body=Nothing,
     answer=ContextAnswer,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )

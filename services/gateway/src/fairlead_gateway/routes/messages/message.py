@@ -5,7 +5,7 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing, message_id_of
 from fairlead_gateway.http.operation import Call, Operation
-from fairlead_schema.errors import MessageNotFound, SessionNotFound, Unavailable
+from fairlead_schema.errors import MessageNotFound, ServiceUnavailable, SessionNotFound
 from fairlead_schema.message import Message
 from fairlead_schema.model import Model
 
@@ -21,7 +21,7 @@ async def _read(call: Call[Nothing, Nothing]) -> Response:
     if found is not None:
         return answer(MessageAnswer(data=found), stale=stale)
     if stale:
-        raise Unavailable("The read models have not caught up yet", service="projector")
+        raise ServiceUnavailable("The read models have not caught up yet", service="projector")
     raise MessageNotFound(call.at.session_id, message_id)
 
 
@@ -34,5 +34,5 @@ READ = Operation(
     query=Nothing,
     body=Nothing,
     answer=MessageAnswer,
-    errors=(SessionNotFound, MessageNotFound, Unavailable),
+    errors=(SessionNotFound, MessageNotFound, ServiceUnavailable),
 )

@@ -11,12 +11,12 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.reads.cursors import MESSAGES_MAX, MessageCursor, reading
 from fairlead_gateway.reads.read_model import Direction, Order
 from fairlead_gateway.routes.pages import PAGE_DEFAULT, Cursors
-from fairlead_schema.errors import InvalidCursor, SessionNotFound, Unavailable
+from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.message import Message
-from fairlead_schema.model import Input, Model
+from fairlead_schema.model import InputModel, Model
 
 
-class MessagesQuery(Input):
+class MessagesQuery(InputModel):
     limit: Annotated[Decimal, Field(ge=1, le=MESSAGES_MAX)] | None = None
     order: Order | None = None
     cursor: str | None = None
@@ -86,5 +86,5 @@ LIST = Operation(
     query=MessagesQuery,
     body=Nothing,
     answer=MessagePage,
-    errors=(InvalidCursor, SessionNotFound, Unavailable),
+    errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
 )

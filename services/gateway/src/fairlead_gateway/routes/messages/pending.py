@@ -11,21 +11,21 @@ from fairlead_schema.api import Answer
 from fairlead_schema.commands.session import (
     CancelInput,
     EditBody,
-    EditInput,
+    EditPendingInput,
     PendingInputs,
     SessionCommand,
 )
 from fairlead_schema.errors import (
     Conflict,
     MessageNotFound,
+    PayloadTooLarge,
+    ServiceUnavailable,
     SessionNotFound,
-    TooLarge,
-    Unavailable,
 )
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Receipt
 
-_ERRORS = (SessionNotFound, MessageNotFound, Conflict, Unavailable)
+_ERRORS = (SessionNotFound, MessageNotFound, Conflict, ServiceUnavailable)
 
 
 class PendingAnswer(Model):
@@ -47,7 +47,7 @@ async def _cancel(call: Call[Nothing, Nothing]) -> Response:
 
 async def _edit(call: Call[Nothing, EditBody]) -> Response:
     # What is absent stays absent; the parts were checked when they came in.
-    command = EditInput.model_construct(
+    command = EditPendingInput.model_construct(
         session_id=call.at.session_id,
         message_id=message_id_of(call.request),
         prompt=call.body.prompt,
@@ -67,7 +67,7 @@ LIST = Operation(
     body=Nothing,
     answer=PendingAnswer,
     commands=True,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )
 
 CANCEL = Operation(
@@ -94,5 +94,5 @@ EDIT = Operation(
     body=EditBody,
     answer=ReceiptAnswer,
     commands=True,
-    errors=(*_ERRORS, TooLarge),
+    errors=(*_ERRORS, PayloadTooLarge),
 )

@@ -7,7 +7,13 @@ from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, message_id_for
 from fairlead_schema.api import AdmitPrompt, Answer, PromptBody
-from fairlead_schema.errors import Conflict, SessionNotFound, TooLarge, TooMany, Unavailable
+from fairlead_schema.errors import (
+    Conflict,
+    PayloadTooLarge,
+    ServiceUnavailable,
+    SessionNotFound,
+    TooMany,
+)
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Receipt
 
@@ -41,5 +47,5 @@ ADMIT = Operation(
     body=PromptBody,
     answer=ReceiptAnswer,
     commands=True,
-    errors=(SessionNotFound, Conflict, TooLarge, TooMany, Unavailable),
+    errors=(SessionNotFound, Conflict, PayloadTooLarge, TooMany, ServiceUnavailable),
 )

@@ -10,7 +10,7 @@ from fairlead_gateway.log.commands import ask
 from fairlead_gateway.routes.server.location import LocationQuery, selected
 from fairlead_schema.api import Answer
 from fairlead_schema.commands.asks import ApprovalsSaved, ListApprovals, RemoveApproval, Removed
-from fairlead_schema.errors import Unavailable
+from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.model import Model
 from fairlead_schema.permission import SavedPermission
 
@@ -44,7 +44,7 @@ LIST = Operation(
     query=SavedQuery,
     body=Nothing,
     answer=SavedAnswer,
-    errors=(Unavailable,),
+    errors=(ServiceUnavailable,),
 )
 
 REMOVE = Operation(
@@ -57,5 +57,5 @@ REMOVE = Operation(
     body=Nothing,
     answer=None,
     status=204,
-    errors=(Unavailable,),
+    errors=(ServiceUnavailable,),
 )

@@ -17,12 +17,12 @@ from fairlead_schema.commands.asks import (
     ReplyBody,
     ReplyPermission,
 )
-from fairlead_schema.errors import Conflict, PermissionNotFound, SessionNotFound, Unavailable
+from fairlead_schema.errors import Conflict, PermissionNotFound, ServiceUnavailable, SessionNotFound
 from fairlead_schema.location import LocationInfo
 from fairlead_schema.model import Model
 from fairlead_schema.permission import PermissionRequest
 
-_ERRORS = (SessionNotFound, PermissionNotFound, Unavailable)
+_ERRORS = (SessionNotFound, PermissionNotFound, ServiceUnavailable)
 
 
 class PermissionsAnswer(Model):
@@ -99,7 +99,7 @@ EVERYWHERE = Operation(
     query=LocationQuery,
     body=Nothing,
     answer=LocatedPermissions,
-    errors=(Unavailable,),
+    errors=(ServiceUnavailable,),
 )
 
 LIST = Operation(
@@ -111,7 +111,7 @@ LIST = Operation(
     query=Nothing,
     body=Nothing,
     answer=PermissionsAnswer,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )
 
 ASK = Operation(
@@ -124,7 +124,7 @@ ASK = Operation(
     body=PermissionBody,
     answer=JudgedAnswer,
     commands=True,
-    errors=(SessionNotFound, Conflict, Unavailable),
+    errors=(SessionNotFound, Conflict, ServiceUnavailable),
 )
 
 READ = Operation(

@@ -9,12 +9,12 @@ from fairlead_gateway.log.commands import tell
 from fairlead_gateway.log.session_state import folded
 from fairlead_gateway.routes.server.location import LocationQuery, named, selected
 from fairlead_schema.commands.asks import AnswersBody, QuestionCommand, ReplyQuestion
-from fairlead_schema.errors import QuestionNotFound, SessionNotFound, Unavailable
+from fairlead_schema.errors import QuestionNotFound, ServiceUnavailable, SessionNotFound
 from fairlead_schema.location import LocationInfo
 from fairlead_schema.model import Model
 from fairlead_schema.permission import QuestionRequest
 
-_ERRORS = (SessionNotFound, QuestionNotFound, Unavailable)
+_ERRORS = (SessionNotFound, QuestionNotFound, ServiceUnavailable)
 
 
 class QuestionsAnswer(Model):
@@ -68,7 +68,7 @@ EVERYWHERE = Operation(
     query=LocationQuery,
     body=Nothing,
     answer=LocatedQuestions,
-    errors=(Unavailable,),
+    errors=(ServiceUnavailable,),
 )
 
 LIST = Operation(
@@ -80,7 +80,7 @@ LIST = Operation(
     query=Nothing,
     body=Nothing,
     answer=QuestionsAnswer,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )
 
 REPLY = Operation(

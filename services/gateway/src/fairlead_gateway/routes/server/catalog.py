@@ -115,7 +115,10 @@ async def _models(call: Call[LocationQuery, Nothing]) -> Response:
 
 
 def _model(
-    provider_id: str, provider: providers.Provider, model_id: str, model: providers.Model
+    provider_id: str,
+    provider: providers.ProviderConfig,
+    model_id: str,
+    model: providers.ModelConfig,
 ) -> ModelInfo:
     cost, able = model.cost, model.capabilities
     tiers = (_price(tier, PriceTier(size=tier.context)) for tier in cost.tier)

@@ -9,10 +9,10 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing, Text, header_text
 from fairlead_gateway.http.operation import Body, Call, Operation
 from fairlead_schema.location import LocationInfo, Project, project_id
-from fairlead_schema.model import Input
+from fairlead_schema.model import InputModel
 
 
-class LocationQuery(Input):
+class LocationQuery(InputModel):
     directory: Text | None = Field(default=None, alias="location[directory]", min_length=1)
     workspace: Text | None = Field(default=None, alias="location[workspace]", pattern="^wrk")
 

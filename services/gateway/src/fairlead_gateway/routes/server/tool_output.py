@@ -6,11 +6,11 @@ from typing import Final
 
 from starlette.responses import Response, StreamingResponse
 
-from fairlead_eventlog.ports import Kept, Outputs
+from fairlead_eventlog.ports import OutputStore, StoredOutput
 from fairlead_gateway.http.incoming import Nothing, output_id_of
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.http.sse import closed
-from fairlead_schema.errors import OutputNotFound, Unavailable
+from fairlead_schema.errors import OutputNotFound, ServiceUnavailable
 from fairlead_schema.ids import OutputId, TenantId
 
 _RANGE: Final = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
@@ -58,7 +58,7 @@ def span(asked: str | None, size: int) -> range | None:
 
 
 async def _pieces(
-    outputs: Outputs, tenant: TenantId, output_id: OutputId, wanted: range
+    outputs: OutputStore, tenant: TenantId, output_id: OutputId, wanted: range
 ) -> AsyncIterator[bytes]:
     left = len(wanted)
     if not left:
@@ -71,7 +71,7 @@ async def _pieces(
                 return
 
 
-def _headers(output_id: OutputId, kept: Kept) -> dict[str, str]:
+def _headers(output_id: OutputId, kept: StoredOutput) -> dict[str, str]:
     # A tool's output is anybody's text: no browser shall run it as a page of ours.
     return {
         "content-type": kept.mime,
@@ -92,6 +92,6 @@ READ = Operation(
     query=Nothing,
     body=Nothing,
     answer=None,
-    errors=(OutputNotFound, Unavailable),
+    errors=(OutputNotFound, ServiceUnavailable),
     media="application/octet-stream",
 )

@@ -17,13 +17,13 @@ from fairlead_schema.commands.session import (
     SwitchAgent,
     SwitchModel,
 )
-from fairlead_schema.errors import ProviderNotFound, SessionNotFound, Unavailable
-from fairlead_schema.model import Input
+from fairlead_schema.errors import ProviderNotFound, ServiceUnavailable, SessionNotFound
+from fairlead_schema.model import InputModel
 
-_ERRORS = (SessionNotFound, Unavailable)
+_ERRORS = (SessionNotFound, ServiceUnavailable)
 
 
-class DeleteQuery(Input):
+class DeleteQuery(InputModel):
     purge: bool = False
 
 

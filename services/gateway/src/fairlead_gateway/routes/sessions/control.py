@@ -11,13 +11,13 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import tell
 from fairlead_gateway.log.session_state import until
 from fairlead_schema.commands.session import SessionCommand
-from fairlead_schema.errors import SessionNotFound, Unavailable
-from fairlead_schema.model import Input
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
+from fairlead_schema.model import InputModel
 from fairlead_session.execution.commands import at_rest
 
 WAIT_S_DEFAULT = 60.0
 WAIT_S_MAX = 600.0
-_ERRORS = (SessionNotFound, Unavailable)
+_ERRORS = (SessionNotFound, ServiceUnavailable)
 
 
 def _seconds(value: object) -> object:
@@ -26,7 +26,7 @@ def _seconds(value: object) -> object:
     return value
 
 
-class WaitQuery(Input):
+class WaitQuery(InputModel):
     timeout_s: Annotated[
         float,
         BeforeValidator(_seconds, json_schema_input_type=float),
@@ -56,7 +56,7 @@ async def _wait(call: Call[WaitQuery, Nothing]) -> Response:
     timeout_s = call.query.timeout_s
     if not await until(call.runtime, call.at, at_rest, timeout_s=timeout_s):
         text = f"The session is not at rest after {timeout_s:g} s: wait again"
-        raise Unavailable(text, service="session.wait")
+        raise ServiceUnavailable(text, service="session.wait")
     return done()
 
 

@@ -9,7 +9,7 @@ from fairlead_gateway.log.commands import ask, session_id_for
 from fairlead_gateway.reads.rows import shown
 from fairlead_gateway.routes.sessions.session import SessionAnswer
 from fairlead_schema.api import Answer, CreateSession, SessionInfo
-from fairlead_schema.errors import ProviderNotFound, TooLarge, TooMany, Unavailable
+from fairlead_schema.errors import PayloadTooLarge, ProviderNotFound, ServiceUnavailable, TooMany
 from fairlead_schema.location import LocationRef
 
 
@@ -34,5 +34,5 @@ CREATE = Operation(
     query=Nothing,
     body=CreateSession,
     answer=SessionAnswer,
-    errors=(ProviderNotFound, TooLarge, TooMany, Unavailable),
+    errors=(ProviderNotFound, PayloadTooLarge, TooMany, ServiceUnavailable),
 )

@@ -7,7 +7,7 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.session_state import folded
-from fairlead_schema.errors import SessionNotFound, Unavailable
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
 from fairlead_schema.record import RecordError
 from fairlead_session.explain import Explanation, Waiting, broken, explain
@@ -42,5 +42,5 @@ READ = Operation(
     answer=ExplainAnswer,
     # A log that cannot be read has no head to find either, and that is to be explained.
     commands=True,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )

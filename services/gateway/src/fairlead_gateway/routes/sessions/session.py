@@ -6,7 +6,7 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_schema.api import SessionInfo
-from fairlead_schema.errors import SessionNotFound, Unavailable
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
 
 
@@ -18,7 +18,7 @@ async def _read(call: Call[Nothing, Nothing]) -> Response:
     stale = await call.stale()
     found = await call.runtime.read.session(call.at)
     if found is None:
-        raise Unavailable("The session is not projected yet", service="projector")
+        raise ServiceUnavailable("The session is not projected yet", service="projector")
     return answer(SessionAnswer(data=found), stale=stale)
 
 
@@ -31,5 +31,5 @@ READ = Operation(
     query=Nothing,
     body=Nothing,
     answer=SessionAnswer,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )

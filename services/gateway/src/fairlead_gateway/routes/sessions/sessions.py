@@ -12,12 +12,12 @@ from fairlead_gateway.reads.cursors import SESSIONS_MAX, Anchor, Listing, Sessio
 from fairlead_gateway.reads.read_model import Direction, Order, SessionAnchor, SessionFilter
 from fairlead_gateway.routes.pages import PAGE_DEFAULT, Cursors
 from fairlead_schema.api import SessionInfo
-from fairlead_schema.errors import InvalidCursor, Unavailable
+from fairlead_schema.errors import InvalidCursor, ServiceUnavailable
 from fairlead_schema.ids import SessionId
-from fairlead_schema.model import Input, Model
+from fairlead_schema.model import InputModel, Model
 
 
-class SessionsQuery(Input):
+class SessionsQuery(InputModel):
     workspace: Text | None = None
     limit: Annotated[Decimal, Field(gt=0)] | None = None
     order: Order | None = None
@@ -100,7 +100,7 @@ LIST = Operation(
     query=SessionsQuery,
     body=Nothing,
     answer=SessionPage,
-    errors=(InvalidCursor, Unavailable),
+    errors=(InvalidCursor, ServiceUnavailable),
 )
 
 ACTIVE = Operation(
@@ -112,5 +112,5 @@ ACTIVE = Operation(
     query=Nothing,
     body=Nothing,
     answer=ActiveAnswer,
-    errors=(Unavailable,),
+    errors=(ServiceUnavailable,),
 )

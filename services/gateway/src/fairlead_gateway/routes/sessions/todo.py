@@ -6,7 +6,7 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.session_state import folded
-from fairlead_schema.errors import SessionNotFound, Unavailable
+from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.model import Model
 
@@ -28,5 +28,5 @@ READ = Operation(
     query=Nothing,
     body=Nothing,
     answer=TodoAnswer,
-    errors=(SessionNotFound, Unavailable),
+    errors=(SessionNotFound, ServiceUnavailable),
 )

@@ -1,8 +1,8 @@
 """`session.budget`: limit what a session may use in all."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import change, maybe, reached
-from fairlead_schema.commands.session import Reached, SetBudget
+from fairlead_schema.commands.session import ExecutionReached, SetBudget
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
@@ -11,7 +11,7 @@ from fairlead_session.execution.commands import set_budget
 from fairlead_session.state import Budget, Session
 
 
-async def budget(desk: Desk, tenant: TenantId, command: SetBudget) -> Reached:
+async def budget(desk: CommandContext, tenant: TenantId, command: SetBudget) -> ExecutionReached:
     """Set both limits; a raised one lets a session go on that rested over it."""
     at, limits = Address(tenant, command.session_id), Budget(command.cost, command.tokens)
     raised = False

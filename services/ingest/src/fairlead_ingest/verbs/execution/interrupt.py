@@ -1,8 +1,8 @@
 """`session.interrupt`: stop the active drain, keep the inbox."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import change, maybe
-from fairlead_schema.commands.session import Interrupted, SessionCommand
+from fairlead_schema.commands.session import InterruptReached, SessionCommand
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
@@ -11,7 +11,9 @@ from fairlead_session.people.pending import close
 from fairlead_session.state import Session
 
 
-async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> Interrupted:
+async def interrupt(
+    desk: CommandContext, tenant: TenantId, command: SessionCommand
+) -> InterruptReached:
     """Ask for it durably, and see that it is honoured even when the owner is dead."""
     at = Address(tenant, command.session_id)
     wrote = False
@@ -28,8 +30,8 @@ async def interrupt(desk: Desk, tenant: TenantId, command: SessionCommand) -> In
         await desk.eventlog.liveness.nudge(session.owner.runner, at)
     if session.interrupted:
         desk.waker.attend(at)
-        return Interrupted(session_id=session.id, seq=session.seq, outcome="stopping")
+        return InterruptReached(session_id=session.id, seq=session.seq, outcome="stopping")
     # What waited for a runner, a timer or a budget had nothing open: it is at rest already.
-    return Interrupted(
+    return InterruptReached(
         session_id=session.id, seq=session.seq, outcome="dropped" if wrote else "idle"
     )

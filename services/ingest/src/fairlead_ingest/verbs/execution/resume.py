@@ -1,8 +1,8 @@
 """`session.resume`: run at least one turn, or join the one that runs."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import change, reached
-from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
@@ -11,7 +11,9 @@ from fairlead_session.people.pending import withdraw
 from fairlead_session.state import Session
 
 
-async def resume(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
+async def resume(
+    desk: CommandContext, tenant: TenantId, command: SessionCommand
+) -> ExecutionReached:
     """Ask for it durably, and for somebody to come."""
     at = Address(tenant, command.session_id)
     session = await change(desk, at, _resumed)

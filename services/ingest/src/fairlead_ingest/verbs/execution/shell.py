@@ -2,21 +2,25 @@
 
 from typing import NoReturn
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.commands.session import SessionCommand
-from fairlead_schema.errors import Unavailable
+from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 
 
-async def shell(desk: Desk, tenant: TenantId, command: SessionCommand) -> NoReturn:
+async def shell(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> NoReturn:
     """A command of the user's own. Raises SessionNotFound, else Unavailable."""
     await load(desk, Address(tenant, command.session_id))
-    raise Unavailable("Shell commands are not available: ask the agent", service="session.shell")
+    raise ServiceUnavailable(
+        "Shell commands are not available: ask the agent", service="session.shell"
+    )
 
 
-async def skill(desk: Desk, tenant: TenantId, command: SessionCommand) -> NoReturn:
+async def skill(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> NoReturn:
     """A skill put in by hand. Raises SessionNotFound, else Unavailable."""
     await load(desk, Address(tenant, command.session_id))
-    raise Unavailable("Skills are not put in by hand: name it in a prompt", service="session.skill")
+    raise ServiceUnavailable(
+        "Skills are not put in by hand: name it in a prompt", service="session.skill"
+    )

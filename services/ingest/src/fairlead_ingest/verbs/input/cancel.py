@@ -2,21 +2,21 @@
 
 from typing import assert_never
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import change, reached
-from fairlead_schema.commands.session import CancelInput, Reached
+from fairlead_schema.commands.session import CancelInput, ExecutionReached
 from fairlead_schema.errors import Conflict, MessageNotFound
 from fairlead_schema.events import InputCancelled, SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session.input import inbox
-from fairlead_session.input.inbox import AlreadyPromoted, NotPending
+from fairlead_session.input.inbox import AlreadyPromoted, InputNotPending
 from fairlead_session.state import Session
 
 PROMOTED = "The input is already promoted"
 
 
-async def cancel(desk: Desk, tenant: TenantId, command: CancelInput) -> Reached:
+async def cancel(desk: CommandContext, tenant: TenantId, command: CancelInput) -> ExecutionReached:
     """Withdraw it while the model has not seen it. Raises Conflict or MessageNotFound."""
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
@@ -26,7 +26,7 @@ async def cancel(desk: Desk, tenant: TenantId, command: CancelInput) -> Reached:
                 return (outcome,)
             case AlreadyPromoted(message_id=message_id):
                 raise Conflict(PROMOTED, message_id)
-            case NotPending(message_id=message_id):
+            case InputNotPending(message_id=message_id):
                 raise MessageNotFound(session.id, message_id)
             case _:
                 assert_never(outcome)

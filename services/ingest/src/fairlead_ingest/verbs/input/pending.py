@@ -1,6 +1,6 @@
 """`session.pending`: what was admitted and not yet promoted, in its order."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.commands.session import PendingInputs, SessionCommand
 from fairlead_schema.ids import TenantId
@@ -8,7 +8,7 @@ from fairlead_schema.subjects import Address
 from fairlead_session.input import inbox
 
 
-async def pending(desk: Desk, tenant: TenantId, command: SessionCommand) -> PendingInputs:
+async def pending(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> PendingInputs:
     """The receipts of the inbox, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
     return PendingInputs(inputs=inbox.pending(session))

@@ -2,11 +2,17 @@
 
 from typing import assert_never
 
-from fairlead_eventlog.session_cache import At
-from fairlead_ingest.command_context import Desk
+from fairlead_eventlog.session_cache import Versioned
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import maybe
 from fairlead_schema.api import AdmitPrompt
-from fairlead_schema.errors import Conflict, InvalidRequest, SessionNotFound, TooLarge, TooMany
+from fairlead_schema.errors import (
+    Conflict,
+    InvalidRequest,
+    PayloadTooLarge,
+    SessionNotFound,
+    TooMany,
+)
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import MessageId, TenantId, minted
 from fairlead_schema.prompt import Prompt, PromptInput, Receipt
@@ -28,7 +34,7 @@ from fairlead_session.state import Session
 REUSED = "Message id is already in use"
 
 
-async def prompt(desk: Desk, tenant: TenantId, command: AdmitPrompt) -> Receipt:
+async def prompt(desk: CommandContext, tenant: TenantId, command: AdmitPrompt) -> Receipt:
     """Admit, or give an exact retry its receipt again. Either way somebody is asked to work."""
     at = Address(tenant, command.session_id)
     if command.expected_turn is not None and command.delivery != "steer":
@@ -47,7 +53,11 @@ async def prompt(desk: Desk, tenant: TenantId, command: AdmitPrompt) -> Receipt:
 
 
 def _events(
-    desk: Desk, session: Session, command: AdmitPrompt, message_id: MessageId, resolved: Prompt
+    desk: CommandContext,
+    session: Session,
+    command: AdmitPrompt,
+    message_id: MessageId,
+    resolved: Prompt,
 ) -> tuple[SessionEvent, ...]:
     if session.profile is None:
         raise SessionNotFound(session.id)
@@ -79,18 +89,18 @@ def _events(
             assert_never(outcome)
 
 
-def resolved_prompt(desk: Desk, prompt: PromptInput) -> Prompt:
+def resolved_prompt(desk: CommandContext, prompt: PromptInput) -> Prompt:
     """A prompt as it will be stored. Raises InvalidRequest for an empty one, and TooLarge."""
     resolved = resolve(prompt)
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
     size = len(resolved.model_dump_json().encode())
     if size > desk.settings.prompt_bytes_max:
-        raise TooLarge(f"A prompt of {size} bytes exceeds {desk.settings.prompt_bytes_max}")
+        raise PayloadTooLarge(f"A prompt of {size} bytes exceeds {desk.settings.prompt_bytes_max}")
     return resolved
 
 
-async def _bound(desk: Desk, at: Address, message_id: MessageId) -> At[Session]:
+async def _bound(desk: CommandContext, at: Address, message_id: MessageId) -> Versioned[Session]:
     """Bind a caller's message id to its one session; the answer is that session as it is now.
 
     Ids that Fairlead minted need no register: the seal tells them, and one that this session does

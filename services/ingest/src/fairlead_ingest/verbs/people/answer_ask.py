@@ -1,13 +1,13 @@
 """Writes what a person answered, and has whoever should go on with it know."""
 
-from fairlead_ingest.command_context import Decide, Desk
+from fairlead_ingest.command_context import CommandContext, Decide
 from fairlead_ingest.verbs.sessions import change
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import moving
 from fairlead_session.state import Session
 
 
-async def answer_with(desk: Desk, at: Address, decide: Decide) -> Session:
+async def answer_with(desk: CommandContext, at: Address, decide: Decide) -> Session:
     """One commit, then a nudge for its owner and a wake if nobody is at it.
 
     Said again it wakes again: who said it first may have died before the wake.

@@ -1,6 +1,6 @@
 """The verbs of permissions: ask, reply, list, get, and look again after an approval for always."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.people.answer_ask import answer_with
 from fairlead_ingest.verbs.sessions import load, reached
 from fairlead_schema.commands.asks import (
@@ -10,7 +10,7 @@ from fairlead_schema.commands.asks import (
     Permissions,
     ReplyPermission,
 )
-from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import Conflict, PermissionNotFound
 from fairlead_schema.events import PermissionAsked, PermissionReplied, SessionEvent
 from fairlead_schema.ids import TenantId
@@ -18,14 +18,14 @@ from fairlead_schema.permission import PermissionRequest, Rule
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.people import asks
-from fairlead_session.people.asks import NotPending, approved
+from fairlead_session.people.asks import AskNotPending, approved
 from fairlead_session.people.permission import Need, judge
 from fairlead_session.state import Session
 
 TAKEN = "The permission id is already in use"
 
 
-async def ask(desk: Desk, tenant: TenantId, command: AskPermission) -> PermissionJudged:
+async def ask(desk: CommandContext, tenant: TenantId, command: AskPermission) -> PermissionJudged:
     """Judge by the agent's rules and saved approvals; only what a person decides is written."""
     at = Address(tenant, command.session_id)
     session = await load(desk, at)
@@ -49,7 +49,9 @@ async def ask(desk: Desk, tenant: TenantId, command: AskPermission) -> Permissio
     return PermissionJudged(id=id_, effect=effect)
 
 
-async def reply(desk: Desk, tenant: TenantId, command: ReplyPermission) -> Reached:
+async def reply(
+    desk: CommandContext, tenant: TenantId, command: ReplyPermission
+) -> ExecutionReached:
     """Write a person's word in one commit, and have the session go on. Raises PermissionNotFound.
 
     The very same reply again is answered as the first one was: a client may lose the answer.
@@ -70,14 +72,16 @@ async def reply(desk: Desk, tenant: TenantId, command: ReplyPermission) -> Reach
 
     def decide(found: Session) -> tuple[SessionEvent, ...]:
         decided = asks.reply(found, answer, desk.settings.config.rules, saved)
-        if isinstance(decided, NotPending):
+        if isinstance(decided, AskNotPending):
             raise PermissionNotFound(command.request_id)
         return decided
 
     return reached(await answer_with(desk, at, decide))
 
 
-async def recheck(desk: Desk, tenant: TenantId, command: PermissionCommand) -> Reached:
+async def recheck(
+    desk: CommandContext, tenant: TenantId, command: PermissionCommand
+) -> ExecutionReached:
     """Answer a request that was approved for always meanwhile, perhaps in another session."""
     at = Address(tenant, command.session_id)
     session = await load(desk, at)
@@ -88,13 +92,15 @@ async def recheck(desk: Desk, tenant: TenantId, command: PermissionCommand) -> R
     return reached(decided)
 
 
-async def list_(desk: Desk, tenant: TenantId, command: SessionCommand) -> Permissions:
+async def list_(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> Permissions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
     return Permissions(requests=tuple(one.request for one in session.permissions.values()))
 
 
-async def get(desk: Desk, tenant: TenantId, command: PermissionCommand) -> PermissionRequest:
+async def get(
+    desk: CommandContext, tenant: TenantId, command: PermissionCommand
+) -> PermissionRequest:
     """One pending request of this session. Raises PermissionNotFound."""
     session = await load(desk, Address(tenant, command.session_id))
     pending = session.permissions.get(command.request_id)
@@ -112,7 +118,9 @@ def _asked(session: Session, asked: PermissionAsked) -> tuple[SessionEvent, ...]
     return (asked,)
 
 
-async def _keep(desk: Desk, at: Address, session: Session, request: PermissionRequest) -> None:
+async def _keep(
+    desk: CommandContext, at: Address, session: Session, request: PermissionRequest
+) -> None:
     """Before the reply is written: should we die in between, the approval answers the request."""
     assert session.profile is not None, "it was just found"
     if request.save:
@@ -121,6 +129,6 @@ async def _keep(desk: Desk, at: Address, session: Session, request: PermissionRe
         )
 
 
-async def _saved(desk: Desk, at: Address, session: Session) -> tuple[Rule, ...]:
+async def _saved(desk: CommandContext, at: Address, session: Session) -> tuple[Rule, ...]:
     assert session.profile is not None, "it was just found"
     return approved(await desk.eventlog.approvals.saved(at.tenant, session.profile.project_id))

@@ -1,20 +1,20 @@
 """The verbs of questions: reply, reject, list."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.people.answer_ask import answer_with
 from fairlead_ingest.verbs.sessions import load, reached
 from fairlead_schema.commands.asks import QuestionCommand, Questions, ReplyQuestion
-from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import QuestionNotFound
 from fairlead_schema.events import QuestionRejected, QuestionReplied, SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session.people import asks
-from fairlead_session.people.asks import Answering, NotPending
+from fairlead_session.people.asks import Answering, AskNotPending
 from fairlead_session.state import Session
 
 
-async def reply(desk: Desk, tenant: TenantId, command: ReplyQuestion) -> Reached:
+async def reply(desk: CommandContext, tenant: TenantId, command: ReplyQuestion) -> ExecutionReached:
     """The answers settle the call that asked, in one commit. Raises QuestionNotFound."""
     answer = QuestionReplied(request_id=command.request_id, answers=command.answers)
 
@@ -24,7 +24,9 @@ async def reply(desk: Desk, tenant: TenantId, command: ReplyQuestion) -> Reached
     return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
 
 
-async def reject(desk: Desk, tenant: TenantId, command: QuestionCommand) -> Reached:
+async def reject(
+    desk: CommandContext, tenant: TenantId, command: QuestionCommand
+) -> ExecutionReached:
     """A dismissal stops the session, as a decline does. Raises QuestionNotFound."""
     rejected = QuestionRejected(request_id=command.request_id)
 
@@ -34,13 +36,13 @@ async def reject(desk: Desk, tenant: TenantId, command: QuestionCommand) -> Reac
     return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
 
 
-async def list_(desk: Desk, tenant: TenantId, command: SessionCommand) -> Questions:
+async def list_(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> Questions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
     return Questions(requests=tuple(one.request for one in session.questions.values()))
 
 
 def _found(decided: Answering, request_id: str) -> tuple[SessionEvent, ...]:
-    if isinstance(decided, NotPending):
+    if isinstance(decided, AskNotPending):
         raise QuestionNotFound(request_id)
     return decided

@@ -1,8 +1,8 @@
 """`session.archive`: put a session away, once."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import change, maybe, reached
-from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
@@ -11,7 +11,9 @@ from fairlead_session.people.pending import close
 from fairlead_session.state import Session
 
 
-async def archive(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
+async def archive(
+    desk: CommandContext, tenant: TenantId, command: SessionCommand
+) -> ExecutionReached:
     """Put it away; what is away already stays so."""
     at = Address(tenant, command.session_id)
     session = await change(desk, at, _archived)

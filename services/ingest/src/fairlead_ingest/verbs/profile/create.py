@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_schema.api import CreateSession, SessionInfo
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
@@ -18,7 +18,7 @@ from fairlead_session.info import info
 from fairlead_session.state import Session
 
 
-async def create(desk: Desk, tenant: TenantId, command: CreateSession) -> SessionInfo:
+async def create(desk: CommandContext, tenant: TenantId, command: CreateSession) -> SessionInfo:
     """Create once by id: a repeated create gives the session as it is now, whatever it asks for."""
     at = Address(tenant, command.id or ids.session_id())
     known = await desk.load(at) if command.id else None

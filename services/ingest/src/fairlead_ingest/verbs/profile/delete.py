@@ -3,10 +3,10 @@
 import logging
 
 from fairlead_eventlog.errors import LogError
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.sessions import change, reached
-from fairlead_schema.commands.session import Reached, SessionCommand
+from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import Refused, SessionNotFound
 from fairlead_schema.events import SessionEvent, SessionPurged
 from fairlead_schema.ids import SessionId, TenantId
@@ -18,7 +18,9 @@ from fairlead_session.state import Session
 log = logging.getLogger(__name__)
 
 
-async def delete(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reached:
+async def delete(
+    desk: CommandContext, tenant: TenantId, command: SessionCommand
+) -> ExecutionReached:
     """Write the last word (docs/adr/0012): every older owner and writer is fenced by it.
 
     Whoever is at work for it is told after that: nothing can be begun for it any more.
@@ -42,7 +44,7 @@ async def delete(desk: Desk, tenant: TenantId, command: SessionCommand) -> Reach
     return reached(purged)
 
 
-async def _stop(desk: Desk, tenant: TenantId, child: SessionId) -> None:
+async def _stop(desk: CommandContext, tenant: TenantId, child: SessionId) -> None:
     """Interrupt a session below, which does the same to its own.
 
     What cannot be told now is stopped by the worker that looks after the call, a little later.

@@ -1,6 +1,6 @@
 """`session.get`: one session as it is now, from the log."""
 
-from fairlead_ingest.command_context import Desk
+from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.api import SessionInfo
 from fairlead_schema.commands.session import SessionCommand
@@ -9,6 +9,6 @@ from fairlead_schema.subjects import Address
 from fairlead_session.info import info
 
 
-async def get(desk: Desk, tenant: TenantId, command: SessionCommand) -> SessionInfo:
+async def get(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> SessionInfo:
     """The session as readers see it, whatever the read models know."""
     return info(await load(desk, Address(tenant, command.session_id)))

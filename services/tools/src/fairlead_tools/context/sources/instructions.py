@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_schema.context import ObserveContext, Observed, Why
-from fairlead_service.config.context import Context
+from fairlead_service.config.context import ContextConfig
 from fairlead_tools.context.sources import environment
 from fairlead_tools.context.sources.files import (
     Texts,
@@ -83,7 +83,7 @@ class Named(NamedTuple):
 class Instructions:
     """Finds and reads what applies at a location."""
 
-    def __init__(self, settings: Context) -> None:
+    def __init__(self, settings: ContextConfig) -> None:
         self._settings = settings
         self._texts = Texts(settings.file_bytes_max)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from fairlead_schema.context import Observed
-from fairlead_service.config.context import Reference
+from fairlead_service.config.context import ReferenceConfig
 
 KEY: Final = "core/references"
 
@@ -13,7 +13,7 @@ CHANGED: Final = "The references have changed. These replace the earlier list:"
 REVOKED: Final = "The references you were told of are no longer available."
 
 
-def observe(references: Mapping[str, Reference]) -> Observed | None:
+def observe(references: Mapping[str, ReferenceConfig]) -> Observed | None:
     """Those that say when they help, sorted by name; None when no one does."""
     told = [
         [name, references[name].path, references[name].description]

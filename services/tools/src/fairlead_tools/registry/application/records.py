@@ -9,10 +9,10 @@ from typing import Final
 from pydantic import ValidationError
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.ports import Registrations
+from fairlead_eventlog.ports import ToolRegistrations
 from fairlead_schema import subjects
 from fairlead_schema.commands.application_tools import NameTool, RegisteredTool, RegisterTool
-from fairlead_schema.errors import InvalidRequest, TooLarge, TooMany
+from fairlead_schema.errors import InvalidRequest, PayloadTooLarge, TooMany
 from fairlead_schema.ids import TenantId
 from fairlead_service.ids import now_ms
 from fairlead_tools.registry.registry import InvalidTool, Registration, Registry, Scope
@@ -35,7 +35,7 @@ Make = Callable[[TenantId, RegisteredTool], Tool]
 class Records:
     """What the services of every tenant registered, kept in the registry as far as it is asked for."""
 
-    def __init__(self, kept: Registrations, registry: Registry, make: Make) -> None:
+    def __init__(self, kept: ToolRegistrations, registry: Registry, make: Make) -> None:
         self._kept = kept
         self._registry = registry
         self._make = make
@@ -63,7 +63,7 @@ class Records:
             raise InvalidRequest(str(error), kind="Body") from error
         value = record.model_dump_json(by_alias=True, exclude_none=True).encode()
         if len(value) > RECORD_BYTES_MAX:
-            raise TooLarge(f"A registration may have {RECORD_BYTES_MAX} bytes")
+            raise PayloadTooLarge(f"A registration may have {RECORD_BYTES_MAX} bytes")
         await self._kept.put(tenant, _key(asked), value)
         self._learned.pop(tenant, None)
         return record

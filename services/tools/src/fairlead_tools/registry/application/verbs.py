@@ -22,15 +22,15 @@ from fairlead_schema.commands.application_tools import (
     SettleTool,
     Unregistered,
 )
-from fairlead_schema.errors import Conflict, InvalidRequest, Refused, Unavailable, Unknown
+from fairlead_schema.errors import Conflict, InvalidRequest, Refused, ServiceUnavailable, Unknown
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
-from fairlead_service.rpc import Carrier
+from fairlead_service.rpc import RpcServer
 from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.fold.calls import find
-from fairlead_session.state import Call, Session
+from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.execution import encoded, failed
 from fairlead_tools.calls.lifecycle import Life
 from fairlead_tools.calls.log import Erased
@@ -76,7 +76,7 @@ class Desk:
             raise Conflict("The call is not waiting for a settlement", asked.call_id)
         return Settled(session_id=asked.session_id, call_id=asked.call_id)
 
-    async def _waiting(self, at: Address, asked: SettleTool) -> tuple[Session, Call]:
+    async def _waiting(self, at: Address, asked: SettleTool) -> tuple[Session, UnsettledCall]:
         """The call that waits in a queue. Raises Conflict if there is none.
 
         A service may be quicker than the worker that left it the call: before its answer is refused,
@@ -93,7 +93,7 @@ class Desk:
         raise Conflict("The call is not waiting for a settlement", asked.call_id)
 
     async def _outcome(
-        self, session: Session, call: Call, at: Address, asked: SettleTool
+        self, session: Session, call: UnsettledCall, at: Address, asked: SettleTool
     ) -> Outcome:
         try:
             result = outcome(asked)
@@ -101,7 +101,7 @@ class Desk:
             return failed(str(error))
         return encoded(await self._tool(session, call, at), result)
 
-    async def _tool(self, session: Session, call: Call, at: Address) -> Tool:
+    async def _tool(self, session: Session, call: UnsettledCall, at: Address) -> Tool:
         """The tool whose schema the output must fit; of one that changed since, any output fits."""
         assert session.profile is not None, "a session with calls was created"
         scope = Scope(at.tenant, session.profile.location.directory)
@@ -112,7 +112,7 @@ class Desk:
         return Tool(call.tool, "", Document, Document, execute=_nowhere)
 
 
-def serve(carrier: Carrier, desk: Callable[[], Desk]) -> None:
+def serve(carrier: RpcServer, desk: Callable[[], Desk]) -> None:
     """Answer the verbs for every tenant."""
     _verb(carrier, "tool.register", RegisterTool, lambda t, asked: desk().register(t, asked))
     _verb(carrier, "tool.unregister", NameTool, lambda t, asked: desk().unregister(t, asked))
@@ -121,7 +121,7 @@ def serve(carrier: Carrier, desk: Callable[[], Desk]) -> None:
 
 
 def _verb(
-    carrier: Carrier,
+    carrier: RpcServer,
     verb: str,
     command: type[Command],
     perform: Callable[[TenantId, Command], Awaitable[Model]],
@@ -152,7 +152,9 @@ async def answered(
     except Refused as refused:
         return _refusal(refused)
     except (LogError, RecordError) as error:
-        return _refusal(Unavailable(f"The log is unavailable: {error}", service="session.log"))
+        return _refusal(
+            ServiceUnavailable(f"The log is unavailable: {error}", service="session.log")
+        )
     except Erased as error:
         return _refusal(Conflict("The session is gone", str(error)))
     except Exception:
