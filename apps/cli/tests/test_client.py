@@ -90,12 +90,23 @@ async def test_a_stream_asks_to_resume_after_what_was_seen() -> None:
     server = Server(httpx.Response(200, text="id: 8\ndata: {}\n\n"))
     stream = server.client().follow("ses_a", after=7, live=True)
 
-    frame = await anext(stream)
+    event = await anext(stream)
     await stream.aclose()
 
-    assert frame.seq == 8
+    assert event.seq == 8
     assert server.asked[0].url.path == "/api/session/ses_a/stream"
     assert server.asked[0].headers["last-event-id"] == "7"
+
+
+async def test_a_streamed_text_may_hold_a_unicode_line_separator() -> None:
+    data = json.dumps({"delta": "a\u2028b"}, ensure_ascii=False)
+    server = Server(httpx.Response(200, text=f"id: 8\ndata: {data}\n\n"))
+    stream = server.client().follow("ses_a", after=7)
+
+    event = await anext(stream)
+    await stream.aclose()
+
+    assert event.data == data
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,17 @@ def test_only_one_leading_space_is_dropped() -> None:
 
 
 def test_comments_and_unknown_fields_are_ignored() -> None:
-    body = b": PROCESSING\n\n: again\nid: 7\nretry: 10\ndata: x\n: inside\n\n"
+    body = b": PROCESSING\n\n: again\nname: 7\nretry: 10\ndata: x\n: inside\n\n"
 
     assert read(body) == [Frame(b"x")]
 
 
 def test_an_event_name_travels_with_its_data() -> None:
     assert read(b"event: error\ndata: {}\n\n") == [Frame(b"{}", "error")]
+
+
+def test_an_id_travels_with_its_data() -> None:
+    assert read(b"id: 7\ndata: x\n\ndata: y\n\n") == [Frame(b"x", id="7"), Frame(b"y")]
 
 
 def test_an_event_without_data_is_not_dispatched() -> None:

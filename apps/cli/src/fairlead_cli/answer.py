@@ -134,8 +134,8 @@ async def follow(client: Client, receipt: Receipt, show: Callable[[Piece], None]
     clock = asyncio.get_running_loop().time
     try:
         async with aclosing(stream), asyncio.timeout(None) as limit:
-            async for frame in stream:
-                for piece in _pieces(answer, frame.data):
+            async for event in stream:
+                for piece in _pieces(answer, event.data):
                     show(piece)
                 if isinstance(answer.outcome, Finished):
                     break

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import ValidationError
 
-from fairlead_cli.errors import Answered, Unreachable
-from fairlead_cli.event_stream import OPENED, Frame, frames, resumed
+from fairlead_cli.errors import Answered, CommandError, Unreachable
+from fairlead_cli.event_stream import CONNECTED, StreamEvent, follow_stream, parse_events
+from fairlead_llm.sse import FrameTooLarge
 from fairlead_schema.api import EventEnvelope, SessionInfo
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import WireError
@@ -141,12 +142,14 @@ class Client:
         after: int | None = None,
         live: bool = False,
         on_reconnect: Callable[[], None] = lambda: None,
-    ) -> AsyncGenerator[Frame, None]:
+    ) -> AsyncGenerator[StreamEvent, None]:
         """Events after a sequence and then as they come, for ever; `live` adds fragments."""
         path = f"/api/session/{session_id}/{'stream' if live else 'event'}"
-        return resumed(lambda seq: self._frames(path, seq), after=after, on_reconnect=on_reconnect)
+        return follow_stream(
+            lambda seq: self._open_stream(path, seq), after=after, on_reconnect=on_reconnect
+        )
 
-    async def _frames(self, path: str, after: int | None) -> AsyncGenerator[Frame, None]:
+    async def _open_stream(self, path: str, after: int | None) -> AsyncGenerator[StreamEvent, None]:
         headers = {"accept": "text/event-stream"}
         if after is not None:
             headers["last-event-id"] = str(after)
@@ -158,12 +161,14 @@ class Client:
                 if answer.is_error:
                     await answer.aread()
                     raise refusal(answer)
-                yield OPENED
-                async with aclosing(frames(answer.aiter_lines())) as found:
-                    async for frame in found:
-                        yield frame
+                yield CONNECTED
+                async with aclosing(parse_events(answer.aiter_bytes())) as events:
+                    async for event in events:
+                        yield event
         except httpx.TransportError as error:
             raise Unreachable(str(self._http.base_url)) from error
+        except FrameTooLarge as error:
+            raise CommandError(f"{path} sent an event that is too large to read") from error
 
     async def _data(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
         return (await self._json(method, path, **options))["data"]

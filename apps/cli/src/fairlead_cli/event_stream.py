@@ -1,4 +1,4 @@
-"""Server-sent events as a client reads them: frames, and a stream that survives its connection."""
+"""Reads a session's server-sent events, and resumes the stream when its connection breaks."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -6,63 +6,61 @@ from contextlib import aclosing
 from typing import Final, NamedTuple, TypeAlias
 
 from fairlead_cli.errors import Unreachable
+from fairlead_llm import sse
 
 DELAY_S_MIN: Final = 0.1
 DELAY_S_MAX: Final = 2.0
 FAILURE_EVENT: Final = "effect/httpapi/stream/failure"
 
 
-class Frame(NamedTuple):
-    """One event of a stream; a durable one has the seq to resume after."""
+class StreamEvent(NamedTuple):
+    """One event of a stream. A durable event has the seq to resume after."""
 
     data: str
     seq: int | None = None
-    event: str = "message"
+    name: str = "message"
 
 
-OPENED: Final = Frame("", event="opened")
-"""The server has answered; what follows may be a long silence."""
+CONNECTED: Final = StreamEvent("", name="connected")
+"""The server has answered; its first event may come much later."""
 
-Open: TypeAlias = Callable[[int | None], AsyncGenerator[Frame, None]]
-"""Opens the stream after a sequence, and says OPENED first. Raises Unreachable when nobody answers."""
-
-
-async def frames(lines: AsyncIterator[str]) -> AsyncGenerator[Frame, None]:
-    """Group the lines of one response. Comments and unknown fields say nothing to us."""
-    fields: dict[str, list[str]] = {}
-    async for line in lines:
-        name, _, value = line.partition(":")
-        if line and name:
-            fields.setdefault(name, []).append(value.removeprefix(" "))
-        if line == "":
-            if "data" in fields:
-                yield _frame(fields)
-            fields = {}
+OpenStream: TypeAlias = Callable[[int | None], AsyncGenerator[StreamEvent, None]]
+"""Opens the stream after a seq and yields CONNECTED first. Raises Unreachable when nobody answers."""
 
 
-async def resumed(
-    open_: Open,
+async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[StreamEvent, None]:
+    """Yield the events of one response as its bytes arrive. Raises FrameTooLarge."""
+    parser = sse.START
+    async for chunk in chunks:
+        parser, frames = sse.feed(parser, chunk)
+        for frame in frames:
+            seq = int(frame.id) if frame.id is not None and frame.id.isdigit() else None
+            yield StreamEvent(frame.data.decode(), seq, frame.event or "message")
+
+
+async def follow_stream(
+    open_stream: OpenStream,
     *,
     after: int | None = None,
     attempts_max: int | None = None,
     on_reconnect: Callable[[], None] = lambda: None,
-) -> AsyncGenerator[Frame, None]:
-    """Every durable frame once and in order, and live ones as they come, across reconnects.
+) -> AsyncGenerator[StreamEvent, None]:
+    """Yield each durable event once and in order, and live events as they come, across reconnects.
 
     The first connection must succeed. Raises Unreachable after `attempts_max` failures in a row.
     """
     delay_s, failures, connected = DELAY_S_MIN, 0, False
     while True:
         try:
-            async with aclosing(open_(after)) as stream:
-                async for frame in stream:
-                    if frame.event == FAILURE_EVENT:
+            async with aclosing(open_stream(after)) as stream:
+                async for event in stream:
+                    if event.name == FAILURE_EVENT:
                         break
                     connected, failures, delay_s = True, 0, DELAY_S_MIN
-                    if frame is OPENED or _seen(frame, after):
+                    if event is CONNECTED or _is_repeat(event, after):
                         continue
-                    after = after if frame.seq is None else frame.seq
-                    yield frame
+                    after = after if event.seq is None else event.seq
+                    yield event
         except Unreachable:
             failures += 1
             if not connected or failures == attempts_max:
@@ -73,14 +71,5 @@ async def resumed(
         on_reconnect()
 
 
-def _seen(frame: Frame, after: int | None) -> bool:
-    return after is not None and frame.seq is not None and frame.seq <= after
-
-
-def _frame(fields: dict[str, list[str]]) -> Frame:
-    last_id = fields.get("id", [""])[-1]
-    return Frame(
-        data="\n".join(fields["data"]),
-        seq=int(last_id) if last_id.isdigit() else None,
-        event=fields.get("event", ["message"])[-1],
-    )
+def _is_repeat(event: StreamEvent, after: int | None) -> bool:
+    return after is not None and event.seq is not None and event.seq <= after

@@ -13,6 +13,7 @@ class Frame(NamedTuple):
 
     data: bytes
     event: str | None = None
+    id: str | None = None
 
 
 class FrameTooLarge(ValueError):
@@ -93,10 +94,13 @@ def _frame(block: bytes) -> Frame | None:
         return Frame(block[6:])
     data: list[bytes] = []
     event: str | None = None
+    id_: str | None = None
     for line in block.split(b"\n"):
         name, _, value = line.partition(b":")
         if name == b"data":
             data.append(value.removeprefix(b" "))
         elif name == b"event":
             event = value.removeprefix(b" ").decode(errors="replace")
-    return Frame(b"\n".join(data), event) if data else None
+        elif name == b"id":
+            id_ = value.removeprefix(b" ").decode(errors="replace")
+    return Frame(b"\n".join(data), event, id_) if data else None

@@ -60,8 +60,8 @@ async def _followed(
     client: Client, args: argparse.Namespace
 ) -> AsyncGenerator[EventEnvelope, None]:
     async with aclosing(client.follow(args.session, after=args.after)) as stream:
-        async for frame in stream:
-            yield EventEnvelope.model_validate_json(frame.data)
+        async for event in stream:
+            yield EventEnvelope.model_validate_json(event.data)
 
 
 def _show(out: Console, envelope: EventEnvelope, *, as_json: bool) -> None:
