@@ -147,7 +147,7 @@ async def test_a_poison_prompt_goes_to_the_dead_letters_and_the_next_is_admitted
     await up.until(session, "step.ended")
 
     async with linked(up.up.nats, name="test") as link:
-        got = await link.last("DEAD", subjects.dead("prompt"))
+        got = await link.last("DEAD", subjects.dead_letter("prompt"))
     assert got is not None
     letter = orjson.loads(got.payload)
     assert letter["subject"] == subjects.prompt(at)
@@ -181,7 +181,7 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
     assert await refused(history) == (503, "ServiceUnavailableError")
     assert "from.the.future" in history.json()["message"]
     async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
-        while (await link.last("DEAD", subjects.dead("projector"))) is None:
+        while (await link.last("DEAD", subjects.dead_letter("projector"))) is None:
             await asyncio.sleep(0.1)
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead_cli.answer import Answer, Failed, Finished, Piece
-from fairlead_schema.api import EventEnvelope
+from fairlead_schema.public_events import EventEnvelope
 
 MINE = "msg_mine"
 TEXT = {"assistantMessageID": "msg_a", "textID": "t1"}

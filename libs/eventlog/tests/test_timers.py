@@ -18,7 +18,7 @@ async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Add
 
     async with asyncio.timeout(20):
         async for job in eventlog.timers.due(lambda: 10):
-            if job.subject == subjects.due(at):
+            if job.subject == subjects.timer_due(at):
                 break
     await job.done()
 

@@ -42,8 +42,8 @@ REFUSALS = [
     errors.Conflict("Prompt id is taken", "msg_1"),
     errors.CursorExpired("The events after 3 are gone"),
     errors.PayloadTooLarge("The body has more than 1048576 bytes"),
-    errors.TooMany("1000 inputs are pending"),
-    errors.Unknown("Unexpected error", ref="err_0a1b2c3d"),
+    errors.LimitReached("1000 inputs are pending"),
+    errors.InternalFailure("Unexpected error", ref="err_0a1b2c3d"),
     errors.ServiceUnavailable("Session wait is not available yet", service="session.wait"),
 ]
 
@@ -102,7 +102,7 @@ def test_a_refusal_keeps_its_kind_from_service_to_service(refusal: Refused) -> N
 def test_a_tag_from_a_newer_service_is_an_unknown_error() -> None:
     rebuilt = Refused.from_wire(WireError(tag="BrandNewError", message="hm"))
 
-    assert type(rebuilt) is errors.Unknown
+    assert type(rebuilt) is errors.InternalFailure
     assert rebuilt.status == 500
 
 

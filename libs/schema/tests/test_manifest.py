@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from fairlead_schema.dialect import envelope
 from fairlead_schema.events import BY_TYPE, MANIFEST, Visibility
+from fairlead_schema.public_events import public_event
 from fairlead_schema.record import decode_event
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -80,7 +80,9 @@ def seen(visibility: Visibility) -> dict[str, int]:
     """The events of one visibility under the names and versions clients read."""
     names = [f"{kind.type}.{kind.version}.json" for kind in MANIFEST]
     recorded = [decode_event(json.loads((GOLDEN / name).read_text())) for name in names]
-    envelopes = [envelope("ses_1", one) for one in recorded if one.event.visibility == visibility]
+    envelopes = [
+        public_event("ses_1", one) for one in recorded if one.event.visibility == visibility
+    ]
     return {found.type: found.durable.version for found in envelopes if found.durable}
 
 

@@ -3,8 +3,9 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from fairlead_schema.api import AdmitPrompt, CreateSession, PromptBody
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.input import AdmitPrompt, PromptBody
+from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.events import AttemptDispatched, ToolCalled
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import wire_name

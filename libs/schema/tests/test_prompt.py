@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from fairlead_schema.api import PromptBody
+from fairlead_schema.commands.input import PromptBody
 from fairlead_schema.prompt import (
     TEXT_LENGTH_MAX,
     AgentMention,
@@ -11,10 +11,10 @@ from fairlead_schema.prompt import (
     PromptFile,
     PromptInput,
     Receipt,
-    Source,
+    TextSpan,
 )
 
-SOURCE = Source(start=0, end=7, text="@app.py")
+SOURCE = TextSpan(start=0, end=7, text="@app.py")
 
 
 def test_a_prompt_steers_and_resumes_unless_told_otherwise() -> None:

@@ -55,7 +55,7 @@ def test_each_shard_holds_the_same_number_of_partitions() -> None:
         (subjects.api("acme", "session.prompt"), "fairlead.api.acme.session.prompt"),
         (subjects.observe("east"), "fairlead.observe.east"),
         (subjects.ping("run_1"), "fairlead.ping.run_1"),
-        (subjects.dead("prompts"), "fairlead.dead.prompts"),
+        (subjects.dead_letter("prompts"), "fairlead.dead.prompts"),
     ],
 )
 def test_subjects_are_a_contract(subject: str, expected: str) -> None:

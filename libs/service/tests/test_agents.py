@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_schema.permission import Effect, Rule
+from fairlead_schema.permission import Effect, PermissionRule
 from fairlead_service.config.agents import BUILT_IN, AgentConfig, effective, expanded
 from fairlead_service.config.configuration import Config, load
 
@@ -23,11 +23,11 @@ disabled = true
 """
 
 
-def rule(action: str, resource: str, effect: Effect) -> Rule:
-    return Rule(action=action, resource=resource, effect=effect)
+def rule(action: str, resource: str, effect: Effect) -> PermissionRule:
+    return PermissionRule(action=action, resource=resource, effect=effect)
 
 
-def last(config: Config, agent: str | None, count: int) -> tuple[Rule, ...]:
+def last(config: Config, agent: str | None, count: int) -> tuple[PermissionRule, ...]:
     return config.rules(agent)[-count:]
 
 

@@ -13,7 +13,7 @@ from fairlead_schema.ids import (
     RunnerId,
     SessionId,
     WorkerId,
-    minted,
+    is_minted,
 )
 from fairlead_service import ids
 
@@ -44,13 +44,13 @@ def test_an_id_says_its_kind_and_fits_its_contract(
 @pytest.mark.parametrize("mint", [mint for mint, _prefix, _kind in MINTS])
 def test_every_minted_id_bears_the_seal(mint: Callable[[], str]) -> None:
     """A-18: the seal tells a minted id from a caller's."""
-    assert all(minted(mint()) for _ in range(50))
+    assert all(is_minted(mint()) for _ in range(50))
 
 
 @pytest.mark.parametrize("id_", ["msg_1", "msg_", "", "msg_0123456789abABCDEFGHIJKLMN"])
 def test_a_callers_id_bears_no_seal(id_: str) -> None:
     """A-18: neither short ones nor ones that look alike."""
-    assert not minted(id_)
+    assert not is_minted(id_)
 
 
 def test_a_changed_id_loses_its_seal() -> None:
@@ -58,7 +58,7 @@ def test_a_changed_id_loses_its_seal() -> None:
     id_ = ids.message_id()
     other = "0" if id_[6] != "0" else "1"
 
-    assert not minted(id_[:6] + other + id_[7:])
+    assert not is_minted(id_[:6] + other + id_[7:])
 
 
 def test_ids_sort_by_creation() -> None:

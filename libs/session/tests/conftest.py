@@ -9,9 +9,9 @@ from fairlead_schema.context import (
     BaselinePart,
     ContextSample,
     Observation,
-    Observed,
+    ObservedSource,
     SnapshotEntry,
-    Unavailable,
+    UnavailableSource,
 )
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -110,8 +110,8 @@ def step_ended(
     return StepEnded(assistant_message_id=assistant, finish=finish, cost=cost, tokens=tokens)
 
 
-def observed(key: str, value: object, *, removed: str | None = None) -> Observed:
-    return Observed(
+def observed(key: str, value: object, *, removed: str | None = None) -> ObservedSource:
+    return ObservedSource(
         key=key,
         value=value,
         baseline=f"{key} is {value}",
@@ -120,8 +120,8 @@ def observed(key: str, value: object, *, removed: str | None = None) -> Observed
     )
 
 
-def away(key: str) -> Unavailable:
-    return Unavailable(key=key, reason="hung")
+def away(key: str) -> UnavailableSource:
+    return UnavailableSource(key=key, reason="hung")
 
 
 def sample(*observations: Observation) -> ContextSample:

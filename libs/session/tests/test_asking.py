@@ -34,9 +34,9 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.permission import (
     PermissionRequest,
+    PermissionRule,
     QuestionInfo,
     Reply,
-    Rule,
     SavedPermission,
 )
 from fairlead_schema.tools.content import Executor, TextContent
@@ -51,8 +51,8 @@ from fairlead_session.people.permission import Need
 from fairlead_session.state import Grant, Session, UnsettledCall
 from fairlead_session.verify.verify import verify
 
-ASKING = (Rule(action="*", resource="*", effect="ask"),)
-ALLOWING = (Rule(action="*", resource="*", effect="allow"),)
+ASKING = (PermissionRule(action="*", resource="*", effect="ask"),)
+ALLOWING = (PermissionRule(action="*", resource="*", effect="allow"),)
 BASH = Need("bash", ("git push",), save=("git *",))
 
 
@@ -94,8 +94,8 @@ def replied(
     message: str | None = None,
     *,
     id_: str = "per_call_1",
-    rules: tuple[Rule, ...] = ASKING,
-    saved: tuple[Rule, ...] = (),
+    rules: tuple[PermissionRule, ...] = ASKING,
+    saved: tuple[PermissionRule, ...] = (),
 ) -> asks.Answering:
     answer = PermissionReplied(request_id=id_, reply=reply, message=message)
     return asks.reply(session, answer, lambda _agent: rules, saved)
@@ -148,15 +148,15 @@ def test_the_agent_that_called_decides_whatever_the_session_says_later() -> None
         (ALLOWING, (), (), None),
         (ASKING, (), (), Ask(BASH)),
         ((), (), (), Ask(BASH)),
-        (ASKING, (Rule(action="bash", resource="git *", effect="allow"),), (), None),
+        (ASKING, (PermissionRule(action="bash", resource="git *", effect="allow"),), (), None),
         (ASKING, (), (Grant("bash", ("git push",)),), None),
         (ASKING, (), (Grant("bash", ("git pull",)),), Ask(BASH)),
         (ASKING, (), (Grant("read", ("git push",)),), Ask(BASH)),
     ],
 )
 def test_what_stands_in_a_calls_way(
-    rules: tuple[Rule, ...],
-    saved: tuple[Rule, ...],
+    rules: tuple[PermissionRule, ...],
+    saved: tuple[PermissionRule, ...],
     grants: tuple[Grant, ...],
     outcome: Ask | None,
 ) -> None:
@@ -166,8 +166,8 @@ def test_what_stands_in_a_calls_way(
 
 def test_a_denial_is_told_with_its_rule_and_before_anybody_is_asked() -> None:
     """E-09, K-06, K-13: over all needs, and whatever was approved or granted."""
-    rules = (*ASKING, Rule(action="edit", resource="docs/*", effect="deny"))
-    saved = (Rule(action="*", resource="*", effect="allow"),)
+    rules = (*ASKING, PermissionRule(action="edit", resource="docs/*", effect="deny"))
+    saved = (PermissionRule(action="*", resource="*", effect="allow"),)
     needs = (BASH, Need("edit", ("src/a", "docs/b")))
 
     found = permit(rules, saved, (Grant("edit", ("src/a", "docs/b")),), needs)
@@ -214,7 +214,7 @@ def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
     saved = asks.approved(
         [SavedPermission(id="psv_1", project_id="p", action="bash", resource="git *")]
     )
-    rules = (*ASKING, Rule(action="bash", resource="git reset", effect="deny"))
+    rules = (*ASKING, PermissionRule(action="bash", resource="git reset", effect="deny"))
 
     written = events(replied(waiting, "always", rules=rules, saved=saved))
 
@@ -228,10 +228,10 @@ def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
 def test_a_request_is_looked_at_again_by_its_own_agents_rules() -> None:
     """K-09, K-17: an approval in another session answers it, unless its agent may not."""
     waiting = asked(given(CREATED, claimed(), dispatched(), step_started(), *called(agent="plan")))
-    saved = (Rule(action="bash", resource="git *", effect="allow"),)
-    denying = (*ASKING, Rule(action="bash", resource="*", effect="deny"))
+    saved = (PermissionRule(action="bash", resource="git *", effect="allow"),)
+    denying = (*ASKING, PermissionRule(action="bash", resource="*", effect="deny"))
 
-    def of_plan(agent: str) -> tuple[Rule, ...]:
+    def of_plan(agent: str) -> tuple[PermissionRule, ...]:
         return denying if agent == "plan" else ALLOWING
 
     assert asks.recheck(waiting, "per_call_1", lambda _agent: ASKING, saved) == (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_schema.prompt import AgentMention, FileInput, PromptInput, Source
+from fairlead_schema.prompt import AgentMention, FileInput, PromptInput, TextSpan
 from fairlead_session.input.attachment import media_type, resolve
 
 
@@ -33,7 +33,7 @@ def test_a_media_type_comes_from_the_data_then_the_path_then_the_name(
 
 def test_resolving_keeps_everything_the_caller_said() -> None:
     """A-24: resolution adds media types and loses nothing."""
-    span = Source(start=0, end=5, text="@a.py")
+    span = TextSpan(start=0, end=5, text="@a.py")
     asked = PromptInput(
         text="see @a.py",
         files=(FileInput(uri="a.py", name="a", description="code", source=span),),

@@ -29,7 +29,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.record import Draft, record
 from fairlead_schema.tools.content import Executor, RetryClass
-from fairlead_schema.tools.request import CallBrief
+from fairlead_schema.tools.request import CallSnapshot
 from fairlead_session.calls.child_ids import TASK
 from fairlead_session.calls.lifecycle import Begin, Failed, Succeeded, begin, settle
 from fairlead_session.calls.snapshot import brief, recalled
@@ -79,7 +79,7 @@ def told(known: Session, id_: str = "c1") -> Session:
     """What a worker makes of the brief, once it has been over the wire."""
     said = brief(known, 42, "msg_a", id_)
     assert said is not None
-    wired = CallBrief.model_validate_json(said.model_dump_json(by_alias=True))
+    wired = CallSnapshot.model_validate_json(said.model_dump_json(by_alias=True))
     assert (wired.position, wired.seq) == (42, known.seq)
     return recalled(known.id, "msg_a", id_, wired)
 

@@ -22,7 +22,7 @@ from libs.session.tests.conftest import (
 )
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.context import TOUCHED_MAX, ContextSample
+from fairlead_schema.context import READ_DIRECTORIES_MAX, ContextSample
 from fairlead_schema.events import (
     ContextReplaced,
     ContextSnapshotAdvanced,
@@ -223,15 +223,17 @@ def test_what_was_read_elsewhere_is_forgotten_by_a_move() -> None:
 
 
 @PROPERTY
-@for_all(st.lists(st.integers(0, 2 * TOUCHED_MAX), max_size=40))
+@for_all(st.lists(st.integers(0, 2 * READ_DIRECTORIES_MAX), max_size=40))
 def test_remembered_directories_are_bounded_and_never_dropped(seen: list[int]) -> None:
     """L-28: what was told stays told."""
     session = given(*TURN, *read("x"))
     (call,) = session.calls
-    for name in (*range(TOUCHED_MAX - 5), *seen):
+    for name in (*range(READ_DIRECTORIES_MAX - 5), *seen):
         session = touch(session, replace(call, input={"path": f"{name}/x"}), {})
 
     touched = session.touched
 
-    assert len(touched) == len(set(touched)) <= TOUCHED_MAX
-    assert touched[: TOUCHED_MAX - 5] == tuple(f"/work/{at}" for at in range(TOUCHED_MAX - 5))
+    assert len(touched) == len(set(touched)) <= READ_DIRECTORIES_MAX
+    assert touched[: READ_DIRECTORIES_MAX - 5] == tuple(
+        f"/work/{at}" for at in range(READ_DIRECTORIES_MAX - 5)
+    )

@@ -10,9 +10,9 @@ from fairlead_schema.context import (
     BaselinePart,
     ContextSample,
     Observation,
-    Observed,
+    ObservedSource,
     SnapshotEntry,
-    Unavailable,
+    UnavailableSource,
 )
 from fairlead_schema.events import ContextSnapshotAdvanced
 from fairlead_session.turn.epoch import (
@@ -75,7 +75,7 @@ def test_initialisation_names_every_source_that_is_away() -> None:
 
 def test_what_nobody_requires_is_left_out_until_it_is_there() -> None:
     """F-06, F-09: the first turn does not wait for it, and it is introduced later."""
-    optional = Unavailable(key="acme/x", reason="hung", required=False)
+    optional = UnavailableSource(key="acme/x", reason="hung", required=False)
 
     begun = initialise(sample(observed("core/a", 1), optional))
 
@@ -256,7 +256,7 @@ def test_an_empty_rendering_is_no_observation(field: str) -> None:
     whole = {"key": "core/a", "baseline": "b", "update": "u", "removed": "r"}
 
     with pytest.raises(ValidationError):
-        Observed.model_validate({**whole, field: ""})
+        ObservedSource.model_validate({**whole, field: ""})
 
 
 def test_an_empty_removal_text_is_no_snapshot() -> None:
@@ -294,7 +294,7 @@ def test_the_order_of_an_objects_keys_is_no_change() -> None:
 def test_what_blocks_is_told_with_its_reasons() -> None:
     """F-06: for whoever looks at a session that rests."""
     blocked = initialise(
-        sample(Unavailable(key="core/a", reason="too long", why="too-large"), away("core/b"))
+        sample(UnavailableSource(key="core/a", reason="too long", why="too-large"), away("core/b"))
     )
 
     assert isinstance(blocked, Blocked)
@@ -309,8 +309,8 @@ def test_what_is_away_is_neither_told_nor_forgotten(told: Snapshot, seen: Contex
     outcome = reconcile(told, seen)
 
     if isinstance(outcome, Updated):
-        gone = {one.key for one in seen.observations if isinstance(one, Unavailable)}
-        there = {one.key for one in seen.observations if isinstance(one, Observed)}
+        gone = {one.key for one in seen.observations if isinstance(one, UnavailableSource)}
+        there = {one.key for one in seen.observations if isinstance(one, ObservedSource)}
         assert set(outcome.snapshot) == there | (gone & set(told))
         assert all(outcome.snapshot[key] == told[key] for key in gone & set(told))
 

@@ -9,7 +9,7 @@ from fairlead_schema.message import (
     AssistantMessage,
     CompactionMessage,
     Content,
-    Created,
+    CreationTime,
     Message,
     ModelSwitchedMessage,
     ReasoningBlock,
@@ -33,7 +33,7 @@ from fairlead_schema.provider.request import (
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.turn.lowering import lower
 
-AT = Created(created=1)
+AT = CreationTime(created=1)
 META = {"acme": {"signature": "s"}}
 SAID = TextBlock(id="t", text="so", provider_metadata=META)
 THOUGHT = ReasoningBlock(id="r", text="hm", provider_metadata=META)

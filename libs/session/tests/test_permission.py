@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_schema.permission import Effect, Rule
+from fairlead_schema.permission import Effect, PermissionRule
 from fairlead_session.people.permission import Need, effect, hidden, judge, matches
 
 
-def rule(action: str, resource: str, effect: Effect) -> Rule:
-    return Rule(action=action, resource=resource, effect=effect)
+def rule(action: str, resource: str, effect: Effect) -> PermissionRule:
+    return PermissionRule(action=action, resource=resource, effect=effect)
 
 
 ALL = rule("*", "*", "allow")

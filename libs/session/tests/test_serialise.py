@@ -9,7 +9,7 @@ from fairlead_schema.message import (
     CallSpan,
     CompactionMessage,
     Content,
-    Created,
+    CreationTime,
     Message,
     ModelSwitchedMessage,
     ReasoningBlock,
@@ -35,7 +35,7 @@ from fairlead_schema.tools.content import (
 )
 from fairlead_session.compaction.serialise import entry, joined
 
-AT = Created(created=0)
+AT = CreationTime(created=0)
 
 
 def told(message: Message, excerpt: int = 2000) -> str:

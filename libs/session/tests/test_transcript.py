@@ -27,7 +27,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import (
     AgentSwitchedMessage,
-    Created,
+    CreationTime,
     FileSnapshot,
     ReasoningBlock,
     ShellMessage,
@@ -58,7 +58,7 @@ def test_a_promoted_prompt_is_a_user_message_from_the_time_of_its_admission() ->
     """B-02: its created time is the admission's."""
     session = given(CREATED, promoted("msg_1", "hi", created=5))
 
-    assert messages(session) == (UserMessage(id="msg_1", text="hi", time=Created(created=5)),)
+    assert messages(session) == (UserMessage(id="msg_1", text="hi", time=CreationTime(created=5)),)
 
 
 def test_switches_change_the_session_and_add_a_message() -> None:
@@ -73,7 +73,7 @@ def test_switches_change_the_session_and_add_a_message() -> None:
     assert (session.profile.agent, session.profile.model) == ("plan", MODEL)
     assert session.profile.updated == ms(3)
     first = messages(session)[0]
-    assert first == AgentSwitchedMessage(id="msg_1", agent="plan", time=Created(created=ms(2)))
+    assert first == AgentSwitchedMessage(id="msg_1", agent="plan", time=CreationTime(created=ms(2)))
 
 
 def test_a_shell_message_is_filled_by_its_end() -> None:

@@ -19,11 +19,11 @@ from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.server import openapi
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
-from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.events import SessionCreated, SessionEvent
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Draft
+from fairlead_schema.session_info import SessionInfo, SessionTime
 from fairlead_schema.subjects import Address
 from fairlead_service.health import Health
 from fairlead_testing.read_model import MemoryReadModel, SessionRows

@@ -11,8 +11,8 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.twins import MemoryRequests
 from fairlead_eventlog.ports import StoredCommit
-from fairlead_schema.errors import Conflict, PayloadTooLarge, Refused, TooMany, Unknown
-from fairlead_schema.ids import minted
+from fairlead_schema.errors import Conflict, InternalFailure, LimitReached, PayloadTooLarge, Refused
+from fairlead_schema.ids import is_minted
 
 Append = Callable[..., Awaitable[StoredCommit]]
 
@@ -155,7 +155,7 @@ async def test_an_idempotency_key_makes_a_retry_exact(
     ids = [asked["id"] for asked in ingest.asked]
     assert ids[0] == ids[1] != ids[2]
     assert ids[3] == ids[4] != ids[5]
-    assert not any(minted(id_) for id_ in ids)
+    assert not any(is_minted(id_) for id_ in ids)
     assert all(id_.startswith("ses_") for id_ in ids[:3])
     assert all(id_.startswith("msg_") for id_ in ids[3:])
 
@@ -182,8 +182,8 @@ async def test_an_unusable_idempotency_key_is_refused(client: httpx.AsyncClient)
     [
         (Conflict("Message id is taken", "msg_1"), 409),
         (PayloadTooLarge("The prompt is too large"), 413),
-        (TooMany("1000 inputs are pending"), 429),
-        (Unknown("Something", ref="err_00000000"), 500),
+        (LimitReached("1000 inputs are pending"), 429),
+        (InternalFailure("Something", ref="err_00000000"), 500),
     ],
 )
 async def test_a16_what_ingest_refuses_the_client_reads(

@@ -17,8 +17,8 @@ from fairlead_gateway.reads.read_model import (
     SessionAnchor,
     SessionFilter,
 )
-from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.location import LocationRef
+from fairlead_schema.session_info import SessionInfo, SessionTime
 from fairlead_schema.subjects import Address
 from fairlead_testing.read_model import MemoryReadModel, SessionRows
 

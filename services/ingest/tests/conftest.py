@@ -17,7 +17,8 @@ from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_ingest.verbs.profile.create import create
-from fairlead_schema.api import AdmitPrompt, CreateSession
+from fairlead_schema.commands.input import AdmitPrompt
+from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CommitId
 from fairlead_schema.record import Draft

@@ -14,7 +14,7 @@ from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_ingest.answers import answer
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.profile.create import create
-from fairlead_schema.api import CreateSession
+from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
 from services.ingest.tests.conftest import asked, created, events, settings

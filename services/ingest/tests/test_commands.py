@@ -24,9 +24,8 @@ from fairlead_ingest.verbs.profile.delete import delete
 from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
+from fairlead_schema.commands.input import CancelInput, EditPendingInput
 from fairlead_schema.commands.session import (
-    CancelInput,
-    EditPendingInput,
     MoveSession,
     SessionCommand,
     SetBudget,

@@ -11,13 +11,14 @@ from fairlead_ingest.verbs.input.edit import edit
 from fairlead_ingest.verbs.input.pending import pending
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.commands.session import CancelInput, EditPendingInput, SessionCommand
+from fairlead_schema.commands.input import CancelInput, EditPendingInput
+from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
+    LimitReached,
     MessageNotFound,
     PayloadTooLarge,
-    TooMany,
 )
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -76,7 +77,7 @@ async def test_pending_inputs_are_the_receipts_of_admission(desk: CommandContext
 async def test_a_withdrawn_input_makes_room(desk: CommandContext, eventlog: EventLog) -> None:
     """A-30, P-05: a full inbox takes input again; nobody is woken for it."""
     await given(desk, "msg_1", "msg_2", "msg_3")
-    with pytest.raises(TooMany):
+    with pytest.raises(LimitReached):
         await prompt(desk, "default", prompt_command(id="msg_4"))
 
     reached = await cancel(desk, "default", cancelling())

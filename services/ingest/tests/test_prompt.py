@@ -12,9 +12,9 @@ from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
+    LimitReached,
     PayloadTooLarge,
     SessionNotFound,
-    TooMany,
 )
 from fairlead_schema.events import PromptAdmitted, SyntheticAdded
 from fairlead_schema.subjects import Address
@@ -196,7 +196,7 @@ async def test_a_full_inbox_refuses_more_but_not_a_retry(
     for _ in range(2):
         await prompt(desk, "default", prompt_command())
 
-    with pytest.raises(TooMany, match="3 inputs"):
+    with pytest.raises(LimitReached, match="3 inputs"):
         await prompt(desk, "default", prompt_command())
 
     assert await prompt(desk, "default", prompt_command(id="msg_1")) == first

@@ -26,7 +26,7 @@ from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tool_calls import Catalogs
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
-from fairlead_schema.context import ContextSample, Observation, Observed
+from fairlead_schema.context import ContextSample, Observation, ObservedSource
 from fairlead_schema.events import PromptAdmitted, SessionCreated, SessionEvent
 from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
@@ -41,7 +41,7 @@ from fairlead_session.state import Session
 AT = Address("default", "ses_1")
 WAIT_S = 5.0
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
-DATE = Observed(key="core/date", value=1, baseline="Day 1", update="Now day 1")
+DATE = ObservedSource(key="core/date", value=1, baseline="Day 1", update="Now day 1")
 SYSTEM = "Be careful.\nYou are running on the model acme/fast.\n\nDay 1"
 
 E = TypeVar("E", bound=SessionEvent)

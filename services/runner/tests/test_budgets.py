@@ -18,9 +18,9 @@ def used(world: World, tokens: int | None) -> None:
     async def answer(_body: bytes) -> bytes:
         return body
 
-    world.eventlog.requests.answerers.pop(subjects.spending("default"), None)
+    world.eventlog.requests.answerers.pop(subjects.tenant_usage("default"), None)
     if tokens is not None:
-        world.eventlog.requests.answerers[subjects.spending("default")] = answer
+        world.eventlog.requests.answerers[subjects.tenant_usage("default")] = answer
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from fairlead_eventlog.memory.twins import MemoryDeltas
 from fairlead_runner.metrics import EPOCHS
-from fairlead_schema.context import Unavailable
+from fairlead_schema.context import UnavailableSource
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import (
     CompactionEnded,
@@ -135,7 +135,7 @@ async def test_input_that_comes_during_a_summary_waits_for_the_next_boundary(sma
 async def test_a_blocked_baseline_keeps_the_old_one(small: World) -> None:
     """F-39: and the next boundary that can observe renders it."""
     await small.said("msg_1", LONG)
-    small.observe(Unavailable(key="core/date", reason="hung"))
+    small.observe(UnavailableSource(key="core/date", reason="hung"))
     small.provider.replies.append(says("SUMMARY"))
     await small.said("msg_2", LONG)
     blocked = (await small.session()).epoch

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from fairlead_schema.context import Observed, Unavailable
+from fairlead_schema.context import ObservedSource, UnavailableSource
 from fairlead_schema.events import ContextUpdated
 from services.runner.tests.conftest import DATE, SYSTEM, World, admitted
 
-TOMORROW = Observed(key="core/date", value=2, baseline="Day 2", update="Now day 2")
-AWAY = Unavailable(key="core/date", reason="hung")
+TOMORROW = ObservedSource(key="core/date", value=2, baseline="Day 2", update="Now day 2")
+AWAY = UnavailableSource(key="core/date", reason="hung")
 
 
 async def told(world: World) -> list[str]:

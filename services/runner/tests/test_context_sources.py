@@ -9,7 +9,7 @@ from fairlead_eventlog.memory.twins import MemoryDeadLetters
 from fairlead_eventlog.ports import CommitPage, StoredCommit
 from fairlead_runner.metrics import BASELINE_BYTES, CONTEXT_UPDATES, EPOCHS
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.context import Observed, SnapshotEntry, Unavailable
+from fairlead_schema.context import ObservedSource, SnapshotEntry, UnavailableSource
 from fairlead_schema.events import (
     AgentSwitched,
     ContextInitialised,
@@ -29,11 +29,11 @@ from fairlead_service import ids
 from services.runner.tests.conftest import AT, DATE, SYSTEM, World, admitted, refuses
 
 DEEP = ModelRef(provider_id="acme", id="deep")
-TOMORROW = Observed(key="core/date", value=2, baseline="Day 2", update="Now day 2")
+TOMORROW = ObservedSource(key="core/date", value=2, baseline="Day 2", update="Now day 2")
 
 
-def guidance(agent: str | None) -> Observed:
-    return Observed(
+def guidance(agent: str | None) -> ObservedSource:
+    return ObservedSource(
         key="core/skills",
         value=agent,
         baseline=f"skills of {agent}",
@@ -41,7 +41,7 @@ def guidance(agent: str | None) -> Observed:
     )
 
 
-def watched(world: World, *seen: Observed | Unavailable) -> list[dict[str, Any]]:
+def watched(world: World, *seen: ObservedSource | UnavailableSource) -> list[dict[str, Any]]:
     """Note what is asked; answer with these and the guidance of whoever is asked for."""
     questions: list[dict[str, Any]] = []
 
@@ -218,7 +218,7 @@ async def test_a_change_at_an_idle_session_wakes_nobody(world: World) -> None:
 async def test_a_recovered_source_is_reconciled_like_any_change(world: World) -> None:
     """F-37: while it was away the old baseline served, and afterwards one message tells the rest."""
     await turn(world, "msg_1")
-    world.observe(Unavailable(key="core/date", reason="hung", why="timeout"))
+    world.observe(UnavailableSource(key="core/date", reason="hung", why="timeout"))
     await turn(world, "msg_2")
     world.observe(TOMORROW)
 
@@ -253,7 +253,7 @@ async def test_what_blocks_a_first_turn_is_told_with_its_reason(world: World) ->
     """F-27, M-08: whoever looks at the session reads what to mend."""
     world.observe(
         DATE,
-        Unavailable(key="core/instructions", reason="/w/AGENTS.md is binary", why="not-text"),
+        UnavailableSource(key="core/instructions", reason="/w/AGENTS.md is binary", why="not-text"),
     )
 
     await turn(world, "msg_1")

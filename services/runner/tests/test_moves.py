@@ -72,7 +72,7 @@ def offering(world: World) -> None:
     async def answer(_body: bytes) -> bytes:
         return body
 
-    world.eventlog.requests.answerers[subjects.tooling("default")] = answer  # type: ignore[attr-defined]
+    world.eventlog.requests.answerers[subjects.tool_catalog("default")] = answer  # type: ignore[attr-defined]
 
 
 async def first(world: World, type_: str) -> SessionEvent:
@@ -317,7 +317,7 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
 
     again = [ToolRequest.model_validate_json(job.payload) for job in work.queue("TOOLS").jobs[1:]]
     assert [request.call_id for request in again] == (["c1"] if life in {"gone", "overdue"} else [])
-    assert all(request.brief is None for request in again)
+    assert all(request.snapshot is None for request in again)
 
 
 def comes_back(world: World, worker: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,23 +221,27 @@ async def test_a_request_tells_what_its_sender_knows_as_long_as_nothing_else_cou
     """E-01: the head it was true at, and the call. After a person's answer the worker reads."""
     called = await parked(world, "c1", "c2")
     c1, c2 = requests(world)
-    assert c1.brief is not None
-    assert c2.brief is not None
+    assert c1.snapshot is not None
+    assert c2.snapshot is not None
     page = await world.eventlog.log.read(AT, after=START)
     (heads,) = {
         stored.head
         for stored in page.commits
         if any(one.event.type == "attempt.finished" for one in stored.commit.events)
     }
-    assert (c1.brief.position, c1.brief.seq) == (heads.position, heads.seq)
-    assert (c1.brief.tool, c1.brief.input, c1.brief.runner) == ("read", {"path": "x"}, "run_a")
+    assert (c1.snapshot.position, c1.snapshot.seq) == (heads.position, heads.seq)
+    assert (c1.snapshot.tool, c1.snapshot.input, c1.snapshot.runner) == (
+        "read",
+        {"path": "x"},
+        "run_a",
+    )
 
     await world.write(permitted("c1"))
     await world.wake()
     async with standing(WakeConsumer(world.tackle("run_b"))):
         await until(lambda: sent(world) == ["c1", "c2", "c1"])
         await world.write(settled(called, "c1"))
-    assert requests(world)[2].brief is None
+    assert requests(world)[2].snapshot is None
 
 
 async def test_a_large_input_is_not_sent_beside_the_log(
@@ -247,4 +251,4 @@ async def test_a_large_input_is_not_sent_beside_the_log(
     monkeypatch.setattr(tool_calls, "BRIEF_LENGTH_MAX", 64)
     await parked(world, "c1")
 
-    assert [request.brief for request in requests(world)] == [None]
+    assert [request.snapshot for request in requests(world)] == [None]

@@ -30,7 +30,7 @@ def offer(world: World) -> None:
     async def answered(_body: bytes) -> bytes:
         return body
 
-    world.eventlog.requests.answerers[subjects.tooling("default")] = answered  # type: ignore[attr-defined]
+    world.eventlog.requests.answerers[subjects.tool_catalog("default")] = answered  # type: ignore[attr-defined]
 
 
 async def read(world: World, number: int) -> None:

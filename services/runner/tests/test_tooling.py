@@ -19,9 +19,9 @@ def answers(world: World, body: bytes | None) -> None:
         return body
 
     answerers = world.eventlog.requests.answerers  # type: ignore[attr-defined]
-    answerers.pop(subjects.tooling("default"), None)
+    answerers.pop(subjects.tool_catalog("default"), None)
     if body is not None:
-        answerers[subjects.tooling("default")] = answer
+        answerers[subjects.tool_catalog("default")] = answer
 
 
 def offers(*tools: ToolInfo) -> bytes:

@@ -163,7 +163,7 @@ class World:
         if self.briefed:
             session, head = await self.session(), await self.log.head(AT)
             told = brief(session, head.position, "msg_a", id_)
-            request = request.model_copy(update={"brief": told})
+            request = request.model_copy(update={"snapshot": told})
         body = request.model_dump_json(by_alias=True).encode()
         await self.eventlog.work.put(subjects.tool(AT, "default"), body)
         return self.jobs[-1]

@@ -12,10 +12,10 @@ import pytest
 from fairlead_eventlog.memory.twins import MemoryOutputs, MemoryRegistrations, MemoryRequests
 from fairlead_eventlog.memory.work_queues import MemoryWork
 from fairlead_schema.commands.application_tools import (
-    ListRegistered,
-    NameTool,
+    ListRegisteredTools,
     RegisterTool,
     SettleTool,
+    ToolRegistrationKey,
     ToolTask,
 )
 from fairlead_schema.events import (
@@ -63,8 +63,8 @@ class Office:
     async def ask(self, verb: str, body: object, tenant: str = "default") -> dict[str, Any]:
         kinds: dict[str, tuple[Any, Callable[..., Awaitable[Any]]]] = {
             "register": (RegisterTool, self.desk.register),
-            "unregister": (NameTool, self.desk.unregister),
-            "list": (ListRegistered, self.desk.listed),
+            "unregister": (ToolRegistrationKey, self.desk.unregister),
+            "list": (ListRegisteredTools, self.desk.listed),
             "settle": (SettleTool, self.desk.settle),
         }
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_schema.context import ContextSample, ObserveContext, Observed, Unavailable
+from fairlead_schema.context import ContextSample, ObserveContext, ObservedSource, UnavailableSource
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
@@ -33,7 +33,7 @@ def observer(**context: Any) -> Observer:  # noqa: ANN401
     return Observer(Config.model_validate(whole))
 
 
-async def seen(by: Observer, at: Path, *touched: Path) -> Observed | Unavailable | None:
+async def seen(by: Observer, at: Path, *touched: Path) -> ObservedSource | UnavailableSource | None:
     asked = ObserveContext(
         location=LocationRef(directory=str(at)), touched=tuple(map(str, touched))
     )
@@ -43,13 +43,13 @@ async def seen(by: Observer, at: Path, *touched: Path) -> Observed | Unavailable
 
 async def told(by: Observer, at: Path, *touched: Path) -> str:
     found = await seen(by, at, *touched)
-    assert isinstance(found, Observed), found
+    assert isinstance(found, ObservedSource), found
     return found.baseline
 
 
 async def reason(by: Observer, at: Path) -> tuple[str, str]:
     found = await seen(by, at)
-    assert isinstance(found, Unavailable), found
+    assert isinstance(found, UnavailableSource), found
     return found.why, found.reason
 
 
@@ -79,8 +79,8 @@ async def test_any_change_is_told_by_everything_that_applies_now(project: Path) 
 
     second = await seen(by, project / "src")
 
-    assert isinstance(first, Observed)
-    assert isinstance(second, Observed)
+    assert isinstance(first, ObservedSource)
+    assert isinstance(second, ObservedSource)
     outcome = epoch.reconcile(snapshot(first), ContextSample(observations=(second,)))
     assert isinstance(outcome, Updated)
     assert outcome.text == f"{CHANGED}\n\nInstructions from {project}/AGENTS.md:\nroot"
@@ -94,7 +94,7 @@ async def test_losing_the_last_file_revokes_them_all(project: Path) -> None:
     (project / "AGENTS.md").unlink()
 
     assert await seen(by, project) is None
-    assert isinstance(first, Observed)
+    assert isinstance(first, ObservedSource)
     outcome = epoch.reconcile(snapshot(first), ContextSample(observations=()))
     assert outcome == Updated(REVOKED, {})
 
@@ -115,8 +115,8 @@ async def test_a_value_tells_paths_and_contents_apart_and_is_small(project: Path
 
     second = await seen(by, project)
 
-    assert isinstance(first, Observed)
-    assert isinstance(second, Observed)
+    assert isinstance(first, ObservedSource)
+    assert isinstance(second, ObservedSource)
     assert first.value != second.value
     assert len(str(first.value)) < 500
 
@@ -187,7 +187,7 @@ async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
 
     assert found == why
     assert "AGENTS.md" in said
-    assert isinstance(good, Observed)
+    assert isinstance(good, ObservedSource)
     away = await seen(by, project)
     assert away is not None
     kept = epoch.reconcile(snapshot(good), ContextSample(observations=(away,)))
@@ -206,7 +206,7 @@ async def test_a_new_session_begins_with_the_others_and_knows_what_is_missing(
 
     away = await seen(by, project)
 
-    assert isinstance(away, Unavailable)
+    assert isinstance(away, UnavailableSource)
     begun = epoch.initialise(ContextSample(observations=(away,)))
     assert isinstance(begun, Baseline)
     good, missing = epoch.text(begun.parts).split("\n\n")
@@ -230,7 +230,7 @@ async def test_what_goes_beyond_the_limit_of_all_is_missing(project: Path) -> No
 
     away = await seen(observer(total_bytes_max=50), project / "src")
 
-    assert isinstance(away, Unavailable)
+    assert isinstance(away, UnavailableSource)
     assert away.instead is not None
     assert away.instead.value == [
         [f"{project}/src/AGENTS.md", sha256(b"near").hexdigest()],
@@ -414,7 +414,7 @@ def test_a_file_that_has_not_changed_is_not_read_again(
     assert texts.read(path) == "two"
 
 
-def snapshot(source: Observed) -> epoch.Snapshot:
+def snapshot(source: ObservedSource) -> epoch.Snapshot:
     begun = epoch.initialise(ContextSample(observations=(source,)))
     assert isinstance(begun, Baseline)
     return begun.snapshot

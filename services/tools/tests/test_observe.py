@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_schema.context import ObserveContext, Observed, Unavailable
+from fairlead_schema.context import ObserveContext, ObservedSource, UnavailableSource
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.context import ReferenceConfig
@@ -49,7 +49,7 @@ async def test_a_sample_holds_every_source_in_rendering_order(
         "core/skills",
         "core/references",
     ]
-    assert all(isinstance(source, Observed) for source in sample.observations)
+    assert all(isinstance(source, ObservedSource) for source in sample.observations)
 
 
 def test_the_environment_is_told_in_an_env_block(tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ async def test_a_place_that_cannot_be_read_is_unavailable_not_gone(observer: Obs
 
     place, day, instructions, skills = sample.observations
     for away in (place, instructions, skills):
-        assert isinstance(away, Unavailable)
+        assert isinstance(away, UnavailableSource)
         assert (away.why, away.reason) == ("unreadable", "File name too long")
-    assert isinstance(day, Observed)
+    assert isinstance(day, ObservedSource)
 
 
 async def test_a_directory_that_does_not_exist_is_still_a_place(
@@ -125,7 +125,7 @@ async def test_a_directory_that_does_not_exist_is_still_a_place(
     """F-23: a session may be told where it is before the place is made."""
     sample = await observer.observe(ObserveContext(location=at(tmp_path / "later")))
 
-    assert isinstance(sample.observations[0], Observed)
+    assert isinstance(sample.observations[0], ObservedSource)
 
 
 async def test_an_observation_is_answered_as_data(observer: Observer, tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(
         for one, zone in ((observer, None), (east, None), (east, "Etc/GMT+12"))
     ]
 
-    here, kiritimati, west = (one.value for one in seen if isinstance(one, Observed))
+    here, kiritimati, west = (one.value for one in seen if isinstance(one, ObservedSource))
     assert here in {day(timedelta(days=days)) for days in (-1, 0, 1)}
     assert kiritimati > west
 
@@ -190,7 +190,9 @@ async def test_a_time_zone_that_the_host_lost_is_a_reason_and_no_crash(
 
     sample = await observer.observe(asked)
 
-    assert [one.key for one in sample.observations if isinstance(one, Unavailable)] == ["core/date"]
+    assert [one.key for one in sample.observations if isinstance(one, UnavailableSource)] == [
+        "core/date"
+    ]
 
 
 def day(away: timedelta) -> str:

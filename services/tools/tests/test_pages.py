@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_schema.context import ObserveContext, Observed, Unavailable
+from fairlead_schema.context import ObserveContext, ObservedSource, UnavailableSource
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_testing.pages import Pages, serving
@@ -33,7 +33,7 @@ def observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # noqa:
     return Observer(Config.model_validate({"context": told, "skills": {"config_directory": None}}))
 
 
-async def seen(by: Observer, at: Path) -> Observed | Unavailable:
+async def seen(by: Observer, at: Path) -> ObservedSource | UnavailableSource:
     sample = await by.observe(ObserveContext(location=LocationRef(directory=str(at))))
     return next(one for one in sample.observations if one.key == instructions.KEY)
 
@@ -47,7 +47,7 @@ async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path
     found = [await seen(by, tmp_path) for _ in range(3)]
     await by.close()
 
-    assert isinstance(found[0], Observed)
+    assert isinstance(found[0], ObservedSource)
     assert found[0].baseline.endswith(f"\n\nInstructions from {pages.url}/rules.md:\nSé breve.")
     assert found == [found[0]] * 3
     assert pages.asked == ["/rules.md"]
@@ -73,7 +73,7 @@ async def test_a_page_that_was_never_had_is_unavailable(
     found = [await seen(by, tmp_path) for _ in range(2)]
     await by.close()
 
-    assert isinstance(found[0], Unavailable)
+    assert isinstance(found[0], UnavailableSource)
     assert found[0].why == why
     assert pages.asked == ["/rules.md"]
 
@@ -86,7 +86,7 @@ async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) ->
     found = await seen(by, tmp_path)
     await by.close()
 
-    assert isinstance(found, Unavailable)
+    assert isinstance(found, UnavailableSource)
     assert found.why == "timeout"
 
 
@@ -97,7 +97,7 @@ async def test_nobody_there_is_unavailable(pages: Pages, tmp_path: Path) -> None
         found = await seen(by, tmp_path)
         await by.close()
 
-        assert isinstance(found, Unavailable)
+        assert isinstance(found, UnavailableSource)
         assert found.why == "unreachable"
 
 
@@ -135,7 +135,7 @@ async def test_local_changes_are_told_while_a_site_is_away(pages: Pages, tmp_pat
     found = await seen(by, tmp_path)
     await by.close()
 
-    assert isinstance(found, Observed)
+    assert isinstance(found, ObservedSource)
     assert "local" in found.baseline
     assert "remote" in found.baseline
 

@@ -13,7 +13,7 @@ from fairlead_schema.events import (
     PermissionReplied,
     ToolStarted,
 )
-from fairlead_schema.permission import Effect, Rule
+from fairlead_schema.permission import Effect, PermissionRule
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import Config
@@ -27,11 +27,11 @@ from fairlead_tools.registry.tool import CallFailed, Context, Needs, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, World, standing, tool, until
 
 
-def ask(action: str, resource: str = "*", said: Effect = "ask") -> Rule:
-    return Rule(action=action, resource=resource, effect=said)
+def ask(action: str, resource: str = "*", said: Effect = "ask") -> PermissionRule:
+    return PermissionRule(action=action, resource=resource, effect=said)
 
 
-def configured(*rules: Rule, **agents: object) -> Config:
+def configured(*rules: PermissionRule, **agents: object) -> Config:
     return Config.model_validate(
         {"permissions": [one.model_dump() for one in rules], "agent": agents}
     )

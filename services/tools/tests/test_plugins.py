@@ -16,12 +16,12 @@ from fairlead_eventlog.memory.twins import MemoryRequests, MemorySources, memory
 from fairlead_schema.context import (
     ContextSample,
     ObserveContext,
-    Observed,
+    ObservedSource,
     RemoveSource,
     SourceRegistration,
-    Unavailable,
+    UnavailableSource,
 )
-from fairlead_schema.errors import Conflict, InvalidRequest, TooMany
+from fairlead_schema.errors import Conflict, InvalidRequest, LimitReached
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
@@ -76,11 +76,11 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
     loads(eventlog, "zoo/b", {"data": {**WEATHER, "value": 3}})
     second = await plugins.observe(ASKED)
 
-    assert [(one.key, one.value) for one in first if isinstance(one, Observed)] == [
+    assert [(one.key, one.value) for one in first if isinstance(one, ObservedSource)] == [
         ("acme/a", "acme/a"),
         ("zoo/b", "zoo/b"),
     ]
-    assert [one.value for one in second if isinstance(one, Observed)] == [2, 3]
+    assert [one.value for one in second if isinstance(one, ObservedSource)] == [2, 3]
 
 
 async def test_nothing_registered_adds_nothing(plugins: Plugins) -> None:
@@ -184,7 +184,7 @@ async def test_there_is_a_limit(plugins: Plugins) -> None:
     for at in range(PLUGINS_MAX):
         await plugins.register(source(f"acme/{at}"))
 
-    with pytest.raises(TooMany):
+    with pytest.raises(LimitReached):
         await plugins.register(source("acme/more"))
     await plugins.register(source("acme/0"))
 
@@ -228,8 +228,8 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
 
     sample = ContextSample(observations=(gone, hung))
     assert isinstance(epoch.initialise(sample), epoch.Baseline)
-    assert isinstance(gone, Unavailable)
-    assert isinstance(hung, Unavailable)
+    assert isinstance(gone, UnavailableSource)
+    assert isinstance(hung, UnavailableSource)
     assert (gone.why, hung.why) == ("unreachable", "timeout")
 
 
@@ -267,10 +267,10 @@ async def test_rubbish_is_unavailable_with_a_typed_reason(
 
     bad, good = await plugins.observe(ASKED)
 
-    assert isinstance(bad, Unavailable)
+    assert isinstance(bad, UnavailableSource)
     assert bad.why == why
     assert bad.reason
-    assert isinstance(good, Observed)
+    assert isinstance(good, ObservedSource)
 
 
 async def test_a_registration_outlives_the_process_that_took_it(

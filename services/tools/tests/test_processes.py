@@ -94,7 +94,9 @@ async def catalog(eventlog: EventLog) -> dict[str, ToolInfo]:
     async with asyncio.timeout(WAIT_S):
         while True:
             try:
-                body = await eventlog.requests.ask(subjects.tooling("default"), ASK, timeout_s=2)
+                body = await eventlog.requests.ask(
+                    subjects.tool_catalog("default"), ASK, timeout_s=2
+                )
             except Exception:  # noqa: BLE001 - not there yet
                 await asyncio.sleep(0.1)
                 continue

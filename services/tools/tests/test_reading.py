@@ -5,13 +5,13 @@ from threading import Event
 
 import pytest
 
-from fairlead_schema.context import Observation, Observed, Unavailable
+from fairlead_schema.context import Observation, ObservedSource, UnavailableSource
 from fairlead_tools.context import reader as reading_module
 from fairlead_tools.context.reader import Read, Reading
 from fairlead_tools.context.sources.files import Unreadable
 from fairlead_tools.metrics import AWAY
 
-FINE = Observed(key="core/a", value=1, baseline="b", update="u")
+FINE = ObservedSource(key="core/a", value=1, baseline="b", update="u")
 
 
 def count(why: str) -> float:
@@ -43,8 +43,8 @@ async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
             await asyncio.sleep(0.01)
             last = await one(reading, lambda: FINE)
 
-    assert isinstance(first, Unavailable)
-    assert isinstance(second, Unavailable)
+    assert isinstance(first, UnavailableSource)
+    assert isinstance(second, UnavailableSource)
     assert (first.why, second.why, begun) == ("timeout", "timeout", 1)
     assert count("timeout") >= before + 2
     assert elsewhere == FINE
@@ -65,10 +65,10 @@ async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
     released.set()
 
     assert first["core/a"] == FINE
-    assert isinstance(first["core/b"], Unavailable)
-    assert isinstance(first["core/c"], Unavailable)
+    assert isinstance(first["core/b"], UnavailableSource)
+    assert isinstance(first["core/c"], UnavailableSource)
     assert (second["core/a"], second["core/c"]) == (FINE, later)
-    assert isinstance(second["core/b"], Unavailable)
+    assert isinstance(second["core/b"], UnavailableSource)
 
 
 async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,8 +80,8 @@ async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPat
         released.wait(20)
         return FINE
 
-    assert isinstance(await one(reading, hang, "/hung"), Unavailable)
-    assert isinstance(await one(reading, lambda: FINE), Unavailable)
+    assert isinstance(await one(reading, hang, "/hung"), UnavailableSource)
+    assert isinstance(await one(reading, lambda: FINE), UnavailableSource)
     released.set()
     async with asyncio.timeout(20):
         while await one(reading, lambda: FINE) != FINE:
@@ -105,6 +105,6 @@ async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str
 
     found = await one(Reading(1), fail)
 
-    assert isinstance(found, Unavailable)
+    assert isinstance(found, UnavailableSource)
     assert found.why == why
     assert found.reason

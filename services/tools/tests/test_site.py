@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from fairlead_schema.context import ObserveContext, Observed
+from fairlead_schema.context import ObserveContext, ObservedSource
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_testing.pages import Pages, serving
@@ -268,5 +268,5 @@ async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path:
     await by.close()
 
     found = next(one for one in sample.observations if one.key == skills.KEY)
-    assert isinstance(found, Observed)
+    assert isinstance(found, ObservedSource)
     assert [name for name, _said in found.value] == ["a", "configure-fairlead"]

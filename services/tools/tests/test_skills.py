@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_schema.location import LocationRef
-from fairlead_schema.permission import Rule
+from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.configuration import Config
 from fairlead_tools.context.sources.skills import LEAD, NONE, observe
 from fairlead_tools.context.web_pages import Web
@@ -24,8 +24,8 @@ SEVERAL = (
 )
 
 
-def rule(effect: Any, resource: str = "*", action: str = "skill") -> Rule:  # noqa: ANN401
-    return Rule(action=action, resource=resource, effect=effect)
+def rule(effect: Any, resource: str = "*", action: str = "skill") -> PermissionRule:  # noqa: ANN401
+    return PermissionRule(action=action, resource=resource, effect=effect)
 
 
 def write(path: Path, name: str | None = None, description: str | None = "d") -> Path:

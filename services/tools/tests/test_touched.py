@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_schema.context import ObserveContext, Observed
+from fairlead_schema.context import ObserveContext, ObservedSource
 from fairlead_schema.events import (
     SessionCreated,
     SessionEvent,
@@ -75,7 +75,7 @@ async def joined(place: Path, session: Session) -> bool:
     asked = ObserveContext(location=LocationRef(directory=str(place)), touched=session.touched)
     found = {one.key: one for one in (await by.observe(asked)).observations}
     said = found.get(instructions.KEY)
-    return isinstance(said, Observed) and MARK in said.baseline
+    return isinstance(said, ObservedSource) and MARK in said.baseline
 
 
 @pytest.mark.parametrize(

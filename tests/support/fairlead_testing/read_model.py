@@ -13,10 +13,10 @@ from fairlead_gateway.reads.read_model import (
     SessionAnchor,
     SessionFilter,
 )
-from fairlead_schema.api import SessionInfo
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
+from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 
 

@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from fairlead_cli.client import Client
 from fairlead_cli.terminal import shorten
-from fairlead_schema.api import EventEnvelope
-from fairlead_schema.dialect import PREFIX
 from fairlead_schema.prompt import Receipt
+from fairlead_schema.public_events import PREFIX, EventEnvelope
 
 # A step that an interruption closed is followed by the next one at once.
 FAILURE_SETTLES_S: Final = 1.5

@@ -11,12 +11,13 @@ from pydantic import ValidationError
 from fairlead_cli.errors import Answered, CommandError, Unreachable
 from fairlead_cli.event_stream import CONNECTED, StreamEvent, follow_stream, parse_events
 from fairlead_llm.sse import FrameTooLarge
-from fairlead_schema.api import EventEnvelope, SessionInfo
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.errors import WireError
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.permission import PermissionRequest, QuestionRequest, Reply
 from fairlead_schema.prompt import Delivery, Receipt
+from fairlead_schema.public_events import EventEnvelope
+from fairlead_schema.session_info import SessionInfo
 
 TIMEOUT_S: Final = 30.0
 CONNECT_S: Final = 5.0

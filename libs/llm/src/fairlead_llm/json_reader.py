@@ -4,13 +4,13 @@ from typing import Any
 
 import orjson
 
-from fairlead_schema.depth import DEPTH_MAX, too_deep
+from fairlead_schema.json_depth import DEPTH_MAX, is_too_deep
 
 
 def loaded(data: bytes | str) -> Any:  # noqa: ANN401 - any JSON value
     """The value. Raises ValueError for what is not JSON, or nested too deep to be kept."""
     value = orjson.loads(data)
-    if _openings(data) > DEPTH_MAX and too_deep(value):
+    if _openings(data) > DEPTH_MAX and is_too_deep(value):
         raise ValueError(f"nested deeper than {DEPTH_MAX} levels")
     return value
 

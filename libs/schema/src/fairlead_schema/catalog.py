@@ -1,24 +1,24 @@
-"""Models and agents as clients see them, and what a turn costs."""
+"""Models and agents as clients see them, and token counts."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
 from fairlead_schema.model import Model
-from fairlead_schema.permission import Rule
+from fairlead_schema.permission import PermissionRule
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class ModelRef(Model):
-    """A model by its provider. An absent variant means the model's own default."""
+    """A reference to a provider's model. An absent variant means the model's default."""
 
     id: Name
     provider_id: Name
     variant: str | None = None
 
     def same_model(self, other: "ModelRef") -> bool:
-        """Whether both name one model with one variant; an absent variant is `default`."""
+        """Whether both references name the same model and variant."""
         return (self.provider_id, self.id, self.variant or "default") == (
             other.provider_id,
             other.id,
@@ -27,14 +27,14 @@ class ModelRef(Model):
 
 
 class CacheTokens(Model):
-    """Prompt tokens a provider served from, or put into, its cache."""
+    """Prompt tokens that a provider read from its cache, and wrote into it."""
 
     read: int = 0
     write: int = 0
 
 
 class Tokens(Model):
-    """Disjoint token counts of one turn or one session."""
+    """Token counts of one turn or one session. No token is counted twice."""
 
     input: int = 0
     output: int = 0
@@ -42,7 +42,7 @@ class Tokens(Model):
     cache: CacheTokens = CacheTokens()
 
     def plus(self, other: "Tokens") -> "Tokens":
-        """Both counts together."""
+        """The sum of both counts."""
         return Tokens(
             input=self.input + other.input,
             output=self.output + other.output,
@@ -54,14 +54,14 @@ class Tokens(Model):
 
 
 class RequestOverlay(Model):
-    """Headers and body fields laid over a model's request."""
+    """Headers and body fields that an agent adds to the provider request."""
 
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
 
 
 class AgentInfo(Model):
-    """A named way of working: system text, permissions, step limit."""
+    """An agent: system text, permissions, step limit and model."""
 
     id: str
     model: ModelRef | None = None
@@ -71,4 +71,4 @@ class AgentInfo(Model):
     mode: Literal["subagent", "primary", "all"] = "primary"
     hidden: bool = False
     steps: int | None = None
-    permissions: tuple[Rule, ...] = ()
+    permissions: tuple[PermissionRule, ...] = ()

@@ -1,4 +1,4 @@
-"""Context observation: what a location reports, and the snapshot the next boundary compares with."""
+"""Context observation: the sources of a location, and the snapshot to compare them with."""
 
 import math
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
@@ -13,30 +13,30 @@ SourceKey: TypeAlias = Annotated[
 ]
 Text: TypeAlias = Annotated[str, StringConstraints(min_length=1)]
 
-TOUCHED_MAX: Final = 256
-"""So many directories that a session read in are remembered for their instructions."""
+READ_DIRECTORIES_MAX: Final = 256
+"""How many directories a session remembers that it has read, to apply their instructions."""
 
 
-def _finite(value: object) -> object:
-    """A number that JSON cannot hold would never equal what was stored of it."""
+def _require_finite(value: object) -> object:
+    """Refuse NaN and infinity: JSON cannot hold them, so the stored value would differ."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("a value must be JSON: no NaN, no infinity")
     if isinstance(value, dict):
-        _finite(list(value.values()))
+        _require_finite(list(value.values()))
     elif isinstance(value, list | tuple):
-        for one in value:
-            _finite(one)
+        for item in value:
+            _require_finite(item)
     return value
 
 
-Value: TypeAlias = Annotated[Any, AfterValidator(_finite)]
-"""What a source's observations are compared by: JSON, never the rendered text."""
+Value: TypeAlias = Annotated[Any, AfterValidator(_require_finite)]
+"""The JSON value of a source. Observations are compared by value, never by rendered text."""
 
 
 class SnapshotEntry(Model):
-    """One source as last admitted: its canonical value, and the words for its disappearance.
+    """One source as last admitted: its value, and the text to send when the source is removed.
 
-    `shape` is the form of the value. Of a value in another form nobody can say what changed.
+    `shape` is the version of the value's form. Values of different shapes cannot be compared.
     """
 
     value: Value = None
@@ -51,8 +51,8 @@ class BaselinePart(Model):
     text: Text
 
 
-class Observed(Model):
-    """A source that could be read: its value, and how it reads first and when it changed."""
+class ObservedSource(Model):
+    """A source that was read: its value, its first text, and its text after a change."""
 
     status: Literal["observed"] = "observed"
     key: SourceKey
@@ -63,7 +63,7 @@ class Observed(Model):
     shape: int | None = None
 
 
-Why: TypeAlias = Literal[
+UnavailableKind: TypeAlias = Literal[
     "unreadable",
     "outside",
     "too-large",
@@ -73,66 +73,68 @@ Why: TypeAlias = Literal[
     "malformed",
     "defect",
 ]
-"""The kinds of reasons for which a source cannot be read."""
+"""Why a source cannot be read."""
 
 
-class Unavailable(Model):
-    """A source that could not be read now, which is not the same as removed."""
+class UnavailableSource(Model):
+    """A source that could not be read now. Unavailable is not the same as removed."""
 
     status: Literal["unavailable"] = "unavailable"
     key: SourceKey
     reason: str
-    why: Why = "unreadable"
+    why: UnavailableKind = "unreadable"
     required: bool = True
-    """Whether a first turn waits for it; else it is told as soon as it can be."""
-    instead: Observed | None = None
-    """What a session that was never told of it begins with, where waiting would not help."""
+    """Whether a session's first turn waits for the source. Else the source joins later."""
+    instead: ObservedSource | None = None
+    """The value for a session that never had this source, if waiting would not help."""
 
 
-Observation: TypeAlias = Annotated[Observed | Unavailable, Field(discriminator="status")]
+Observation: TypeAlias = Annotated[
+    ObservedSource | UnavailableSource, Field(discriminator="status")
+]
 
 
 class ObserveContext(Model):
-    """Asks the owner of a location for one coherent sample of its sources."""
+    """Asks the tools service of a location for one sample of all its sources."""
 
     location: LocationRef
     agent: str | None = None
     timezone: str | None = None
-    touched: Annotated[tuple[str, ...], Field(max_length=TOUCHED_MAX)] = ()
-    """Directories that the session has read in: their instructions apply from then on."""
+    touched: Annotated[tuple[str, ...], Field(max_length=READ_DIRECTORIES_MAX)] = ()
+    """Directories that the session has read. Their instructions apply from then on."""
 
 
 class ContextSample(Model):
-    """All sources of one location, observed together, in rendering order; each key once."""
+    """All sources of one location, observed together, in rendering order. Keys are unique."""
 
     observations: tuple[Observation, ...]
 
     @model_validator(mode="after")
-    def _each_key_once(self) -> Self:
+    def _require_unique_keys(self) -> Self:
         keys = [source.key for source in self.observations]
-        twice = sorted({key for key in keys if keys.count(key) > 1})
-        if twice:
-            raise ValueError(f"two sources have one key: {', '.join(twice)}")
+        duplicates = sorted({key for key in keys if keys.count(key) > 1})
+        if duplicates:
+            raise ValueError(f"two sources have one key: {', '.join(duplicates)}")
         return self
 
 
 class SourceRegistration(Model):
-    """A source that another service offers: where to ask for it, and how long to wait."""
+    """A source of another service: the subject to ask, and how long to wait."""
 
     key: SourceKey
     subject: Annotated[str, StringConstraints(pattern=r"^[^\s.*>]+(\.[^\s.*>]+)*$", max_length=255)]
     timeout_ms: Annotated[int, Field(gt=0, le=60_000)] = 1000
     required: bool = False
-    """Whether sessions wait with their first turn until it can be observed."""
+    """Whether a session's first turn waits until the source can be observed."""
 
 
 class RemoveSource(Model):
-    """Takes a source back; what the model was told of it is revoked at the next boundary."""
+    """Removes a source. The next boundary tells the model that the source is gone."""
 
     key: SourceKey
 
 
 class SourceRegistrations(Model):
-    """The sources that services offer beside the built-in ones, in key order."""
+    """The registered sources, without the built-in ones, in key order."""
 
     sources: tuple[SourceRegistration, ...]

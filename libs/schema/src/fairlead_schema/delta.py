@@ -1,4 +1,4 @@
-"""Live-only fragments: broadcast while they happen, never stored, never replayed."""
+"""Deltas: live fragments of an answer. They are broadcast once, never stored, never replayed."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -30,7 +30,7 @@ class ToolInputDelta(Model):
 
 
 class ToolOutputDelta(Model):
-    """Output of a running call, as it appears; what came too fast is left out."""
+    """Live output of a running call. Output that arrives too fast is left out."""
 
     type: Literal["tool.output.delta"] = "tool.output.delta"
     assistant_message_id: MessageId

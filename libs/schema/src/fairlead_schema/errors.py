@@ -1,21 +1,21 @@
 """Typed refusals with their wire tags: the same on HTTP and on NATS.
 
 Refused
-├── InvalidRequest        400  the request does not fit its contract: mend it
-├── InvalidCursor         400  the cursor is foreign or broken: start again without it
-├── Unauthorized          401  say who you are
-├── SessionNotFound       404  create it first
-├── MessageNotFound       404  it is not in this session
-├── PermissionNotFound    404  it is not pending
-├── QuestionNotFound      404  it is not pending
-├── OutputNotFound        404  it never was, it is another tenant's, or its time is over
-├── ProviderNotFound      404  configure it in fairlead.toml
-├── Conflict              409  the id is taken by something else: use a new one
-├── CursorExpired         410  retention dropped what you ask for: start again
-├── PayloadTooLarge              413  send less, or by reference
-├── TooMany               429  a limit is reached: wait as Retry-After says
-├── Unknown               500  our fault; `ref` finds it in the logs
-└── ServiceUnavailable           503  a dependency is away: try again
+├── InvalidRequest        400  the request does not fit its contract: correct it
+├── InvalidCursor         400  the cursor is malformed or of another listing: start without it
+├── Unauthorized          401  send credentials
+├── SessionNotFound       404  create the session first
+├── MessageNotFound       404  the session has no such message
+├── PermissionNotFound    404  the permission request is not pending
+├── QuestionNotFound      404  the question is not pending
+├── OutputNotFound        404  the output does not exist, expired, or is another tenant's
+├── ProviderNotFound      404  configure the provider in fairlead.toml
+├── Conflict              409  the id is in use for something else: use a new id
+├── CursorExpired         410  retention dropped the events after the cursor: start again
+├── PayloadTooLarge       413  send less, or send a reference
+├── LimitReached          429  a limit is reached: wait as Retry-After says
+├── InternalFailure       500  a defect of Fairlead; `ref` finds it in the logs
+└── ServiceUnavailable    503  a dependency is down: try again
 """
 
 from typing import ClassVar, Self
@@ -45,19 +45,19 @@ class WireError(Model):
 
 
 class Refused(Exception):
-    """A request that was understood and refused, or that could not be served."""
+    """The service understood a request and refused it, or could not serve it."""
 
     tag: ClassVar[str] = "UnknownError"
     status: ClassVar[int] = 500
 
     def __init__(self, message: str, **fields: str | None) -> None:
         super().__init__(message)
-        self.body = WireError(tag=self.tag, message=_cut(message), **fields)
+        self.body = WireError(tag=self.tag, message=_shorten(message), **fields)
 
     @classmethod
     def from_wire(cls, body: WireError) -> Self:
-        """Rebuild a refusal that another service answered."""
-        kind = _BY_TAG.get(body.tag, Unknown)
+        """Rebuild a refusal from the answer of another service."""
+        kind = _BY_TAG.get(body.tag, InternalFailure)
         refused = kind.__new__(kind)
         Exception.__init__(refused, body.message)
         refused.body = body
@@ -141,11 +141,11 @@ class PayloadTooLarge(Refused):
     tag, status = "TooLargeError", 413
 
 
-class TooMany(Refused):
+class LimitReached(Refused):
     tag, status = "TooManyError", 429
 
 
-class Unknown(Refused):
+class InternalFailure(Refused):
     tag, status = "UnknownError", 500
 
 
@@ -168,13 +168,13 @@ _BY_TAG: dict[str, type[Refused]] = {
         Conflict,
         CursorExpired,
         PayloadTooLarge,
-        TooMany,
-        Unknown,
+        LimitReached,
+        InternalFailure,
         ServiceUnavailable,
     )
 }
 
 
-def _cut(message: str) -> str:
-    over = len(message) - MESSAGE_LENGTH_MAX
-    return message if over <= 0 else f"{message[:MESSAGE_LENGTH_MAX]}... ({over} more chars)"
+def _shorten(message: str) -> str:
+    excess = len(message) - MESSAGE_LENGTH_MAX
+    return message if excess <= 0 else f"{message[:MESSAGE_LENGTH_MAX]}... ({excess} more chars)"

@@ -1,4 +1,4 @@
-"""Where a session lives: a directory, perhaps inside a workspace, always inside a project."""
+"""Locations: the directory a session works in, its project, and perhaps its workspace."""
 
 from hashlib import sha256
 from typing import Annotated
@@ -9,26 +9,26 @@ from fairlead_schema.model import Model
 
 
 class LocationRef(Model):
-    """The place a session's tools and context belong to."""
+    """The directory that a session's tools and context use."""
 
     directory: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
     workspace_id: Annotated[str, StringConstraints(pattern=r"^wrk")] | None = None
 
 
 class Project(Model):
-    """What approvals and listings are grouped by."""
+    """A group of sessions: approvals and listings belong to a project."""
 
     id: str
     directory: str
 
 
 def project_id(directory: str) -> str:
-    """A stable name for the project at a directory."""
+    """The stable id of the project at a directory."""
     return "prj_" + sha256(directory.encode()).hexdigest()[:24]
 
 
 class LocationInfo(Model):
-    """A location together with the project that holds it."""
+    """A location with its project."""
 
     directory: str
     workspace_id: str | None = None

@@ -1,4 +1,4 @@
-"""Messages: what a session's transcript is made of, one kind per `type`."""
+"""Messages: the entries of a session's transcript, one class per `type`."""
 
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -11,20 +11,20 @@ from fairlead_schema.prompt import AgentMention, PromptFile
 from fairlead_schema.tools.content import CallExecutor, ErrorInfo, ToolState
 
 
-class Created(Model):
-    """When a message came to be, in epoch milliseconds."""
+class CreationTime(Model):
+    """When a message was created, in epoch milliseconds."""
 
     created: int
 
 
-class Span(Created):
-    """When a message came to be and when it was complete."""
+class Span(CreationTime):
+    """When a message was created and completed."""
 
     completed: int | None = None
 
 
 class CallSpan(Span):
-    """The life of one tool call."""
+    """When a tool call was created, started, settled and pruned."""
 
     ran: int | None = None
     pruned: int | None = None
@@ -38,13 +38,13 @@ class _Message(Model):
 class AgentSwitchedMessage(_Message):
     type: Literal["agent-switched"] = "agent-switched"
     agent: str
-    time: Created
+    time: CreationTime
 
 
 class ModelSwitchedMessage(_Message):
     type: Literal["model-switched"] = "model-switched"
     model: ModelRef
-    time: Created
+    time: CreationTime
 
 
 class UserMessage(_Message):
@@ -52,20 +52,20 @@ class UserMessage(_Message):
     text: str
     files: tuple[PromptFile, ...] | None = None
     agents: tuple[AgentMention, ...] | None = None
-    time: Created
+    time: CreationTime
 
 
 class SyntheticMessage(_Message):
     type: Literal["synthetic"] = "synthetic"
     session_id: SessionId
     text: str
-    time: Created
+    time: CreationTime
 
 
 class SystemMessage(_Message):
     type: Literal["system"] = "system"
     text: str
-    time: Created
+    time: CreationTime
 
 
 class ShellMessage(_Message):
@@ -81,7 +81,7 @@ class CompactionMessage(_Message):
     reason: Literal["auto", "manual"]
     summary: str
     recent: str
-    time: Created
+    time: CreationTime
 
 
 class TextBlock(Model):
@@ -112,7 +112,7 @@ Content: TypeAlias = Annotated[TextBlock | ReasoningBlock | ToolBlock, Field(dis
 
 
 class FileSnapshot(Model):
-    """The file tree before and after a step, where the location keeps snapshots."""
+    """The file tree before and after a step, if the location keeps snapshots."""
 
     start: str | None = None
     end: str | None = None

@@ -1,4 +1,4 @@
-"""The shape every contract shares: frozen values, snake case inside, camelCase on the wire."""
+"""The base models of all contracts: frozen, snake case in Python, camelCase on the wire."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ def wire_name(name: str) -> str:
 
 
 class Model(BaseModel):
-    """A frozen contract value. Absent keys stay absent: `None` is never written."""
+    """A frozen contract value. A field that is `None` is left out on the wire."""
 
     model_config = ConfigDict(frozen=True, alias_generator=wire_name, populate_by_name=True)
 
@@ -31,13 +31,13 @@ def _refuse_null(value: object) -> object:
 
 
 NoNull = BeforeValidator(_refuse_null)
-"""For a shared value inside an input, which the input's own check does not reach."""
+"""Refuses nulls in a value inside an input, because `InputModel` checks only its own keys."""
 
 
 class InputModel(Model):
-    """What a caller sends. A `null` is refused, because it means neither a value nor absence."""
+    """A value from a caller. A `null` is refused, because it is neither a value nor absent."""
 
     @model_validator(mode="before")
     @classmethod
-    def _without_nulls(cls, value: object) -> object:
+    def _refuse_null_keys(cls, value: object) -> object:
         return _refuse_null(value)

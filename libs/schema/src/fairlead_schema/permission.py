@@ -9,8 +9,8 @@ Effect: TypeAlias = Literal["allow", "deny", "ask"]
 Reply: TypeAlias = Literal["once", "always", "reject"]
 
 
-class Rule(Model):
-    """What an action on a resource may do. The last matching rule wins."""
+class PermissionRule(Model):
+    """The effect for an action on a resource. The last matching rule wins."""
 
     action: str
     resource: str
@@ -18,7 +18,7 @@ class Rule(Model):
 
 
 class CallSource(Model):
-    """The tool call a request comes from."""
+    """The tool call that needs the permission."""
 
     type: Literal["tool"] = "tool"
     message_id: MessageId
@@ -38,7 +38,7 @@ class PermissionRequest(Model):
 
 
 class SavedPermission(Model):
-    """An approval that stays for a project."""
+    """An approval that is valid for a project until somebody removes it."""
 
     id: str
     project_id: str
@@ -47,7 +47,7 @@ class SavedPermission(Model):
 
 
 class QuestionOption(Model):
-    """One answer a person may choose."""
+    """One answer that a person may choose."""
 
     label: str
     description: str
@@ -64,7 +64,7 @@ class QuestionInfo(Model):
 
 
 class ToolSource(Model):
-    """The call that asked."""
+    """The tool call that asked a question."""
 
     message_id: MessageId
     call_id: CallId

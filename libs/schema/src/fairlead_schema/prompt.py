@@ -1,4 +1,4 @@
-"""Prompts as callers send them, as the log keeps them, and the receipt of an admission."""
+"""Prompts as callers send them and as the log stores them, and the receipt of an admission."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,8 +12,8 @@ Delivery: TypeAlias = Literal["steer", "queue"]
 TEXT_LENGTH_MAX = 512 * 1024
 
 
-class Source(Model):
-    """The span of prompt text an attachment was mentioned in."""
+class TextSpan(Model):
+    """The span of the prompt text that mentions an attachment or an agent."""
 
     start: int
     end: int
@@ -21,23 +21,23 @@ class Source(Model):
 
 
 class FileInput(InputModel):
-    """An attachment as the caller names it."""
+    """An attachment as the caller sends it."""
 
     uri: Annotated[str, StringConstraints(min_length=1)]
     name: str | None = None
     description: str | None = None
-    source: Source | None = None
+    source: TextSpan | None = None
 
 
 class AgentMention(InputModel):
-    """An agent named in the prompt."""
+    """A mention of an agent in the prompt."""
 
     name: str
-    source: Source | None = None
+    source: TextSpan | None = None
 
 
 class PromptInput(InputModel):
-    """What a person or service says to a session."""
+    """The prompt that a person or a service sends to a session."""
 
     text: Annotated[str, StringConstraints(max_length=TEXT_LENGTH_MAX)]
     files: tuple[FileInput, ...] | None = None
@@ -51,11 +51,11 @@ class PromptFile(Model):
     mime: str
     name: str | None = None
     description: str | None = None
-    source: Source | None = None
+    source: TextSpan | None = None
 
 
 class Prompt(Model):
-    """A resolved prompt: what the model will see."""
+    """A resolved prompt, as the model will see it."""
 
     text: str
     files: tuple[PromptFile, ...] | None = None
@@ -63,7 +63,7 @@ class Prompt(Model):
 
 
 class Receipt(Model):
-    """What admission returns, and returns again for an exact retry."""
+    """The answer of an admission. An exact retry gets the same receipt."""
 
     admitted_seq: int
     id: MessageId

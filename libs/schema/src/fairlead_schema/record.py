@@ -1,4 +1,4 @@
-"""How events stand in the log: drafts become recorded events inside one atomic commit."""
+"""The records of the log: a commit stores one or more events, encoded as JSON."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from fairlead_schema.ids import CommitId, EventId
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
-# (type, old version) -> turns the data of that version into the data of the next one.
+# (type, old version) -> converts the data of that version into the data of the next version.
 UPCASTERS: Final[Mapping[tuple[str, int], Upcaster]] = {}
 
 
 class RecordError(Exception):
-    """A commit that today's code cannot read. The session stops with this reason; others go on."""
+    """The current release cannot read a commit. Only this session stops, with the reason."""
 
 
 class UnknownEvent(RecordError):
@@ -34,7 +34,7 @@ class MalformedCommit(RecordError):
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event that is decided but not yet in the log."""
+    """An event that is not yet in the log, so it has no seq."""
 
     id: EventId
     time: int
@@ -43,7 +43,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """An event with the sequence the log gave it: contiguous per session, from 1."""
+    """An event of the log with its seq. Seqs of a session count from 1 without gaps."""
 
     id: EventId
     seq: int
@@ -53,14 +53,14 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What one append wrote: one or more events, all or nothing."""
+    """The events of one append. The log stores all of them or none."""
 
     id: CommitId
     events: tuple[Recorded, ...]
 
 
 def record(drafts: tuple[Draft, ...], *, after: int) -> tuple[Recorded, ...]:
-    """Number drafts as they will stand after sequence `after`."""
+    """Give the drafts the seqs that follow `after`."""
     return tuple(
         Recorded(draft.id, after + offset, draft.time, draft.event)
         for offset, draft in enumerate(drafts, start=1)
@@ -68,7 +68,7 @@ def record(drafts: tuple[Draft, ...], *, after: int) -> tuple[Recorded, ...]:
 
 
 def event_json(recorded: Recorded) -> dict[str, Any]:
-    """One event as the log stores it."""
+    """The JSON form of one event in the log."""
     event = recorded.event
     return {
         "id": recorded.id,
@@ -86,7 +86,7 @@ def encode(commit: Commit) -> bytes:
 
 
 def decode(payload: bytes) -> Commit:
-    """Read one log message. Raises UnknownEvent or MalformedCommit, never skips."""
+    """Read one log message. Raises UnknownEvent or MalformedCommit; never skips an event."""
     try:
         raw = from_json(payload)
         id_, events = raw["id"], tuple(decode_event(item) for item in raw["events"])
@@ -98,7 +98,7 @@ def decode(payload: bytes) -> Commit:
 
 
 def decode_event(raw: Mapping[str, Any]) -> Recorded:
-    """Read one stored event, lifting an older version to today's."""
+    """Read one stored event, and upcast an older version to the current one."""
     type_, version, data = raw["type"], raw["version"], raw["data"]
     while (type_, version) not in BY_TYPE:
         upcast = UPCASTERS.get((type_, version))

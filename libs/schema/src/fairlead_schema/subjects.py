@@ -1,4 +1,4 @@
-"""Addresses: an address is a contract, so every subject and the partition function are here."""
+"""NATS subjects and the partition function. Both are contracts, so this module has all of them."""
 
 import zlib
 from typing import NamedTuple
@@ -19,12 +19,12 @@ class Address(NamedTuple):
 
 
 def partition(session_id: SessionId) -> int:
-    """The partition of a session: stable for ever, because subjects carry it."""
+    """The partition of a session. It never changes, because subjects contain it."""
     return zlib.crc32(session_id.encode()) % PARTITIONS
 
 
 def shard(session_id: SessionId) -> int:
-    """The log shard that holds a session."""
+    """The log shard of a session."""
     return partition(session_id) % SHARDS
 
 
@@ -33,7 +33,7 @@ def log(at: Address) -> str:
 
 
 def commit(at: Address) -> str:
-    """Where a stored commit is republished for live tails."""
+    """The subject on which the server republishes a stored commit for live readers."""
     return f"{ROOT}.commit.{at.tenant}.{partition(at.session_id)}.{at.session_id}"
 
 
@@ -62,7 +62,7 @@ def delta(at: Address) -> str:
 
 
 def message(tenant: TenantId, message_id: MessageId) -> str:
-    """Where a message id is bound to the one session that may use it."""
+    """The subject that binds a message id to the one session that may use it."""
     return f"{ROOT}.message.{tenant}.{message_id}"
 
 
@@ -70,58 +70,58 @@ def api(tenant: TenantId, verb: str) -> str:
     return f"{ROOT}.api.{tenant}.{verb}"
 
 
-def application(tenant: TenantId) -> str:
-    """What the subjects of a tenant's own tools begin with."""
+def application_tool_prefix(tenant: TenantId) -> str:
+    """The prefix of the subjects of a tenant's application tools."""
     return f"{ROOT}.app.{tenant}."
 
 
-def job(tenant: TenantId) -> str:
-    """What the subjects of a tenant's queued tools begin with."""
+def queued_tool_prefix(tenant: TenantId) -> str:
+    """The prefix of the subjects of a tenant's queued application tools."""
     return f"{ROOT}.job.{tenant}."
 
 
 def observe(pool: str) -> str:
-    """Where the tools service that owns a location answers context observations."""
+    """The subject on which the tools service of a pool answers context observations."""
     return f"{ROOT}.observe.{pool}"
 
 
-def tooling(pool: str) -> str:
-    """Where the tools service that owns a location answers which tools may be called."""
+def tool_catalog(pool: str) -> str:
+    """The subject on which the tools service of a pool lists the tools that may be called."""
     return f"{ROOT}.tooling.{pool}"
 
 
 def source(pool: str, verb: str) -> str:
-    """Where services register context sources of their own, and take them back."""
+    """The subject on which services register and remove their own context sources."""
     return f"{ROOT}.source.{pool}.{verb}"
 
 
-def spending(tenant: TenantId) -> str:
-    """Where the projector answers what a tenant has used."""
+def tenant_usage(tenant: TenantId) -> str:
+    """The subject on which the projector answers how much a tenant has used."""
     return f"{ROOT}.spending.{tenant}"
 
 
 def ping(instance: str) -> str:
-    """Where a runner or tool worker says that it lives."""
+    """The subject on which a runner or tool worker answers that it is alive."""
     return f"{ROOT}.ping.{instance}"
 
 
 def timer(at: Address) -> str:
-    """Where a session's one timer is set; setting it again replaces it."""
+    """The subject that sets a session's one timer. A second timer replaces the first."""
     return f"{ROOT}.timer.{at.tenant}.{partition(at.session_id)}.{at.session_id}"
 
 
-def due(at: Address) -> str:
-    """Where a session's timer says that its time has come."""
+def timer_due(at: Address) -> str:
+    """The subject on which a session's timer fires."""
     return f"{ROOT}.due.{at.tenant}.{partition(at.session_id)}.{at.session_id}"
 
 
-def dead(source: str) -> str:
-    """Where a poison message from `source` goes, with its reason."""
+def dead_letter(source: str) -> str:
+    """The subject for messages from `source` that no service can ever handle."""
     return f"{ROOT}.dead.{source}"
 
 
 def address(subject: str) -> Address:
-    """The session a log, commit, wake or timer subject speaks of."""
+    """The session in a log, commit, wake or timer subject."""
     root, kind, tenant, _partition, session_id = subject.split(".")
     assert root == ROOT, subject
     assert kind in {"log", "commit", "wake", "timer", "due"}, subject

@@ -1,7 +1,7 @@
 """A session as readers see it, from its folded state."""
 
-from fairlead_schema.api import SessionInfo, SessionTime
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.session_info import SessionInfo, SessionTime
 from fairlead_session.state import Session
 
 

@@ -8,6 +8,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.context import BaselinePart, SnapshotEntry
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.events.execution import RestReason
+from fairlead_schema.events.session import RevertState
 from fairlead_schema.ids import (
     AttemptId,
     CallId,
@@ -22,7 +23,6 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_schema.revert import RevertState
 from fairlead_schema.tools.content import ErrorInfo, RetryClass
 
 

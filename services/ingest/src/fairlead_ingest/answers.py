@@ -11,11 +11,11 @@ from pydantic_core import to_json
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_ingest.command_context import CommandContext
 from fairlead_schema.errors import (
+    InternalFailure,
     InvalidRequest,
     PayloadTooLarge,
     Refused,
     ServiceUnavailable,
-    Unknown,
 )
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import InputModel, Model
@@ -54,7 +54,7 @@ async def answer(
     except Exception:
         ref = f"err_{secrets.token_hex(4)}"
         log.exception("defect", extra={"ref": ref})
-        return refusal(Unknown("Unexpected server error", ref=ref))
+        return refusal(InternalFailure("Unexpected server error", ref=ref))
 
 
 def parse(command: type[Command], body: bytes) -> Command:

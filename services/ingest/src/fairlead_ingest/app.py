@@ -30,7 +30,6 @@ from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
 from fairlead_schema import subjects
-from fairlead_schema.api import AdmitPrompt, CreateSession
 from fairlead_schema.commands.asks import (
     AskPermission,
     ExpireAsk,
@@ -41,9 +40,9 @@ from fairlead_schema.commands.asks import (
     ReplyPermission,
     ReplyQuestion,
 )
+from fairlead_schema.commands.input import AdmitPrompt, CancelInput, EditPendingInput
 from fairlead_schema.commands.session import (
-    CancelInput,
-    EditPendingInput,
+    CreateSession,
     MoveSession,
     SessionCommand,
     SetBudget,

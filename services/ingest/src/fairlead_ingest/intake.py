@@ -12,7 +12,7 @@ from fairlead_ingest.answers import data, parse, refusal, unreadable
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
 from fairlead_schema import subjects
-from fairlead_schema.api import AdmitPrompt
+from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import InvalidRequest, PayloadTooLarge, Refused
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import RecordError

@@ -17,7 +17,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import START, FeedItem, LogEntry
 from fairlead_projector import metrics
 from fairlead_projector.shard_reader import following
-from fairlead_schema import dialect, subjects
+from fairlead_schema import public_events, subjects
 from fairlead_schema.events import (
     InputCancelled,
     InputEdited,
@@ -134,7 +134,9 @@ async def publishable(entries: Sequence[LogEntry], deliveries: "Deliveries") -> 
             delivery: Delivery = "steer"
             if isinstance(event, PromptPromoted):
                 delivery = await deliveries.take(entry.at, event.message_id)
-            payload = to_json(dialect.told(entry.at.session_id, recorded, delivery=delivery))
+            payload = to_json(
+                public_events.public_event_json(entry.at.session_id, recorded, delivery=delivery)
+            )
             subject = subjects.event(entry.at, event.type)
             items.append(FeedItem(subject, recorded.id, payload))
     return items

@@ -30,7 +30,7 @@ async def answering(nats_url: str, dsn: str) -> AsyncIterator[None]:
 
     carrier = RpcServer(nats_url)
     carrier.respond(
-        subjects.spending("*"),
+        subjects.tenant_usage("*"),
         queue="projector",
         title="spending",
         command=AskSpending,

@@ -5,8 +5,8 @@ import logging
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_schema import subjects
-from fairlead_schema.api import Answer
-from fairlead_schema.context import ContextSample, ObserveContext, Unavailable
+from fairlead_schema.commands.answer import Answer
+from fairlead_schema.context import ContextSample, ObserveContext, UnavailableSource
 from fairlead_session.state import Session
 
 log = logging.getLogger(__name__)
@@ -50,5 +50,7 @@ def _away(session: Session, reason: str) -> ContextSample:
     log.warning("context unavailable", extra={"session_id": session.id, "reason": reason})
     keys = tuple(session.epoch.snapshot) if session.epoch else (_UNKNOWN,)
     return ContextSample(
-        observations=tuple(Unavailable(key=key, reason=reason, why="unreachable") for key in keys)
+        observations=tuple(
+            UnavailableSource(key=key, reason=reason, why="unreachable") for key in keys
+        )
     )

@@ -65,7 +65,7 @@ class RunnerContext:
         timeout_s = self.settings.config.runner.observe_timeout_s
         try:
             answer = await self.eventlog.requests.ask(
-                subjects.spending(tenant), b"", timeout_s=timeout_s
+                subjects.tenant_usage(tenant), b"", timeout_s=timeout_s
             )
             data = from_json(answer)["data"]
             return float(data["cost"]), int(data["tokens"])

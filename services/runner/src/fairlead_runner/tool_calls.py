@@ -9,7 +9,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_schema import subjects
-from fairlead_schema.api import Answer
+from fairlead_schema.commands.answer import Answer
 from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.subjects import Address
@@ -69,7 +69,7 @@ async def _asked(
     """What the tools service says; None while it is away."""
     body = asked.model_dump_json(by_alias=True).encode()
     try:
-        answer = await eventlog.requests.ask(subjects.tooling(pool), body, timeout_s=timeout_s)
+        answer = await eventlog.requests.ask(subjects.tool_catalog(pool), body, timeout_s=timeout_s)
         catalog = _ANSWER.model_validate_json(answer).data
     except (LogError, ValueError) as error:
         log.info("tools away", extra={"location": asked.location.directory, "reason": str(error)})
@@ -159,7 +159,7 @@ def _request(at: Address, wanted: Wanted, known: Versioned[Session] | None) -> b
     bare = ToolRequest(session_id=at.session_id, assistant_message_id=message_id, call_id=call_id)
     told = known and brief(known.state, known.head.position, message_id, call_id)
     if told:
-        briefed = bare.model_copy(update={"brief": told}).model_dump_json(by_alias=True)
+        briefed = bare.model_copy(update={"snapshot": told}).model_dump_json(by_alias=True)
         if len(briefed) <= BRIEF_LENGTH_MAX:
             return briefed.encode()
     return bare.model_dump_json(by_alias=True).encode()

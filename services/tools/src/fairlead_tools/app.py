@@ -17,7 +17,7 @@ from fairlead_schema import subjects
 from fairlead_schema.context import ObserveContext, RemoveSource, SourceRegistration
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.model import Model
-from fairlead_schema.permission import Rule
+from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service import ids
 from fairlead_service.health import Health
@@ -38,7 +38,7 @@ from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.servers.pool import Servers
 from fairlead_tools.settings import ToolsSettings
 
-Rules: TypeAlias = Callable[[str | None], tuple[Rule, ...]]
+Rules: TypeAlias = Callable[[str | None], tuple[PermissionRule, ...]]
 Command = TypeVar("Command", bound=Model)
 Reply: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
@@ -54,7 +54,7 @@ class Tools:
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
         self.carrier = RpcServer(settings.nats_url)
         self._respond("observe", subjects.observe(settings.pool), ObserveContext, self._observe)
-        self._respond("tooling", subjects.tooling(settings.pool), ListTools, self._list)
+        self._respond("tooling", subjects.tool_catalog(settings.pool), ListTools, self._list)
         for verb, command, reply in (
             ("register", SourceRegistration, self._register),
             ("remove", RemoveSource, self._remove),

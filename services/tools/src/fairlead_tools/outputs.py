@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairlead_eventlog.ports import OutputStore
 from fairlead_schema.ids import TenantId
-from fairlead_schema.tools.content import MANAGED, managed_id
+from fairlead_schema.tools.content import MANAGED_PREFIX, managed_id
 from fairlead_tools.registry.tool import Context
 from fairlead_tools.spool import PREFIX
 
@@ -18,7 +18,7 @@ class ManagedOutputs:
 
     def owns(self, path: str) -> bool:
         """Whether a path has the form of a managed output. Looks nothing up."""
-        return path.startswith(MANAGED)
+        return path.startswith(MANAGED_PREFIX)
 
     def local(self, path: str, context: Context) -> AbstractAsyncContextManager[Path | None]:
         """The output as a file for a while; None if there is none. Raises LogUnavailable."""

@@ -21,9 +21,9 @@ from fairlead_cli.commands.tail import digest
 from fairlead_cli.embedded.stack import Plan, Running, Stack
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import Remarks, answers, shorten, table
-from fairlead_schema.api import EventEnvelope, SessionInfo
-from fairlead_schema.dialect import PREFIX
 from fairlead_schema.prompt import Receipt
+from fairlead_schema.public_events import PREFIX, EventEnvelope
+from fairlead_schema.session_info import SessionInfo
 
 QUESTION: Final = "Why does a log make an agent session durable?"
 ANSWER: Final = (

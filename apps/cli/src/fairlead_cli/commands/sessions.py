@@ -10,7 +10,7 @@ from rich.markup import escape
 from fairlead_cli.addresses import add_http, http_url
 from fairlead_cli.client import connected
 from fairlead_cli.terminal import answers, table
-from fairlead_schema.api import SessionInfo
+from fairlead_schema.session_info import SessionInfo
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

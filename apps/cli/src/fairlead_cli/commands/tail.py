@@ -13,8 +13,7 @@ from rich.console import Console
 from fairlead_cli.addresses import add_http, http_url
 from fairlead_cli.client import Client, connected
 from fairlead_cli.terminal import answers, shorten
-from fairlead_schema.api import EventEnvelope
-from fairlead_schema.dialect import PREFIX
+from fairlead_schema.public_events import PREFIX, EventEnvelope
 
 _HIDDEN: Final = frozenset({"timestamp", "sessionID"})
 

@@ -25,7 +25,7 @@ from fairlead_eventlog.jetstream.work_queues import forget, stored
 from fairlead_eventlog.ports import FeedItem, Head, Life, OnNudge, Snapshot
 from fairlead_eventlog.streams import CHECKPOINTS, EVENTS, MESSAGES, REGISTRATIONS, SNAPSHOTS
 from fairlead_schema import subjects
-from fairlead_schema.api import DeadLetter
+from fairlead_schema.dead_letter import DeadLetter
 from fairlead_schema.delta import DELTA, Delta
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.subjects import Address
@@ -229,7 +229,7 @@ class JetStreamDeadLetters:
         # Cut where it is long: written as text it may be several times as long as it was.
         told = payload[:LETTER_BYTES_MAX].decode(errors="backslashreplace")
         letter = DeadLetter(subject=subject, reason=reason[:LETTER_BYTES_MAX], payload=told)
-        await stored(self._link, subjects.dead(source), letter.model_dump_json().encode())
+        await stored(self._link, subjects.dead_letter(source), letter.model_dump_json().encode())
 
 
 def _snapshot(at: Address) -> str:

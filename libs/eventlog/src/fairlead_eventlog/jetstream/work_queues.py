@@ -95,7 +95,7 @@ class JetStreamTimers:
 
     async def wake_at(self, at: Address, time_ms: int) -> None:
         when = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
-        headers = {"Nats-Schedule": f"@at {when}", "Nats-Schedule-Target": subjects.due(at)}
+        headers = {"Nats-Schedule": f"@at {when}", "Nats-Schedule-Target": subjects.timer_due(at)}
         await stored(self._link, subjects.timer(at), b"", headers)
 
     def due(self, slots: Slots) -> AsyncIterator[Job]:

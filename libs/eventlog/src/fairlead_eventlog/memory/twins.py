@@ -231,7 +231,7 @@ class MemoryTimers:
     def fire(self, at: Address) -> None:
         """Let a session's time come."""
         del self.set[at]
-        self._due.add(subjects.due(at), b"")
+        self._due.add(subjects.timer_due(at), b"")
 
     def due(self, slots: Slots) -> AsyncIterator[Job]:
         return self._due.take(slots)

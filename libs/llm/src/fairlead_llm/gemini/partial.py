@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from fairlead_schema.depth import DEPTH_MAX
+from fairlead_schema.json_depth import DEPTH_MAX
 
 _STEPS = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\['([^']*)'\]|\[\"([^\"]*)\"\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")

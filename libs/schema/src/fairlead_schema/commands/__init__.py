@@ -1,1 +1,1 @@
-"""Commands: what callers ask for over HTTP and NATS, and what they get back."""
+"""Commands that callers send over HTTP and NATS, and their answers."""

@@ -1,4 +1,4 @@
-"""Application tools: what a service says to register one, is asked to run, and answers."""
+"""Application tools: commands to register them, the task to run, and the answer of the service."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -20,105 +20,105 @@ Subject = Annotated[
 ]
 
 
-class NameTool(InputModel):
-    """`tool.unregister`: which registration is meant."""
+class ToolRegistrationKey(InputModel):
+    """`tool.unregister`: the name, service and location that identify a registration."""
 
     name: ToolName
     service: ServiceName = "default"
-    """Who registers it: two services may register one name, and the latest answers."""
+    """The registering service. Two services may register one name; calls go to the latest."""
     location: Directory | None = None
-    """Offered there alone, before what is offered everywhere; without it, everywhere."""
+    """The one location that offers the tool, ahead of global tools. Absent: every location."""
 
 
-class RegisterTool(NameTool):
-    """`tool.register`: offer a tool from now on, or say that it is still there."""
+class RegisterTool(ToolRegistrationKey):
+    """`tool.register`: offer a tool, or renew its registration."""
 
     description: Annotated[str, StringConstraints(max_length=DESCRIPTION_LENGTH_MAX)]
     input_schema: dict[str, Any]
     output_schema: dict[str, Any] | None = None
     subject: Subject
-    """Where its calls go: below `fairlead.app.<t>.`, for a queue below `fairlead.job.<t>.`."""
+    """The subject for calls: below `fairlead.app.<t>.`, for a queue below `fairlead.job.<t>.`."""
     mode: Literal["request", "queue"] = "request"
     timeout_ms: int = Field(default=120_000, ge=1, le=30 * DAY_MS)
     retry: RetryClass = "once"
     action: ToolName | None = None
-    """The permission action that rules speak of; else the name."""
+    """The action that permission rules name. Absent: the name of the tool."""
     ttl_ms: int | None = Field(default=None, ge=1000, le=30 * DAY_MS)
-    """The registration ends when it is not repeated for so long; without it, never by itself."""
+    """The registration ends if it is not renewed for so long. Absent: it does not expire."""
 
     @model_validator(mode="after")
-    def _answers_fit_a_request(self) -> Self:
+    def _require_queue_for_long_answers(self) -> Self:
         if self.mode == "request" and self.timeout_ms > DAY_MS // 24:
             raise ValueError("an answer that takes more than an hour belongs in a queue")
         return self
 
 
 class RegisteredTool(RegisterTool):
-    """A registration as it stands."""
+    """A registration in force."""
 
     since: int
-    """When it was first registered as it is now: the latest of several answers to the name."""
+    """When the registration got its current form. Calls go to the latest registration of a name."""
     expires: int | None = None
 
 
 class RegisteredTools(Model):
-    """`tool.list`: what a tenant's services have registered, oldest first."""
+    """The answer of `tool.list`: all registered tools of a tenant, oldest first."""
 
     tools: tuple[RegisteredTool, ...]
 
 
-class ListRegistered(InputModel):
-    """`tool.list` asks for nothing but its tenant."""
+class ListRegisteredTools(InputModel):
+    """`tool.list`: list the registered tools of a tenant. It has no fields."""
 
 
 class ToolTask(Model):
-    """One call, as the service that registered the tool is asked to run it."""
+    """The request to the service of an application tool: run one call."""
 
     tenant: TenantId
     session_id: SessionId
     assistant_message_id: MessageId
     call_id: CallId
     key: str
-    """The same whenever this call is sent: do not act twice for one key."""
+    """The idempotency key of the call. The service must not act twice for one key."""
     tool: str
     input: dict[str, Any]
     agent: str
     location: LocationRef
     deadline: int | None = None
-    """When a queued call is given up."""
+    """When Fairlead gives up a queued call, in epoch milliseconds."""
 
 
 class ToolAnswer(InputModel):
-    """What came of it: an output, or an error in words for the model."""
+    """The outcome of a call: an output, or an error text for the model."""
 
     output: Json = None
     content: tuple[ToolContent, ...] | None = None
     error: ErrorInfo | None = None
 
     @model_validator(mode="after")
-    def _says_one_thing(self) -> Self:
+    def _refuse_output_with_error(self) -> Self:
         if self.error is not None and (self.output is not None or self.content is not None):
             raise ValueError("an answer is an output or an error, not both")
         return self
 
 
 class SettleTool(ToolAnswer):
-    """`tool.settle`: the outcome of a call that was left in a queue."""
+    """`tool.settle`: the outcome of a queued call."""
 
     session_id: SessionId
     assistant_message_id: MessageId
     call_id: CallId
 
 
-class Unregistered(Model):
-    """What `tool.unregister` took away: nothing, if nothing was there."""
+class ToolUnregistered(Model):
+    """The answer of `tool.unregister`. `removed` is false if there was no such registration."""
 
     name: str
     removed: bool
 
 
-class Settled(Model):
-    """The call has its outcome."""
+class CallSettled(Model):
+    """The answer of `tool.settle`: the call has its settlement."""
 
     session_id: SessionId
     call_id: CallId

@@ -1,11 +1,10 @@
-"""Commands and answers about what waits for people: permissions, questions, saved approvals."""
+"""Commands about permissions, questions and saved approvals, and their answers."""
 
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from fairlead_schema.api import AgentName
-from fairlead_schema.commands.session import SessionCommand
+from fairlead_schema.commands.session import AgentName, SessionCommand
 from fairlead_schema.ids import PermissionId, QuestionId
 from fairlead_schema.model import InputModel, Model, NoNull
 from fairlead_schema.permission import (
@@ -17,19 +16,19 @@ from fairlead_schema.permission import (
     SavedPermission,
 )
 
-Words = Annotated[str, StringConstraints(max_length=16_384)]
+ReplyText = Annotated[str, StringConstraints(max_length=16_384)]
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 AnyId = Annotated[str, StringConstraints(min_length=1, max_length=256)]
 
 
 class PermissionCommand(SessionCommand):
-    """A command about one pending permission."""
+    """A command about one pending permission request."""
 
     request_id: PermissionId
 
 
 class PermissionBody(InputModel):
-    """Asks for a permission from outside, as a tool that runs elsewhere does."""
+    """Asks for a permission, for a tool that runs outside Fairlead."""
 
     id: PermissionId | None = None
     action: Pattern
@@ -41,80 +40,80 @@ class PermissionBody(InputModel):
 
 
 class AskPermission(PermissionBody, SessionCommand):
-    """`permission.ask`: judge at once, and leave a request where a person decides."""
+    """`permission.ask`: apply the rules, and record a request if a person must decide."""
 
 
-class PermissionJudged(Model):
-    """What the rules say, under the id a request has or would have."""
+class PermissionDecision(Model):
+    """The effect of the rules, and the id of the request."""
 
     id: PermissionId
     effect: Effect
 
 
 class ReplyBody(InputModel):
-    """A person's word on a permission."""
+    """A person's reply to a permission request."""
 
     reply: Reply
-    message: Words | None = None
+    message: ReplyText | None = None
 
 
 class ReplyPermission(ReplyBody, PermissionCommand):
-    """`permission.reply`: once, for always, or not at all."""
+    """`permission.reply`: allow once, allow always, or reject."""
 
 
 class AnswersBody(InputModel):
-    """Labels, question by question; other words are answers too."""
+    """The answers to each question: labels of its options, or free text."""
 
-    answers: Annotated[tuple[tuple[Words, ...], ...], Field(max_length=256)]
+    answers: Annotated[tuple[tuple[ReplyText, ...], ...], Field(max_length=256)]
 
 
 class QuestionCommand(SessionCommand):
-    """`question.reject`: a person dismisses a question."""
+    """`question.reject`: dismiss a question. Also the base of other commands about a question."""
 
     request_id: QuestionId
 
 
 class ReplyQuestion(AnswersBody, QuestionCommand):
-    """`question.reply`: the answers of a person."""
+    """`question.reply`: answer a question."""
 
 
 class ExpireAsk(SessionCommand):
-    """`ask.expire`: settle a request that waited for too long."""
+    """`ask.expire`: settle a request that has waited too long."""
 
     request_id: AnyId
 
 
 class ListApprovals(InputModel):
-    """`approval.list`: what was approved for always in a project."""
+    """`approval.list`: list the saved approvals of a project."""
 
     project_id: AnyId
 
 
 class RemoveApproval(InputModel):
-    """`approval.remove`: take one back."""
+    """`approval.remove`: remove one saved approval."""
 
     id: AnyId
 
 
-class Permissions(Model):
-    """What waits for a person's permission."""
+class PendingPermissions(Model):
+    """The permission requests that wait for a person."""
 
     requests: tuple[PermissionRequest, ...]
 
 
-class Questions(Model):
-    """What waits for a person's answer."""
+class PendingQuestions(Model):
+    """The questions that wait for a person."""
 
     requests: tuple[QuestionRequest, ...]
 
 
-class ApprovalsSaved(Model):
-    """What was approved for always."""
+class SavedApprovals(Model):
+    """The saved approvals of a project."""
 
     saved: tuple[SavedPermission, ...]
 
 
-class Removed(Model):
-    """It is not there, whether or not it was."""
+class ApprovalRemoved(Model):
+    """The approval is not there any more. The answer is the same if it never was."""
 
     id: str

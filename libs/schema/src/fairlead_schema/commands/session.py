@@ -1,44 +1,41 @@
-"""Commands to a session that exists: what each verb takes, and what it gives."""
+"""Commands that create, change or stop a session, and their answers."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import model_validator
+from pydantic import Field, StringConstraints
 
-from fairlead_schema.api import AgentName, BudgetBody
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.ids import SessionId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.model import InputModel, Model, NoNull
-from fairlead_schema.prompt import Delivery, PromptInput, Receipt
+
+AgentName = Annotated[str, StringConstraints(min_length=1, max_length=256)]
+
+
+class BudgetBody(InputModel):
+    """How much a session may use in total. An absent limit means no limit."""
+
+    cost: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    tokens: Annotated[int, Field(ge=0, lt=2**53)] | None = None
+
+
+class CreateSession(InputModel):
+    """`session.create`: create a session, or return the session that already has this id."""
+
+    id: SessionId | None = None
+    agent: AgentName | None = None
+    model: Annotated[ModelRef, NoNull] | None = None
+    location: Annotated[LocationRef, NoNull] | None = None
+    parent_id: SessionId | None = None
+    budget: Annotated[BudgetBody, NoNull] | None = None
+    timezone: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
+    """The time zone of the dates that the model sees, such as `Europe/Oslo`."""
 
 
 class SessionCommand(InputModel):
-    """A command that says no more than which session."""
+    """A command that names its session and nothing else."""
 
     session_id: SessionId
-
-
-class CancelInput(SessionCommand):
-    """`session.cancel`: withdraw one pending input."""
-
-    message_id: MessageId
-
-
-class EditBody(InputModel):
-    """What to change of a pending input; an absent key stays as it is."""
-
-    prompt: PromptInput | None = None
-    delivery: Delivery | None = None
-
-    @model_validator(mode="after")
-    def _changes_something(self) -> Self:
-        if self.prompt is None and self.delivery is None:
-            raise ValueError("say a prompt, a delivery, or both")
-        return self
-
-
-class EditPendingInput(EditBody, CancelInput):
-    """`session.edit`: change one pending input."""
 
 
 class AgentBody(InputModel):
@@ -46,7 +43,7 @@ class AgentBody(InputModel):
 
 
 class SwitchAgent(AgentBody, SessionCommand):
-    """`session.agent`: later turns speak as another agent."""
+    """`session.agent`: later turns use another agent."""
 
 
 class ModelBody(InputModel):
@@ -62,7 +59,7 @@ class MoveBody(InputModel):
 
 
 class MoveSession(MoveBody, SessionCommand):
-    """`session.move`: work elsewhere from here on."""
+    """`session.move`: later turns work in another location."""
 
 
 class SetBudget(BudgetBody, SessionCommand):
@@ -70,19 +67,13 @@ class SetBudget(BudgetBody, SessionCommand):
 
 
 class ExecutionReached(Model):
-    """How far a session has come, once a command is done."""
+    """The last seq of a session after a command."""
 
     session_id: SessionId
     seq: int
 
 
 class InterruptReached(ExecutionReached):
-    """What an interrupt met: a drain that stops, work that had not begun, or nothing to stop."""
+    """An interrupt stops a drain, drops work that has not started, or does nothing."""
 
     outcome: Literal["stopping", "dropped", "idle"]
-
-
-class PendingInputs(Model):
-    """What was admitted and not yet promoted, in its order."""
-
-    inputs: tuple[Receipt, ...]

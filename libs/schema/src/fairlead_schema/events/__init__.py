@@ -1,4 +1,4 @@
-"""The closed union of all events. A new event is a file here and a golden JSON beside the tests."""
+"""The closed union of all events. A new event needs a class here and a golden JSON in the tests."""
 
 from types import MappingProxyType
 from typing import Final, TypeAlias, get_args

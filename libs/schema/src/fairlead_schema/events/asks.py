@@ -1,4 +1,4 @@
-"""Events that wait for people: permissions, questions, and the todo list people read."""
+"""Events for people: permission requests, questions and their answers, and the todo list."""
 
 from typing import ClassVar, Literal
 

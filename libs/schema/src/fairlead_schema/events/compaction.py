@@ -1,4 +1,4 @@
-"""Events of compaction. A start without an end changes nothing."""
+"""Events of compaction. A start without an end leaves the history unchanged."""
 
 from typing import ClassVar, Literal, TypeAlias
 
@@ -29,19 +29,19 @@ class CompactionEnded(Event):
 
 
 class CompactionFailed(Event):
-    """No summary came of it, and history is as it was. What was asked for is not asked any more."""
+    """The compaction made no summary. The history is unchanged and the request is withdrawn."""
 
     type: ClassVar[str] = "compaction.failed"
     visibility: ClassVar[Visibility] = "notice"
     message_id: MessageId | None = None
     reason: CompactionReason
     outcome: Literal["nothing", "refused", "failed"]
-    """There was nothing to replace; it could not be tried; or it was tried in vain."""
+    """`nothing`: no history to replace. `refused`: no attempt possible. `failed`: attempts failed."""
     message: str
 
 
 class CompactionUsed(Event):
-    """What a summary took, whatever came of it; it counts like a turn."""
+    """The usage of a summary request, failed or not. It counts like the usage of a turn."""
 
     type: ClassVar[str] = "compaction.used"
     visibility: ClassVar[Visibility] = "notice"

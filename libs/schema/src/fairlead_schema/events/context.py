@@ -8,7 +8,7 @@ from fairlead_schema.ids import MessageId
 
 
 class ContextInitialised(Event):
-    """A new epoch begins with this baseline; it never changes within the epoch."""
+    """A new epoch begins. Its baseline does not change until the epoch ends."""
 
     type: ClassVar[str] = "context.initialised"
     visibility: ClassVar[Visibility] = "private"
@@ -27,7 +27,7 @@ class ContextReplaced(Event):
 
 
 class ContextPruned(Event):
-    """Large tool outputs up to here are sent as a reference from now on; the transcript keeps them."""
+    """Later requests send large tool outputs up to this seq as references only."""
 
     type: ClassVar[str] = "context.pruned"
     visibility: ClassVar[Visibility] = "private"
@@ -36,7 +36,7 @@ class ContextPruned(Event):
 
 
 class ContextUpdated(Event):
-    """What changed since the model was last told, as one chronological system message."""
+    """The changes since the last context message, as one chronological system message."""
 
     type: ClassVar[str] = "context.updated"
     message_id: MessageId
@@ -44,7 +44,7 @@ class ContextUpdated(Event):
 
 
 class ContextSnapshotAdvanced(Event):
-    """The comparison state after an update; always in the same commit as its message."""
+    """The new context snapshot after an update, in the same commit as the update's message."""
 
     type: ClassVar[str] = "context.advanced"
     visibility: ClassVar[Visibility] = "private"

@@ -1,4 +1,4 @@
-"""Events of execution: who drains, what was dispatched, what was interrupted and recovered."""
+"""Events of execution: ownership, attempts, interrupts, resumes and recovery."""
 
 from typing import ClassVar, Literal, TypeAlias
 
@@ -23,11 +23,11 @@ RestReason: TypeAlias = Literal[
     "budget-unknown",
     "declined",
 ]
-"""Why a session rests; all but `idle` leave something undone, and say what."""
+"""Why a session rests. Every reason except `idle` leaves work open."""
 
 
 class ExecutionClaimed(Event):
-    """A runner owns the session from here on; every older generation is fenced."""
+    """A runner becomes the owner. The log refuses writes of every older generation."""
 
     type: ClassVar[str] = "execution.claimed"
     visibility: ClassVar[Visibility] = "private"
@@ -36,7 +36,7 @@ class ExecutionClaimed(Event):
 
 
 class ExecutionReleased(Event):
-    """The owner went to rest. It could only be written with the whole inbox in sight."""
+    """The owner rests. Only an owner that has read the whole inbox can write this event."""
 
     type: ClassVar[str] = "execution.released"
     visibility: ClassVar[Visibility] = "private"
@@ -45,11 +45,11 @@ class ExecutionReleased(Event):
     detail: str | None = None
     """One sentence for people, where the reason alone does not say enough."""
     wake_at: int | None = None
-    """When a timer wakes the session again, if one was set."""
+    """When the session's timer wakes it again."""
 
 
 class AttemptDispatched(Event):
-    """A provider request is about to leave: after a crash its outcome may be unknown."""
+    """A runner is about to send a provider request. After a crash its outcome may be unknown."""
 
     type: ClassVar[str] = "attempt.dispatched"
     visibility: ClassVar[Visibility] = "private"
@@ -60,11 +60,11 @@ class AttemptDispatched(Event):
     step: int
     request_hash: str | None = None
     estimate: int | None = None
-    """How many tokens its prompt was thought to have, by the plain formula."""
+    """The estimated number of prompt tokens, before any correction by measured usage."""
 
 
 class AttemptOverflowed(Event):
-    """The provider said, before anything else, that the prompt does not fit: compact, ask again."""
+    """The provider refused the prompt as too long, before any output: compact and ask again."""
 
     type: ClassVar[str] = "attempt.overflowed"
     visibility: ClassVar[Visibility] = "private"
@@ -74,7 +74,7 @@ class AttemptOverflowed(Event):
 
 
 class AttemptFinished(Event):
-    """The provider's stream is complete and local calls are not: what the step will end with."""
+    """The stream is complete while local calls still run. The step will end with these values."""
 
     type: ClassVar[str] = "attempt.finished"
     visibility: ClassVar[Visibility] = "private"
@@ -84,18 +84,18 @@ class AttemptFinished(Event):
     cost: float
     tokens: Tokens
     error: ErrorInfo | None = None
-    """Why the step will fail instead, when the stream broke off while calls were running."""
+    """Why the step will fail: the stream broke off while calls were running."""
     raised: bool | None = None
     """True: the step's failure will fail the drain too."""
 
 
 class InterruptRequested(Event):
-    """Stop the active drain, keep the inbox."""
+    """Stop the active drain and keep the inbox."""
 
     type: ClassVar[str] = "interrupt.requested"
     visibility: ClassVar[Visibility] = "notice"
     declined: str | None = None
-    """What a person declined, when that is what stops the drain."""
+    """The permission that a person declined, if the decline caused this interrupt."""
 
 
 class ResumeRequested(Event):
@@ -104,11 +104,11 @@ class ResumeRequested(Event):
     type: ClassVar[str] = "resume.requested"
     visibility: ClassVar[Visibility] = "notice"
     forced: bool | None = None
-    """False: only what is pending is asked for; no turn is forced."""
+    """False: run pending input only, and force no turn."""
 
 
 class ExecutionRecovered(Event):
-    """What a new owner found of a dead one's turn, and what it did about it."""
+    """How a new owner recovered the open turn of a dead owner."""
 
     type: ClassVar[str] = "execution.recovered"
     visibility: ClassVar[Visibility] = "notice"

@@ -1,4 +1,4 @@
-"""Events of the inbox: what was admitted, changed while pending, and promoted."""
+"""Events of the inbox: admission, promotion and changes of pending input; shell commands."""
 
 from typing import ClassVar
 
@@ -13,11 +13,11 @@ class PromptAdmitted(Event):
     prompt: Prompt
     delivery: Delivery
     resume: bool | None = None
-    """False: admitted only, nobody is asked to run it. Absent means run."""
+    """False: admit the prompt and start no work. Absent means start work."""
 
 
 class PromptPromoted(Event):
-    """Pending input became history. Its own time is the promotion; `created` the admission."""
+    """A pending input became history. `time` is its promotion, `created` its admission."""
 
     type: ClassVar[str] = "prompt.promoted"
     message_id: MessageId

@@ -1,12 +1,12 @@
 """Events of the session itself: creation, switches, moves, archive, reverts."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events.event import Event, Visibility
 from fairlead_schema.ids import MessageId, SessionId
 from fairlead_schema.location import LocationRef
-from fairlead_schema.revert import RevertState
+from fairlead_schema.model import Model
 
 
 class SessionCreated(Event):
@@ -28,9 +28,9 @@ class SessionArchived(Event):
 
 
 class SessionPurged(Event):
-    """The session is gone: nothing follows, and everything before it is erased.
+    """The session is erased. Only this event stays in its log, and no event follows.
 
-    It stays as the last word under its id, so that nobody takes the id for a new one.
+    The event keeps the id in use, so that nobody creates another session with the same id.
     """
 
     type: ClassVar[str] = "session.purged"
@@ -38,7 +38,7 @@ class SessionPurged(Event):
 
 
 class BudgetSet(Event):
-    """How much the session may use in all; an absent limit is no limit."""
+    """How much the session may use in total. An absent limit means no limit."""
 
     type: ClassVar[str] = "budget.set"
     visibility: ClassVar[Visibility] = "notice"
@@ -47,7 +47,7 @@ class BudgetSet(Event):
 
 
 class ChildFinished(Event):
-    """A session below, made by a call of this one, has answered or stopped: what that cost in all."""
+    """A child session has answered or stopped. The event carries the child's total usage."""
 
     type: ClassVar[str] = "child.finished"
     visibility: ClassVar[Visibility] = "private"
@@ -72,6 +72,26 @@ class SessionMoved(Event):
     type: ClassVar[str] = "moved"
     location: LocationRef
     subdirectory: str | None = None
+
+
+class RevertedFile(Model):
+    """One file that a revert changes back."""
+
+    path: str
+    status: Literal["added", "modified", "deleted"]
+    additions: int
+    deletions: int
+    patch: str
+
+
+class RevertState(Model):
+    """A staged revert: the message to go back to, and the files that change back."""
+
+    message_id: MessageId
+    part_id: str | None = None
+    snapshot: str | None = None
+    diff: str | None = None
+    files: tuple[RevertedFile, ...] | None = None
 
 
 class RevertStaged(Event):

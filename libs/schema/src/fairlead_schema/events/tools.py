@@ -29,13 +29,13 @@ class ToolCalled(Event):
     input: dict[str, Any]
     provider: Executor
     agent: str | None = None
-    """Whose permissions decide: the agent of the turn that called."""
+    """The agent of the calling turn. Its permissions decide."""
     retry: RetryClass | None = None
     revision: str | None = None
 
 
 class ToolStarted(Event):
-    """A worker is about to run the call: after this a `once` tool never runs again."""
+    """A worker is about to run the call. After this event a `once` tool never runs again."""
 
     type: ClassVar[str] = "tool.started"
     visibility: ClassVar[Visibility] = "private"
@@ -46,7 +46,7 @@ class ToolStarted(Event):
 
 
 class ToolDeferred(Event):
-    """The worker left the call in a queue: whoever works there settles it, until a time."""
+    """The worker left the call in a queue. The queue's service must settle it before `until`."""
 
     type: ClassVar[str] = "tool.deferred"
     visibility: ClassVar[Visibility] = "private"

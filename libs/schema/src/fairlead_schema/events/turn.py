@@ -1,4 +1,4 @@
-"""Events of a provider turn: steps, text, reasoning, retries. Ends carry the full value."""
+"""Events of a provider turn: steps, text, reasoning, retries. End events carry the full text."""
 
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ class StepFailed(Event):
     assistant_message_id: MessageId
     error: ErrorInfo
     raised: bool | None = None
-    """True: the request itself failed, and with it the drain; what is pending waits. Not told to clients."""
+    """True: the request failed, so the drain fails and pending input waits. Hidden from clients."""
 
 
 class TextStarted(Event):
@@ -65,7 +65,7 @@ class ReasoningEnded(Event):
 
 
 class RetryError(Model):
-    """Why an attempt is repeated."""
+    """Why a turn is attempted again."""
 
     message: str
     status_code: int | None = None

@@ -1,1 +1,1 @@
-"""Model providers: the canonical request and the canonical events of its answer."""
+"""Model providers: the canonical request, and the canonical events of the answer."""

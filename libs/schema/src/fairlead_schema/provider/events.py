@@ -1,9 +1,9 @@
-"""Canonical provider events: what any model stream becomes. Plain tuples, for the hot path."""
+"""Canonical provider events, the same for all providers. Dataclasses, because streams are hot."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-# `pause` means that the provider rests in the middle of its own work: ask again to go on.
+# `pause` means that the provider stopped in the middle of a hosted tool: ask again to go on.
 Finish: TypeAlias = Literal[
     "stop", "length", "tool-calls", "content-filter", "pause", "error", "unknown"
 ]
@@ -89,7 +89,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool that the provider ran itself gave back."""
+    """The result of a hosted tool, which the provider ran itself."""
 
     id: str
     value: Any
@@ -99,7 +99,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Disjoint token counts; unknown stays `None`, never 0."""
+    """Token counts. No token is counted twice; an unknown count is `None`, never 0."""
 
     input: int | None = None
     cache_read: int | None = None
@@ -118,7 +118,7 @@ class StepFinish:
 
 @dataclass(frozen=True, slots=True)
 class ProviderFailure:
-    """The provider refused or broke off. `in_stream` tells an answer's error from a raised one."""
+    """The provider refused or broke off. `in_stream` is true for an error inside the stream."""
 
     kind: FailureKind
     message: str

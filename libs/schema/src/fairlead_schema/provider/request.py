@@ -1,4 +1,4 @@
-"""The canonical model request: what a session asks of any provider, before lowering to a wire."""
+"""The canonical model request, before a protocol lowers it to a provider's wire format."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -53,7 +53,7 @@ class UserTurn:
 
 @dataclass(frozen=True, slots=True)
 class AssistantTurn:
-    """What the model said; results of hosted tools stay inside it."""
+    """The model's output. Results of hosted tools stay inside this turn."""
 
     content: tuple[TextPart | ReasoningPart | ToolCallPart | ToolResultPart, ...]
     role: Literal["assistant"] = "assistant"
@@ -93,7 +93,7 @@ ToolChoice: TypeAlias = Literal["auto", "none", "required"] | ForcedTool
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Generation controls; absent means the provider's default."""
+    """Generation controls. Absent means the provider's default."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -103,7 +103,7 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One provider turn's request. `model` is the provider's own name for the model."""
+    """The request of one provider turn. `model` is the provider's own name for the model."""
 
     model: str
     system: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""Tools: what a call returns, and how services ask for calls."""
+"""Tools: the content and state of calls, and the requests between services."""

@@ -12,32 +12,32 @@ from fairlead_schema.prompt import PromptFile
 RetryClass: TypeAlias = Literal["pure", "idempotent", "once"]
 Json: TypeAlias = Any
 
-MANAGED: Final = "fairlead-output:/"
-"""How the path of a managed output begins: what tools, clients and models are told to read."""
+MANAGED_PREFIX: Final = "fairlead-output:/"
+"""The prefix of a managed output's path. Tools, clients and models read the output by this path."""
 
-_MANAGED_PATH: Final = re.compile(re.escape(MANAGED) + r"(out_[A-Za-z0-9_-]{1,120})")
+_MANAGED_PATH: Final = re.compile(re.escape(MANAGED_PREFIX) + r"(out_[A-Za-z0-9_-]{1,120})")
 
 
 def managed_path(output_id: OutputId) -> str:
-    """The path under which a managed output is read."""
-    return MANAGED + output_id
+    """The path of a managed output."""
+    return MANAGED_PREFIX + output_id
 
 
 def managed_id(path: str) -> OutputId | None:
-    """The managed output that a path names, if it names one."""
-    found = _MANAGED_PATH.fullmatch(path)
-    return found[1] if found else None
+    """The managed output that a path names, or None for any other path."""
+    match = _MANAGED_PATH.fullmatch(path)
+    return match[1] if match else None
 
 
 class TextContent(Model):
-    """Text a tool returned."""
+    """Text that a tool returned."""
 
     type: Literal["text"] = "text"
     text: str
 
 
 class FileContent(Model):
-    """Media a tool returned, inline as a data URI or by reference."""
+    """Media that a tool returned, inline as a data URI or by reference."""
 
     type: Literal["file"] = "file"
     uri: str
@@ -49,7 +49,7 @@ ToolContent: TypeAlias = Annotated[TextContent | FileContent, Field(discriminato
 
 
 class ErrorInfo(Model):
-    """Why a step or a call failed, in words for the model and for people."""
+    """Why a step or a call failed, as text for the model and for people."""
 
     type: Literal["unknown"] = "unknown"
     message: str
@@ -63,20 +63,20 @@ class Executor(Model):
 
 
 class CallExecutor(Executor):
-    """The executor of a call, with what came back beside the result."""
+    """The executor of a call, with the provider metadata of its result."""
 
     result_metadata: dict[str, Any] | None = None
 
 
 class PendingCall(Model):
-    """Input is still streaming, or never became a call."""
+    """The input is still streaming, or the stream ended before the call."""
 
     status: Literal["pending"] = "pending"
     input: str = ""
 
 
 class RunningCall(Model):
-    """Called, not yet settled."""
+    """The model has made the call, and the call is not settled."""
 
     status: Literal["running"] = "running"
     input: dict[str, Any]
@@ -85,7 +85,7 @@ class RunningCall(Model):
 
 
 class CompletedCall(Model):
-    """Settled with a result."""
+    """The call is settled with a result."""
 
     status: Literal["completed"] = "completed"
     input: dict[str, Any]
@@ -97,7 +97,7 @@ class CompletedCall(Model):
 
 
 class FailedCall(Model):
-    """Settled with an error."""
+    """The call is settled with an error."""
 
     status: Literal["error"] = "error"
     input: dict[str, Any] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Tools as services see them: what may be called, and the request to run one call."""
+"""Requests to the tools service: list the tools of a location, and run one call."""
 
 from typing import Annotated, Any, TypeAlias
 
@@ -10,11 +10,11 @@ from fairlead_schema.model import Model
 from fairlead_schema.tools.content import RetryClass
 
 Position: TypeAlias = Annotated[int, Field(ge=1, lt=2**63)]
-"""Where something is in a log. There is no head before the first."""
+"""A position or seq in a log. Both count from 1."""
 
 
 class ListTools(Model):
-    """Asks the owner of a location which tools an agent may call there now."""
+    """Asks the tools service of a location which tools an agent may call there now."""
 
     location: LocationRef
     agent: str | None = None
@@ -22,27 +22,27 @@ class ListTools(Model):
 
 
 class ToolInfo(Model):
-    """One tool as it is advertised for a turn."""
+    """One tool as a turn offers it to the model."""
 
     name: str
     description: str
     input_schema: dict[str, Any]
     retry: RetryClass
     revision: str
-    """Which registration this is: a call is refused if another one answers to the name by then."""
+    """Identifies the registration. A call is refused if its name was registered again since."""
 
 
 class ToolCatalog(Model):
-    """The tools of one location for one agent, in their advertised order."""
+    """The tools of one location for one agent, in the order of the offer."""
 
     tools: tuple[ToolInfo, ...]
 
 
-class CallBrief(Model):
-    """What the owner of a session knew of a call at one head of the log.
+class CallSnapshot(Model):
+    """A call as the session's owner knew it at one head of the log.
 
-    It spares the worker a look at the log, and it is never believed: whatever is decided from it is
-    written on the condition that this is still the head (docs/adr/0020).
+    The snapshot saves the worker a read of the log. It may be stale: the worker's write succeeds
+    only if the head is still the same (docs/adr/0020).
     """
 
     position: Position
@@ -60,9 +60,9 @@ class CallBrief(Model):
 
 
 class ToolRequest(Model):
-    """Asks a tool worker to run one call. The log says whether it still may."""
+    """Asks a tool worker to run one call. The log decides whether the call may still run."""
 
     session_id: SessionId
     assistant_message_id: MessageId
     call_id: CallId
-    brief: CallBrief | None = None
+    snapshot: CallSnapshot | None = Field(default=None, alias="brief")

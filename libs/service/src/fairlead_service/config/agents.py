@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from fairlead_schema.permission import Effect, Rule
+from fairlead_schema.permission import Effect, PermissionRule
 from fairlead_service.config.section import Section
 
 # Only the resources of these actions are paths; a shell's `~` is the shell's to read.
@@ -21,13 +21,13 @@ class AgentConfig(Section):
     steps: int | None = Field(default=None, gt=0)
     mode: Literal["subagent", "primary", "all"] = "primary"
     hidden: bool = False
-    permissions: tuple[Rule, ...] = ()
+    permissions: tuple[PermissionRule, ...] = ()
     recovery: Literal["auto", "ask", "hold"] | None = None
     disabled: bool = False
 
 
-def _rule(action: str, resource: str, effect: Effect) -> Rule:
-    return Rule(action=action, resource=resource, effect=effect)
+def _rule(action: str, resource: str, effect: Effect) -> PermissionRule:
+    return PermissionRule(action=action, resource=resource, effect=effect)
 
 
 _SECRETS: Final = (
@@ -92,7 +92,10 @@ BUILT_IN: Final[Mapping[str, AgentConfig]] = {
 
 
 def effective(
-    configured: Mapping[str, AgentConfig], everywhere: tuple[Rule, ...], *, home: str | None = None
+    configured: Mapping[str, AgentConfig],
+    everywhere: tuple[PermissionRule, ...],
+    *,
+    home: str | None = None,
 ) -> dict[str, AgentConfig]:
     """Every agent there is, each with all its rules in their order.
 
@@ -114,7 +117,7 @@ def effective(
     return found
 
 
-def expanded(rule: Rule, home: str) -> Rule:
+def expanded(rule: PermissionRule, home: str) -> PermissionRule:
     """A rule about paths with the home directory spelled out."""
     if rule.action not in _PATHS:
         return rule

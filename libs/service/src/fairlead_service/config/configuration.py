@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.permission import Rule
+from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.agents import NOTHING, AgentConfig, effective
 from fairlead_service.config.context import ContextConfig, ReferenceConfig, SkillsConfig
 from fairlead_service.config.providers import ModelConfig, ProviderConfig
@@ -180,7 +180,7 @@ class Config(Section):
     default_agent: str = "build"
     provider: dict[str, ProviderConfig] = Field(default_factory=dict)
     agent: dict[str, AgentConfig] = Field(default_factory=dict)
-    permissions: tuple[Rule, ...] = ()
+    permissions: tuple[PermissionRule, ...] = ()
     tenant: dict[str, TenantConfig] = Field(default_factory=dict)
     reference: dict[str, ReferenceConfig] = Field(default_factory=dict)
     location: LocationConfig = LocationConfig()
@@ -213,7 +213,7 @@ class Config(Section):
         """Every agent, built in or configured, with all its rules in force."""
         return effective(self.agent, self.permissions)
 
-    def rules(self, agent: str | None) -> tuple[Rule, ...]:
+    def rules(self, agent: str | None) -> tuple[PermissionRule, ...]:
         """What an agent may do. Nobody named is the default agent; one that is not there may nothing."""
         found = self.agents.get(self.agent_name(agent))
         return NOTHING if found is None else found.permissions

@@ -4,8 +4,8 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fairlead_schema.context import TOUCHED_MAX
-from fairlead_schema.tools.content import MANAGED
+from fairlead_schema.context import READ_DIRECTORIES_MAX
+from fairlead_schema.tools.content import MANAGED_PREFIX
 from fairlead_session.frozen import replace
 from fairlead_session.state import Session, UnsettledCall
 
@@ -23,10 +23,10 @@ def touch(session: Session, call: UnsettledCall, output: Mapping[str, Any]) -> S
     path = call.input.get("path")
     if call.tool != READ or not isinstance(path, str) or session.profile is None:
         return session
-    if path.startswith(MANAGED):
+    if path.startswith(MANAGED_PREFIX):
         return session
     place = posixpath.normpath(posixpath.join(session.profile.location.directory, path))
     directory = place if output.get("type") == DIRECTORY else posixpath.dirname(place)
-    if directory in session.touched or len(session.touched) >= TOUCHED_MAX:
+    if directory in session.touched or len(session.touched) >= READ_DIRECTORIES_MAX:
         return session
     return replace(session, touched=(*session.touched, directory))

@@ -5,7 +5,7 @@ the session, and writes only if the head is still that one; else it reads (docs/
 """
 
 from fairlead_schema.ids import CallId, MessageId, SessionId
-from fairlead_schema.tools.request import CallBrief
+from fairlead_schema.tools.request import CallSnapshot
 from fairlead_session.calls.child_ids import TASK
 from fairlead_session.fold.calls import find
 from fairlead_session.people.pending import pending
@@ -14,7 +14,7 @@ from fairlead_session.state import Owner, Profile, Session, UnsettledCall
 
 def brief(
     session: Session, position: int, assistant_message_id: MessageId, call_id: CallId
-) -> CallBrief | None:
+) -> CallSnapshot | None:
     """What there is to know of a call that nobody has begun; None where more than this counts."""
     call = find(session, assistant_message_id, call_id)
     if call is None or session.profile is None or session.owner is None or session.interrupted:
@@ -23,7 +23,7 @@ def brief(
         return None
     if pending(session, call) is not None or call.tool == TASK:
         return None  # Whoever attends a task reads its session: what is decided comes from there.
-    return CallBrief(
+    return CallSnapshot(
         position=position,
         seq=session.seq,
         runner=session.owner.runner,
@@ -40,7 +40,7 @@ def brief(
 
 
 def recalled(
-    session_id: SessionId, assistant_message_id: MessageId, call_id: CallId, told: CallBrief
+    session_id: SessionId, assistant_message_id: MessageId, call_id: CallId, told: CallSnapshot
 ) -> Session:
     """The session as far as the call is concerned: enough to begin it, to settle it, to wake."""
     call = UnsettledCall(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from fairlead_schema.events import CompactionEnded, CompactionStarted, ContextPruned
-from fairlead_schema.message import CompactionMessage, Created, Message, SystemMessage
+from fairlead_schema.message import CompactionMessage, CreationTime, Message, SystemMessage
 from fairlead_schema.provider.request import Generation, ModelRequest, TextPart, UserTurn
 from fairlead_session.compaction import estimate
 from fairlead_session.compaction.pruning import prune, seen
@@ -216,5 +216,5 @@ def _checkpoint(ended: CompactionEnded) -> Message:
         reason=ended.reason,
         summary=ended.text,
         recent=ended.recent,
-        time=Created(created=0),
+        time=CreationTime(created=0),
     )

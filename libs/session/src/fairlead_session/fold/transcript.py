@@ -33,7 +33,7 @@ from fairlead_schema.message import (
     CallSpan,
     CompactionMessage,
     Content,
-    Created,
+    CreationTime,
     FileSnapshot,
     Message,
     ModelSwitchedMessage,
@@ -126,22 +126,22 @@ def _made(session_id: SessionId, event: SessionEvent, at: int) -> Message | None
                 text=prompt.text,
                 files=prompt.files,
                 agents=prompt.agents,
-                time=Created(created=created),
+                time=CreationTime(created=created),
             )
         case AgentSwitched(message_id=id_, agent=agent):
-            return AgentSwitchedMessage(id=id_, agent=agent, time=Created(created=at))
+            return AgentSwitchedMessage(id=id_, agent=agent, time=CreationTime(created=at))
         case ModelSwitched(message_id=id_, model=model):
-            return ModelSwitchedMessage(id=id_, model=model, time=Created(created=at))
+            return ModelSwitchedMessage(id=id_, model=model, time=CreationTime(created=at))
         case ContextUpdated(message_id=id_, text=text):
-            return SystemMessage(id=id_, text=text, time=Created(created=at))
+            return SystemMessage(id=id_, text=text, time=CreationTime(created=at))
         case SyntheticAdded(message_id=id_, text=text):
-            time = Created(created=at)
+            time = CreationTime(created=at)
             return SyntheticMessage(id=id_, session_id=session_id, text=text, time=time)
         case ShellStarted(message_id=id_, call_id=call, command=command):
             time = Span(created=at)
             return ShellMessage(id=id_, call_id=call, command=command, output="", time=time)
         case CompactionEnded(message_id=id_, reason=reason, text=summary, recent=recent):
-            time = Created(created=at)
+            time = CreationTime(created=at)
             return CompactionMessage(
                 id=id_, reason=reason, summary=summary, recent=recent, time=time
             )

@@ -22,9 +22,9 @@ from fairlead_schema.ids import PermissionId, QuestionId, SessionId
 from fairlead_schema.permission import (
     CallSource,
     PermissionRequest,
+    PermissionRule,
     QuestionInfo,
     QuestionRequest,
-    Rule,
     SavedPermission,
     ToolSource,
 )
@@ -39,7 +39,7 @@ from fairlead_session.state import Grant, PendingPermission, Session, UnsettledC
 
 UNANSWERED: Final = "Unanswered"
 
-Rules: TypeAlias = Callable[[str], tuple[Rule, ...]]
+Rules: TypeAlias = Callable[[str], tuple[PermissionRule, ...]]
 """The rules of an agent, by its name."""
 
 
@@ -67,8 +67,8 @@ Answering: TypeAlias = tuple[SessionEvent, ...] | AskNotPending
 
 
 def permit(
-    rules: tuple[Rule, ...],
-    saved: tuple[Rule, ...],
+    rules: tuple[PermissionRule, ...],
+    saved: tuple[PermissionRule, ...],
     grants: tuple[Grant, ...],
     needs: tuple[Need, ...],
 ) -> Denied | Ask | None:
@@ -85,9 +85,11 @@ def permit(
     return None
 
 
-def approved(saved: Iterable[SavedPermission]) -> tuple[Rule, ...]:
+def approved(saved: Iterable[SavedPermission]) -> tuple[PermissionRule, ...]:
     """Saved approvals as rules: they stand after all others."""
-    return tuple(Rule(action=one.action, resource=one.resource, effect="allow") for one in saved)
+    return tuple(
+        PermissionRule(action=one.action, resource=one.resource, effect="allow") for one in saved
+    )
 
 
 def ask(
@@ -119,7 +121,7 @@ def reply(
     session: Session,
     answer: PermissionReplied,
     rules: Rules,
-    saved: tuple[Rule, ...],
+    saved: tuple[PermissionRule, ...],
 ) -> Answering:
     """What a reply to a permission writes. `saved` are the project's approvals, this one's too.
 
@@ -145,7 +147,7 @@ def reply(
 
 
 def recheck(
-    session: Session, id_: PermissionId, rules: Rules, saved: tuple[Rule, ...]
+    session: Session, id_: PermissionId, rules: Rules, saved: tuple[PermissionRule, ...]
 ) -> tuple[SessionEvent, ...]:
     """The answer to a pending request that saved approvals allow by now; nothing otherwise."""
     pending = session.permissions.get(id_)
@@ -238,7 +240,7 @@ def _granted(grants: tuple[Grant, ...], need: Need) -> bool:
     )
 
 
-def _denying(rules: tuple[Rule, ...], need: Need) -> str:
+def _denying(rules: tuple[PermissionRule, ...], need: Need) -> str:
     """The last rule about a resource that is denied."""
     resource = next(one for one in need.resources if effect(rules, need.action, one) == "deny")
     fitting = (

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from fairlead_schema.permission import Effect, Rule
+from fairlead_schema.permission import Effect, PermissionRule
 
 ARGUMENT: Final = " *"
 
@@ -29,7 +29,7 @@ def matches(pattern: str, text: str) -> bool:
     return _compiled(pattern).fullmatch(text.replace("\\", "/")) is not None
 
 
-def effect(rules: Iterable[Rule], action: str, resource: str) -> Effect:
+def effect(rules: Iterable[PermissionRule], action: str, resource: str) -> Effect:
     """What the last rule that fits says; nobody having said anything, a person is asked."""
     said: Effect = "ask"
     for rule in rules:
@@ -38,7 +38,9 @@ def effect(rules: Iterable[Rule], action: str, resource: str) -> Effect:
     return said
 
 
-def judge(rules: tuple[Rule, ...], saved: tuple[Rule, ...], need: Need) -> Effect:
+def judge(
+    rules: tuple[PermissionRule, ...], saved: tuple[PermissionRule, ...], need: Need
+) -> Effect:
     """What becomes of a need. What is denied by rule stays denied, whatever was approved before."""
     if any(effect(rules, need.action, one) == "deny" for one in need.resources):
         return "deny"
@@ -47,7 +49,7 @@ def judge(rules: tuple[Rule, ...], saved: tuple[Rule, ...], need: Need) -> Effec
     return "ask" if asked else "allow"
 
 
-def hidden(rules: Iterable[Rule], action: str) -> bool:
+def hidden(rules: Iterable[PermissionRule], action: str) -> bool:
     """Whether a tool with this action is not even shown: the last word on it denies everything."""
     last = None
     for rule in rules:

@@ -9,9 +9,9 @@ from pydantic_core import to_json
 from fairlead_schema.context import (
     BaselinePart,
     ContextSample,
-    Observed,
+    ObservedSource,
     SnapshotEntry,
-    Unavailable,
+    UnavailableSource,
 )
 
 Snapshot: TypeAlias = Mapping[str, SnapshotEntry]
@@ -99,7 +99,7 @@ def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
     current: dict[str, SnapshotEntry] = {}
     for source in sample.observations:
         stored = snapshot.get(source.key)
-        if isinstance(source, Unavailable):
+        if isinstance(source, UnavailableSource):
             if stored is not None:
                 current[source.key] = stored
         elif stored is not None and _canonical(stored.value) == _canonical(source.value):
@@ -123,20 +123,20 @@ def text(parts: tuple[BaselinePart, ...]) -> str:
 
 
 def _baseline(sample: ContextSample) -> Baseline:
-    seen = tuple(source for source in sample.observations if isinstance(source, Observed))
+    seen = tuple(source for source in sample.observations if isinstance(source, ObservedSource))
     return Baseline(
         tuple(BaselinePart(key=source.key, text=source.baseline) for source in seen),
         {source.key: _entry(source) for source in seen},
     )
 
 
-def _instead(source: Observed | Unavailable) -> Observed | Unavailable:
-    if isinstance(source, Unavailable) and source.instead is not None:
+def _instead(source: ObservedSource | UnavailableSource) -> ObservedSource | UnavailableSource:
+    if isinstance(source, UnavailableSource) and source.instead is not None:
         return source.instead
     return source
 
 
-def _entry(source: Observed) -> SnapshotEntry:
+def _entry(source: ObservedSource) -> SnapshotEntry:
     return SnapshotEntry(value=source.value, removed=source.removed, shape=source.shape)
 
 
@@ -153,18 +153,18 @@ def _sorted(value: object) -> object:
     return value
 
 
-def _blocked(away: tuple[Unavailable, ...]) -> Blocked:
+def _blocked(away: tuple[UnavailableSource, ...]) -> Blocked:
     return Blocked(tuple(source.key for source in away), tuple(source.reason for source in away))
 
 
-def _unavailable(sample: ContextSample) -> tuple[Unavailable, ...]:
-    return tuple(source for source in sample.observations if isinstance(source, Unavailable))
+def _unavailable(sample: ContextSample) -> tuple[UnavailableSource, ...]:
+    return tuple(source for source in sample.observations if isinstance(source, UnavailableSource))
 
 
 def _reshaped(snapshot: Snapshot, sample: ContextSample) -> bool:
     """Whether a source speaks in another form than the value that is stored of it."""
     return any(
-        isinstance(source, Observed)
+        isinstance(source, ObservedSource)
         and source.key in snapshot
         and snapshot[source.key].shape != source.shape
         for source in sample.observations

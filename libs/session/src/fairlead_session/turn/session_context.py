@@ -3,16 +3,16 @@
 from typing import Final
 
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.context import ContextSample, Observed
+from fairlead_schema.context import ContextSample, ObservedSource
 from fairlead_session.turn.epoch import combine
 
 MODEL_KEY: Final = "core/model"
 
 
-def model_source(model: ModelRef) -> Observed:
+def model_source(model: ModelRef) -> ObservedSource:
     """The selected provider and model. A switch is told; it neither ends the epoch nor hides it."""
     name = f"{model.provider_id}/{model.id}"
-    return Observed(
+    return ObservedSource(
         key=MODEL_KEY,
         value=name,
         baseline=f"You are running on the model {name}.",

@@ -9,7 +9,13 @@ from starlette.responses import Response
 
 from fairlead_eventlog.errors import LogError, Unanswered
 from fairlead_gateway.reads.read_model import ReadsUnavailable
-from fairlead_schema.errors import Refused, ServiceUnavailable, TooMany, Unknown, WireError
+from fairlead_schema.errors import (
+    InternalFailure,
+    LimitReached,
+    Refused,
+    ServiceUnavailable,
+    WireError,
+)
 from fairlead_schema.record import RecordError
 
 log = logging.getLogger(__name__)
@@ -33,7 +39,7 @@ def done(status: int = 204) -> Response:
 def refuse(error: Exception) -> Response:
     """The answer to anything that was raised; what nobody declared becomes a defect."""
     refused = error if isinstance(error, Refused) else _away(error) or _defect(error)
-    headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(refused, TooMany) else None
+    headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(refused, LimitReached) else None
     return failure(refused.status, refused.body, headers)
 
 
@@ -64,7 +70,7 @@ def _away(error: Exception) -> Refused | None:
 def _defect(error: Exception) -> Refused:
     ref = f"err_{secrets.token_hex(4)}"
     log.error("defect", extra={"ref": ref}, exc_info=error)
-    return Unknown(f"Something went wrong on our side; it is logged as {ref}", ref=ref)
+    return InternalFailure(f"Something went wrong on our side; it is logged as {ref}", ref=ref)
 
 
 def _json(body: BaseModel) -> str:

@@ -9,7 +9,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import AnyOperation
-from fairlead_schema.errors import InvalidRequest, Refused, Unknown
+from fairlead_schema.errors import InternalFailure, InvalidRequest, Refused
 
 Json: TypeAlias = dict[str, Any]
 
@@ -19,7 +19,7 @@ _REF: Final = "#/components/schemas/"
 _PARAMETER: Final = re.compile(r"{(\w+)}")
 
 # Every operation may refuse its input or meet a defect.
-ALWAYS: Final[tuple[type[Refused], ...]] = (InvalidRequest, Unknown)
+ALWAYS: Final[tuple[type[Refused], ...]] = (InvalidRequest, InternalFailure)
 
 # What a refusal carries besides its tag and message; False: only sometimes.
 _FIELDS: Final[dict[str, dict[str, bool]]] = {

@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
 from fairlead_gateway.http.answers import cause
-from fairlead_schema.api import EventEnvelope
+from fairlead_schema.public_events import EventEnvelope
 
 log = logging.getLogger(__name__)
 

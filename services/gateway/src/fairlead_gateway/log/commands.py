@@ -8,7 +8,7 @@ from starlette.requests import Request
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema import subjects
-from fairlead_schema.api import Answer
+from fairlead_schema.commands.answer import Answer
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.ids import MessageId, SessionId, TenantId

@@ -5,8 +5,7 @@ from typing import Final
 
 from fairlead_eventlog.ports import SessionLog, StoredCommit
 from fairlead_gateway.reads.read_model import ReadModel, ReadsUnavailable
-from fairlead_schema import dialect
-from fairlead_schema.api import EventEnvelope
+from fairlead_schema import public_events
 from fairlead_schema.events import (
     InputCancelled,
     InputEdited,
@@ -17,6 +16,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery
+from fairlead_schema.public_events import EventEnvelope
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 
@@ -46,11 +46,11 @@ class Translation:
     async def _envelope(self, recorded: Recorded) -> EventEnvelope:
         event = recorded.event
         if not isinstance(event, PromptPromoted):
-            return dialect.envelope(self._at.session_id, recorded)
+            return public_events.public_event(self._at.session_id, recorded)
         delivery = self._deliveries.pop(event.message_id, None)
         if delivery is None:
             delivery = await self._look_up(event.message_id)
-        return dialect.envelope(self._at.session_id, recorded, delivery=delivery)
+        return public_events.public_event(self._at.session_id, recorded, delivery=delivery)
 
     def _notice(self, event: SessionEvent) -> None:
         match event:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from fairlead_schema.api import SessionInfo
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
+from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 
 Order: TypeAlias = Literal["asc", "desc"]

@@ -6,8 +6,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from fairlead_gateway.reads.read_model import UnreadableRow
-from fairlead_schema.api import SessionInfo
 from fairlead_schema.message import MESSAGE, Message
+from fairlead_schema.session_info import SessionInfo
 
 
 def session(row: Mapping[str, Any]) -> SessionInfo:

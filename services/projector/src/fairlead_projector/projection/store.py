@@ -18,8 +18,8 @@ from fairlead_projector.projection.rows import (
 )
 from fairlead_projector.projection.statements import Changes, MessageKey
 from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
-from fairlead_schema.revert import RevertState
 from fairlead_schema.subjects import Address
 
 SESSIONS_MAX: Final = 2_000

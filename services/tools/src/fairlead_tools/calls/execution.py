@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 
-from fairlead_schema.depth import DEPTH_MAX, too_deep
+from fairlead_schema.json_depth import DEPTH_MAX, is_too_deep
 from fairlead_schema.tools.content import Json
 from fairlead_session.calls.lifecycle import Failed, Halt, Outcome, Succeeded
 from fairlead_tools.metrics import RUNNING
@@ -149,7 +149,7 @@ def encoded(tool: Tool, returned: object) -> Outcome:
     except ValidationError as error:
         return crashed(f"Invalid tool output: {told(error)}")
     value: Json = output.model_dump(mode="json", by_alias=True)
-    if too_deep(value):
+    if is_too_deep(value):
         return crashed(f"Invalid tool output: nested deeper than {DEPTH_MAX} levels")
     content = tool.project(value) if result.content is None else result.content
     structured = value if isinstance(value, dict) else {} if content else {"output": value}

@@ -75,8 +75,8 @@ class Life:
 
     async def location(self, at: Address, request: ToolRequest) -> LocationRef | None:
         """Where a call runs."""
-        if request.brief is not None:
-            return request.brief.location
+        if request.snapshot is not None:
+            return request.snapshot.location
         return await self._ledger.location(at)
 
     async def serve(self, at: Address, request: ToolRequest, held: Held) -> str:

@@ -93,8 +93,8 @@ async def _check(held: Held, ready: Ready) -> None:
 
 def told(at: Address, request: ToolRequest) -> Guess | None:
     """The session as its owner knew it when it asked, as far as the call is concerned."""
-    brief = request.brief
-    if brief is None:
+    snapshot = request.snapshot
+    if snapshot is None:
         return None
-    session = recalled(at.session_id, request.assistant_message_id, request.call_id, brief)
-    return Guess(Versioned(session, Head(brief.position, brief.seq)), whole=False)
+    session = recalled(at.session_id, request.assistant_message_id, request.call_id, snapshot)
+    return Guess(Versioned(session, Head(snapshot.position, snapshot.seq)), whole=False)

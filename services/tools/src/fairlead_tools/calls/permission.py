@@ -7,7 +7,7 @@ from typing import Final
 
 from fairlead_eventlog.ports import Approvals
 from fairlead_schema.events import PermissionAsked, QuestionAsked
-from fairlead_schema.permission import Rule
+from fairlead_schema.permission import PermissionRule
 from fairlead_service import ids
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people import asks
@@ -64,7 +64,7 @@ class Permitting:
             return asks.question(session.id, call, asked, ids.question_id())
         return Permitted(needs)
 
-    async def _saved(self, session: Session, context: Context) -> tuple[Rule, ...]:
+    async def _saved(self, session: Session, context: Context) -> tuple[PermissionRule, ...]:
         assert session.profile is not None, "a session with calls was created"
         saved = await self._approvals.saved(context.at.tenant, session.profile.project_id)
         return asks.approved(saved)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeAlias
 
-from fairlead_schema.context import Observation, Unavailable, Why
+from fairlead_schema.context import Observation, UnavailableKind, UnavailableSource
 from fairlead_tools.context.sources.files import Unreadable
 from fairlead_tools.metrics import AWAY
 
@@ -84,8 +84,10 @@ def _read(key: str, read: Read) -> Observation | None:
         return unavailable(key, "defect", str(error) or type(error).__name__)
 
 
-def unavailable(key: str, why: Why, reason: str, *, required: bool = True) -> Unavailable:
+def unavailable(
+    key: str, why: UnavailableKind, reason: str, *, required: bool = True
+) -> UnavailableSource:
     """A source that cannot be observed now, counted and told."""
     AWAY.labels(key if key.startswith("core/") else "plugin", why).inc()
     log.warning("source unavailable", extra={"key": key, "why": why, "reason": reason})
-    return Unavailable(key=key, reason=reason, why=why, required=required)
+    return UnavailableSource(key=key, reason=reason, why=why, required=required)

@@ -9,19 +9,19 @@ from pydantic import ValidationError
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError, Unanswered
-from fairlead_schema.api import Answer
+from fairlead_schema.commands.answer import Answer
 from fairlead_schema.context import (
     Observation,
     ObserveContext,
-    Observed,
+    ObservedSource,
     RemoveSource,
     SourceRegistration,
     SourceRegistrations,
     Text,
+    UnavailableKind,
     Value,
-    Why,
 )
-from fairlead_schema.errors import Conflict, InvalidRequest, TooMany
+from fairlead_schema.errors import Conflict, InvalidRequest, LimitReached
 from fairlead_schema.model import Model
 from fairlead_tools.context.reader import unavailable
 
@@ -65,7 +65,7 @@ class Plugins:
             raise InvalidRequest("the subject is reserved", kind="Body", field="subject")
         known = {one.key for one in await self._load()}
         if asked.key not in known and len(known) >= PLUGINS_MAX:
-            raise TooMany(f"A pool has at most {PLUGINS_MAX} registered sources")
+            raise LimitReached(f"A pool has at most {PLUGINS_MAX} registered sources")
         body = asked.model_dump_json(by_alias=True).encode()
         kept = await self._eventlog.sources.add(self._pool, asked.key, body)
         self._known = None
@@ -116,19 +116,19 @@ class Plugins:
 
 
 class _Why(NamedTuple):
-    why: Why
+    why: UnavailableKind
     reason: str
 
 
 class Misspoken(Exception):
     """A loader's answer that is none, or one that it cannot give now."""
 
-    def __init__(self, why: Why, reason: str) -> None:
+    def __init__(self, why: UnavailableKind, reason: str) -> None:
         super().__init__(reason)
         self.said = _Why(why, reason)
 
 
-def _observed(key: str, raw: bytes) -> Observed | None:
+def _observed(key: str, raw: bytes) -> ObservedSource | None:
     """What a loader said, if it can be understood. Raises Misspoken."""
     if len(raw) > ANSWER_BYTES_MAX:
         raise Misspoken("too-large", f"it answered more than {ANSWER_BYTES_MAX} bytes")
@@ -142,7 +142,7 @@ def _observed(key: str, raw: bytes) -> Observed | None:
         raise Misspoken("malformed", "neither data nor error")
     if b"\\u0000" in raw or b"\0" in raw:
         raise Misspoken("malformed", "its text holds a null character")
-    return None if answer.data is None else Observed(key=key, **dict(answer.data))
+    return None if answer.data is None else ObservedSource(key=key, **dict(answer.data))
 
 
 def _read(body: bytes) -> SourceRegistration | None:

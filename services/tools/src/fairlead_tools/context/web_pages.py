@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import httpx
 
-from fairlead_schema.context import Why
+from fairlead_schema.context import UnavailableKind
 from fairlead_service.config.context import ContextConfig
 from fairlead_tools.context.sources.files import Unreadable, decoded, home
 
@@ -46,7 +46,9 @@ class Web:
         try:
             async with asyncio.timeout(timeout_s), self._open().stream("GET", url) as answer:
                 if answer.status_code != httpx.codes.OK:
-                    away: Why = "unreachable" if answer.is_server_error else "unreadable"
+                    away: UnavailableKind = (
+                        "unreachable" if answer.is_server_error else "unreadable"
+                    )
                     raise Unreadable(away, f"{url} answered {answer.status_code}")
                 raw = bytearray()
                 async for piece in answer.aiter_bytes():

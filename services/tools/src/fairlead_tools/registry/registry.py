@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from pydantic import BaseModel, PydanticUserError, ValidationError
 
 from fairlead_schema.ids import DEFAULT_TENANT, TenantId
-from fairlead_schema.permission import Rule
+from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ToolCatalog
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people.permission import hidden
@@ -117,7 +117,9 @@ class Registry:
         """The tool that answers to a name there now."""
         return self._view(scope).get(name)
 
-    def catalog(self, scope: Scope = ANYWHERE, rules: tuple[Rule, ...] = ()) -> ToolCatalog:
+    def catalog(
+        self, scope: Scope = ANYWHERE, rules: tuple[PermissionRule, ...] = ()
+    ) -> ToolCatalog:
         """What may be called there now, in order; a shadow keeps the shadowed place.
 
         What the rules wholly deny is not shown. That is no authority: a call is judged when it comes.

@@ -6,8 +6,8 @@ from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.events import PUBLIC, Translation
 from fairlead_gateway.routes.events.follow import FollowQuery, Replay, streamed
-from fairlead_schema.api import EventEnvelope
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
+from fairlead_schema.public_events import EventEnvelope
 
 
 async def _follow(call: Call[FollowQuery, Nothing]) -> Response:

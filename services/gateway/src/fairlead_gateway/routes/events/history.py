@@ -11,9 +11,9 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.http.sse import closed
 from fairlead_gateway.log.events import PUBLIC, Translation, stored_events
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
-from fairlead_schema.api import EventEnvelope
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.public_events import EventEnvelope
 
 HISTORY_MAX = 100
 

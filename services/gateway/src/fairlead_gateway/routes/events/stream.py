@@ -7,9 +7,9 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.http.sse import Outbox, closed, frame
 from fairlead_gateway.log.events import NOTICED, Translation
 from fairlead_gateway.routes.events.follow import FollowQuery, Replay, streamed
-from fairlead_schema import dialect
-from fairlead_schema.api import EventEnvelope
+from fairlead_schema import public_events
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
+from fairlead_schema.public_events import EventEnvelope
 from fairlead_service.ids import event_id, now_ms
 
 
@@ -22,7 +22,7 @@ async def _follow(call: Call[FollowQuery, Nothing]) -> Response:
             async for delta in listening:
                 # Before the replay is over a fragment has no event yet that it belongs to.
                 if replay.caught_up.is_set():
-                    live = dialect.live(at.session_id, event_id(), delta, at=now_ms())
+                    live = public_events.public_delta(at.session_id, event_id(), delta, at=now_ms())
                     outbox.offer(frame(live))
 
     return streamed(call, fragments, replay.pump)

@@ -7,14 +7,9 @@ from fairlead_gateway.http.incoming import Nothing, message_id_of
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, tell
 from fairlead_gateway.routes.messages.prompt import ReceiptAnswer
-from fairlead_schema.api import Answer
-from fairlead_schema.commands.session import (
-    CancelInput,
-    EditBody,
-    EditPendingInput,
-    PendingInputs,
-    SessionCommand,
-)
+from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.input import CancelInput, EditBody, EditPendingInput, PendingInputs
+from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import (
     Conflict,
     MessageNotFound,

@@ -6,13 +6,14 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, message_id_for
-from fairlead_schema.api import AdmitPrompt, Answer, PromptBody
+from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.input import AdmitPrompt, PromptBody
 from fairlead_schema.errors import (
     Conflict,
+    LimitReached,
     PayloadTooLarge,
     ServiceUnavailable,
     SessionNotFound,
-    TooMany,
 )
 from fairlead_schema.model import Model
 from fairlead_schema.prompt import Receipt
@@ -47,5 +48,5 @@ ADMIT = Operation(
     body=PromptBody,
     answer=ReceiptAnswer,
     commands=True,
-    errors=(SessionNotFound, Conflict, PayloadTooLarge, TooMany, ServiceUnavailable),
+    errors=(SessionNotFound, Conflict, PayloadTooLarge, LimitReached, ServiceUnavailable),
 )

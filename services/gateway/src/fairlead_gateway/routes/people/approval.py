@@ -8,8 +8,13 @@ from fairlead_gateway.http.incoming import Nothing, Text, checked
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask
 from fairlead_gateway.routes.server.location import LocationQuery, selected
-from fairlead_schema.api import Answer
-from fairlead_schema.commands.asks import ApprovalsSaved, ListApprovals, RemoveApproval, Removed
+from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.asks import (
+    ApprovalRemoved,
+    ListApprovals,
+    RemoveApproval,
+    SavedApprovals,
+)
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.model import Model
 from fairlead_schema.permission import SavedPermission
@@ -25,13 +30,13 @@ class SavedAnswer(Model):
 
 async def _list(call: Call[SavedQuery, Nothing]) -> Response:
     command = ListApprovals(project_id=call.query.project_id or selected(call).project.id)
-    found = await ask(call.runtime, call.tenant, "approval.list", command, Answer[ApprovalsSaved])
+    found = await ask(call.runtime, call.tenant, "approval.list", command, Answer[SavedApprovals])
     return answer(SavedAnswer(data=found.saved))
 
 
 async def _remove(call: Call[LocationQuery, Nothing]) -> Response:
     command = checked(RemoveApproval, {"id": call.request.path_params["id"]}, "Params")
-    await ask(call.runtime, call.tenant, "approval.remove", command, Answer[Removed])
+    await ask(call.runtime, call.tenant, "approval.remove", command, Answer[ApprovalRemoved])
     return done()
 
 

@@ -8,12 +8,12 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, tell
 from fairlead_gateway.log.session_state import folded
 from fairlead_gateway.routes.server.location import LocationQuery, named, selected
-from fairlead_schema.api import Answer
+from fairlead_schema.commands.answer import Answer
 from fairlead_schema.commands.asks import (
     AskPermission,
     PermissionBody,
     PermissionCommand,
-    PermissionJudged,
+    PermissionDecision,
     ReplyBody,
     ReplyPermission,
 )
@@ -34,7 +34,7 @@ class PermissionAnswer(Model):
 
 
 class JudgedAnswer(Model):
-    data: PermissionJudged
+    data: PermissionDecision
 
 
 class LocatedPermissions(Model):
@@ -70,7 +70,7 @@ async def _ask(call: Call[Nothing, PermissionBody]) -> Response:
     said = {name: getattr(call.body, name) for name in call.body.model_fields_set}
     command = AskPermission.model_construct(session_id=call.at.session_id, **said)
     judged = await ask(
-        call.runtime, call.tenant, "permission.ask", command, Answer[PermissionJudged]
+        call.runtime, call.tenant, "permission.ask", command, Answer[PermissionDecision]
     )
     return answer(JudgedAnswer(data=judged))
 

@@ -6,9 +6,9 @@ from fairlead_gateway.http.answers import done
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import tell
-from fairlead_schema.api import BudgetBody
 from fairlead_schema.commands.session import (
     AgentBody,
+    BudgetBody,
     ModelBody,
     MoveBody,
     MoveSession,

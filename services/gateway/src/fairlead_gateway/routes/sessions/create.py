@@ -8,9 +8,16 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, session_id_for
 from fairlead_gateway.reads.rows import shown
 from fairlead_gateway.routes.sessions.session import SessionAnswer
-from fairlead_schema.api import Answer, CreateSession, SessionInfo
-from fairlead_schema.errors import PayloadTooLarge, ProviderNotFound, ServiceUnavailable, TooMany
+from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.session import CreateSession
+from fairlead_schema.errors import (
+    LimitReached,
+    PayloadTooLarge,
+    ProviderNotFound,
+    ServiceUnavailable,
+)
 from fairlead_schema.location import LocationRef
+from fairlead_schema.session_info import SessionInfo
 
 
 async def _create(call: Call[Nothing, CreateSession]) -> Response:
@@ -34,5 +41,5 @@ CREATE = Operation(
     query=Nothing,
     body=CreateSession,
     answer=SessionAnswer,
-    errors=(ProviderNotFound, PayloadTooLarge, TooMany, ServiceUnavailable),
+    errors=(ProviderNotFound, PayloadTooLarge, LimitReached, ServiceUnavailable),
 )

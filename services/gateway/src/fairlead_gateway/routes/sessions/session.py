@@ -5,9 +5,9 @@ from starlette.responses import Response
 from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
-from fairlead_schema.api import SessionInfo
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
+from fairlead_schema.session_info import SessionInfo
 
 
 class SessionAnswer(Model):

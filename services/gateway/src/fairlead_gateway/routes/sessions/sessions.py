@@ -11,10 +11,10 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.reads.cursors import SESSIONS_MAX, Anchor, Listing, SessionCursor, reading
 from fairlead_gateway.reads.read_model import Direction, Order, SessionAnchor, SessionFilter
 from fairlead_gateway.routes.pages import PAGE_DEFAULT, Cursors
-from fairlead_schema.api import SessionInfo
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import InputModel, Model
+from fairlead_schema.session_info import SessionInfo
 
 
 class SessionsQuery(InputModel):

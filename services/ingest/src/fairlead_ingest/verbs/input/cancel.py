@@ -4,7 +4,8 @@ from typing import assert_never
 
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import change, reached
-from fairlead_schema.commands.session import CancelInput, ExecutionReached
+from fairlead_schema.commands.input import CancelInput
+from fairlead_schema.commands.session import ExecutionReached
 from fairlead_schema.errors import Conflict, MessageNotFound
 from fairlead_schema.events import InputCancelled, SessionEvent
 from fairlead_schema.ids import TenantId

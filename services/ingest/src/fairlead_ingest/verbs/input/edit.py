@@ -6,7 +6,7 @@ from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.cancel import PROMOTED
 from fairlead_ingest.verbs.input.prompt import resolved_prompt
 from fairlead_ingest.verbs.sessions import change, load
-from fairlead_schema.commands.session import EditPendingInput
+from fairlead_schema.commands.input import EditPendingInput
 from fairlead_schema.errors import Conflict, MessageNotFound
 from fairlead_schema.events import InputEdited, SessionEvent
 from fairlead_schema.ids import TenantId

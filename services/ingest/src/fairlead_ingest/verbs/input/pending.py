@@ -2,7 +2,8 @@
 
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import load
-from fairlead_schema.commands.session import PendingInputs, SessionCommand
+from fairlead_schema.commands.input import PendingInputs
+from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session.input import inbox

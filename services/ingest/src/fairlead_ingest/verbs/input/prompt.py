@@ -5,16 +5,16 @@ from typing import assert_never
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import maybe
-from fairlead_schema.api import AdmitPrompt
+from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import (
     Conflict,
     InvalidRequest,
+    LimitReached,
     PayloadTooLarge,
     SessionNotFound,
-    TooMany,
 )
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import MessageId, TenantId, minted
+from fairlead_schema.ids import MessageId, TenantId, is_minted
 from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -84,7 +84,7 @@ def _events(
         case OtherTurn(expected=expected):
             raise Conflict("The turn to steer is not running", expected)
         case InboxFull():
-            raise TooMany(f"{limit} inputs are pending: wait until some are promoted")
+            raise LimitReached(f"{limit} inputs are pending: wait until some are promoted")
         case _:
             assert_never(outcome)
 
@@ -111,7 +111,7 @@ async def _bound(desk: CommandContext, at: Address, message_id: MessageId) -> Ve
         raise SessionNotFound(at.session_id)
     if message_id in seen.state.admissions:
         return seen
-    if minted(message_id):
+    if is_minted(message_id):
         raise Conflict(REUSED, message_id)
     bound = await desk.eventlog.messages.bind(at.tenant, message_id, at.session_id)
     if bound != at.session_id:

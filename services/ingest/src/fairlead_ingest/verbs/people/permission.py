@@ -5,16 +5,16 @@ from fairlead_ingest.verbs.people.answer_ask import answer_with
 from fairlead_ingest.verbs.sessions import load, reached
 from fairlead_schema.commands.asks import (
     AskPermission,
+    PendingPermissions,
     PermissionCommand,
-    PermissionJudged,
-    Permissions,
+    PermissionDecision,
     ReplyPermission,
 )
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import Conflict, PermissionNotFound
 from fairlead_schema.events import PermissionAsked, PermissionReplied, SessionEvent
 from fairlead_schema.ids import TenantId
-from fairlead_schema.permission import PermissionRequest, Rule
+from fairlead_schema.permission import PermissionRequest, PermissionRule
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.people import asks
@@ -25,7 +25,7 @@ from fairlead_session.state import Session
 TAKEN = "The permission id is already in use"
 
 
-async def ask(desk: CommandContext, tenant: TenantId, command: AskPermission) -> PermissionJudged:
+async def ask(desk: CommandContext, tenant: TenantId, command: AskPermission) -> PermissionDecision:
     """Judge by the agent's rules and saved approvals; only what a person decides is written."""
     at = Address(tenant, command.session_id)
     session = await load(desk, at)
@@ -46,7 +46,7 @@ async def ask(desk: CommandContext, tenant: TenantId, command: AskPermission) ->
         )
         asked = PermissionAsked(request=request, agent=agent)
         await desk.commit(at, lambda found: _asked(found, asked))
-    return PermissionJudged(id=id_, effect=effect)
+    return PermissionDecision(id=id_, effect=effect)
 
 
 async def reply(
@@ -59,7 +59,7 @@ async def reply(
     at = Address(tenant, command.session_id)
     session = await load(desk, at)
     pending = session.permissions.get(command.request_id)
-    saved: tuple[Rule, ...] = ()
+    saved: tuple[PermissionRule, ...] = ()
     if command.reply == "always" and pending is not None:
         await _keep(desk, at, session, pending.request)
         saved = await _saved(desk, at, session)
@@ -92,10 +92,12 @@ async def recheck(
     return reached(decided)
 
 
-async def list_(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> Permissions:
+async def list_(
+    desk: CommandContext, tenant: TenantId, command: SessionCommand
+) -> PendingPermissions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
-    return Permissions(requests=tuple(one.request for one in session.permissions.values()))
+    return PendingPermissions(requests=tuple(one.request for one in session.permissions.values()))
 
 
 async def get(
@@ -129,6 +131,6 @@ async def _keep(
         )
 
 
-async def _saved(desk: CommandContext, at: Address, session: Session) -> tuple[Rule, ...]:
+async def _saved(desk: CommandContext, at: Address, session: Session) -> tuple[PermissionRule, ...]:
     assert session.profile is not None, "it was just found"
     return approved(await desk.eventlog.approvals.saved(at.tenant, session.profile.project_id))

@@ -3,7 +3,7 @@
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.people.answer_ask import answer_with
 from fairlead_ingest.verbs.sessions import load, reached
-from fairlead_schema.commands.asks import QuestionCommand, Questions, ReplyQuestion
+from fairlead_schema.commands.asks import PendingQuestions, QuestionCommand, ReplyQuestion
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import QuestionNotFound
 from fairlead_schema.events import QuestionRejected, QuestionReplied, SessionEvent
@@ -36,10 +36,12 @@ async def reject(
     return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
 
 
-async def list_(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> Questions:
+async def list_(
+    desk: CommandContext, tenant: TenantId, command: SessionCommand
+) -> PendingQuestions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
-    return Questions(requests=tuple(one.request for one in session.questions.values()))
+    return PendingQuestions(requests=tuple(one.request for one in session.questions.values()))
 
 
 def _found(decided: Answering, request_id: str) -> tuple[SessionEvent, ...]:

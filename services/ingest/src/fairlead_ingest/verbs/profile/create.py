@@ -5,12 +5,13 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from fairlead_ingest.command_context import CommandContext
-from fairlead_schema.api import CreateSession, SessionInfo
 from fairlead_schema.catalog import ModelRef
+from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
 from fairlead_schema.events import BudgetSet, SessionCreated, SessionEvent
 from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef, project_id
+from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config

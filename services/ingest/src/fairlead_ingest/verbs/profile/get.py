@@ -2,9 +2,9 @@
 
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.sessions import load
-from fairlead_schema.api import SessionInfo
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.ids import TenantId
+from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_session.info import info
 

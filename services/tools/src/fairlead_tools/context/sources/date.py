@@ -4,7 +4,7 @@ from datetime import date, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from fairlead_schema.context import Observed
+from fairlead_schema.context import ObservedSource
 
 KEY: Final = "core/date"
 
@@ -15,10 +15,10 @@ def today(timezone: str | None) -> date:
     return (now if timezone is None else now.astimezone(ZoneInfo(timezone))).date()
 
 
-def observe(today: date) -> Observed:
+def observe(today: date) -> ObservedSource:
     """The day, without a time: it changes once a day and never within one."""
     text = today.strftime("%a %b %d %Y")
-    return Observed(
+    return ObservedSource(
         key=KEY,
         value=today.isoformat(),
         baseline=f"Today's date: {text}",

@@ -4,13 +4,13 @@ import platform
 from pathlib import Path
 from typing import Final
 
-from fairlead_schema.context import Observed
+from fairlead_schema.context import ObservedSource
 from fairlead_schema.location import LocationRef
 
 KEY: Final = "core/environment"
 
 
-def observe(location: LocationRef) -> Observed:
+def observe(location: LocationRef) -> ObservedSource:
     """The working directory, its root, whether git is there, and the platform."""
     directory = Path(location.directory)
     top = root(directory)
@@ -20,7 +20,7 @@ def observe(location: LocationRef) -> Observed:
         "git": top is not None,
         "platform": platform.system().lower(),
     }
-    return Observed(
+    return ObservedSource(
         key=KEY,
         value=value,
         baseline=f"Here is the environment you work in.\n{_rendered(value)}",

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, TypeAlias
 
-from fairlead_schema.context import Observed, Why
+from fairlead_schema.context import ObservedSource, UnavailableKind
 
 KEPT_MAX: Final = 1024
 # A file may change twice within one tick of its clock: what changed just now is read again.
@@ -24,9 +24,11 @@ class Unreadable(Exception):
     A source that will not be better by waiting says what a new session is told `instead`.
     """
 
-    def __init__(self, why: Why, reason: str, instead: Observed | None = None) -> None:
+    def __init__(
+        self, why: UnavailableKind, reason: str, instead: ObservedSource | None = None
+    ) -> None:
         super().__init__(reason)
-        self.why: Why = why
+        self.why: UnavailableKind = why
         self.reason = reason
         self.instead = instead
 

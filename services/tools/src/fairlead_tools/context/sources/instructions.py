@@ -9,7 +9,7 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
-from fairlead_schema.context import ObserveContext, Observed, Why
+from fairlead_schema.context import ObserveContext, ObservedSource, UnavailableKind
 from fairlead_service.config.context import ContextConfig
 from fairlead_tools.context.sources import environment
 from fairlead_tools.context.sources.files import (
@@ -31,7 +31,7 @@ CHANGED: Final = (
 )
 REVOKED: Final = "The instruction files you were given before no longer apply; there are none now."
 
-LASTING: Final = frozenset[Why]({"unreadable", "outside", "too-large", "not-text"})
+LASTING: Final = frozenset[UnavailableKind]({"unreadable", "outside", "too-large", "not-text"})
 """Reasons that somebody has to mend; the others pass."""
 
 Fetched: TypeAlias = Mapping[str, str | Unreadable]
@@ -92,7 +92,7 @@ class Instructions:
         """What has to be fetched before an observation."""
         return tuple(one for one in self._settings.instructions if is_url(one))
 
-    def observe(self, asked: ObserveContext, fetched: Fetched) -> Observed | None:
+    def observe(self, asked: ObserveContext, fetched: Fetched) -> ObservedSource | None:
         """All instructions, or None when there are none. Raises Unreadable, OSError.
 
         A file that no waiting will mend leaves sessions that know an earlier one with that. A new
@@ -161,10 +161,10 @@ class Instructions:
             yield from _named(below(directory, asked.touched), settings.names, root)
 
 
-def rendered(found: tuple[Told, ...]) -> Observed:
+def rendered(found: tuple[Told, ...]) -> ObservedSource:
     """The whole set: a change of any part is told by all that applies from then on."""
     text = "\n\n".join(one.rendered for one in found)
-    return Observed(
+    return ObservedSource(
         key=KEY,
         value=[one.value for one in found],
         baseline=text,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from fairlead_schema.context import Observed
+from fairlead_schema.context import ObservedSource
 from fairlead_service.config.context import ReferenceConfig
 
 KEY: Final = "core/references"
@@ -13,7 +13,7 @@ CHANGED: Final = "The references have changed. These replace the earlier list:"
 REVOKED: Final = "The references you were told of are no longer available."
 
 
-def observe(references: Mapping[str, ReferenceConfig]) -> Observed | None:
+def observe(references: Mapping[str, ReferenceConfig]) -> ObservedSource | None:
     """Those that say when they help, sorted by name; None when no one does."""
     told = [
         [name, references[name].path, references[name].description]
@@ -23,7 +23,7 @@ def observe(references: Mapping[str, ReferenceConfig]) -> Observed | None:
     if not told:
         return None
     lines = "\n".join(f"- {name} ({path}): {description}" for name, path, description in told)
-    return Observed(
+    return ObservedSource(
         key=KEY,
         value=told,
         baseline=f"{LEAD}\n{lines}",

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from fairlead_schema.context import Observed
-from fairlead_schema.permission import Rule
+from fairlead_schema.context import ObservedSource
+from fairlead_schema.permission import PermissionRule
 from fairlead_session.people.permission import effect, hidden
 from fairlead_tools.skills.skill import Skill
 
@@ -20,7 +20,9 @@ NONE: Final = "No skills are available."
 REVOKED: Final = "The skills you were told of are no longer available."
 
 
-def observe(skills: Iterable[Skill], rules: tuple[Rule, ...] | None) -> Observed | None:
+def observe(
+    skills: Iterable[Skill], rules: tuple[PermissionRule, ...] | None
+) -> ObservedSource | None:
     """What an agent may know of, by name; None for one that may load nothing or is not known."""
     if rules is None or hidden(rules, ACTION):
         return None
@@ -30,7 +32,7 @@ def observe(skills: Iterable[Skill], rules: tuple[Rule, ...] | None) -> Observed
         if skill.description and effect(rules, ACTION, skill.name) != "deny"
     )
     lines = "\n".join(f"- {name}: {description}" for name, description in told) or NONE
-    return Observed(
+    return ObservedSource(
         key=KEY,
         value=told,
         baseline=f"{LEAD}\n{lines}",

@@ -11,8 +11,12 @@ from pydantic import ValidationError
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import ToolRegistrations
 from fairlead_schema import subjects
-from fairlead_schema.commands.application_tools import NameTool, RegisteredTool, RegisterTool
-from fairlead_schema.errors import InvalidRequest, PayloadTooLarge, TooMany
+from fairlead_schema.commands.application_tools import (
+    RegisteredTool,
+    RegisterTool,
+    ToolRegistrationKey,
+)
+from fairlead_schema.errors import InvalidRequest, LimitReached, PayloadTooLarge
 from fairlead_schema.ids import TenantId
 from fairlead_service.ids import now_ms
 from fairlead_tools.registry.registry import InvalidTool, Registration, Registry, Scope
@@ -49,7 +53,7 @@ class Records:
         before = there.get(_key(asked))
         now = now_ms()
         if before is None and len(there) >= TOOLS_MAX:
-            raise TooMany(f"A tenant may register {TOOLS_MAX} tools")
+            raise LimitReached(f"A tenant may register {TOOLS_MAX} tools")
         same = before is not None and _content(before) == _content(asked) and _alive(before, now)
         since = before.since if same and before is not None else now
         record = RegisteredTool.model_validate(
@@ -68,7 +72,7 @@ class Records:
         self._learned.pop(tenant, None)
         return record
 
-    async def unregister(self, tenant: TenantId, asked: NameTool) -> bool:
+    async def unregister(self, tenant: TenantId, asked: ToolRegistrationKey) -> bool:
         """Forget a registration; whether there was one."""
         there = _key(asked) in await self._read(tenant)
         if there:
@@ -129,7 +133,9 @@ class Records:
 def _addressed(tenant: TenantId, asked: RegisterTool) -> None:
     """A tenant's calls go to the tenant's own subjects and to nobody else's."""
     queue = asked.mode == "queue"
-    prefix = subjects.job(tenant) if queue else subjects.application(tenant)
+    prefix = (
+        subjects.queued_tool_prefix(tenant) if queue else subjects.application_tool_prefix(tenant)
+    )
     if not asked.subject.startswith(prefix):
         reason = f"subject: it must begin with {prefix}"
         raise InvalidRequest(reason, kind="Body", field="subject")
@@ -143,7 +149,7 @@ def _alive(record: RegisteredTool, now: int) -> bool:
     return record.expires is None or record.expires > now
 
 
-def _key(asked: NameTool) -> str:
+def _key(asked: ToolRegistrationKey) -> str:
     where = EVERYWHERE
     if asked.location is not None:
         where = sha256(asked.location.encode()).hexdigest()[:24]

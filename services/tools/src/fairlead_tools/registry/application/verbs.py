@@ -13,16 +13,22 @@ from pydantic_core import to_json
 from fairlead_eventlog.errors import LogError
 from fairlead_schema import subjects
 from fairlead_schema.commands.application_tools import (
-    ListRegistered,
-    NameTool,
+    CallSettled,
+    ListRegisteredTools,
     RegisteredTool,
     RegisteredTools,
     RegisterTool,
-    Settled,
     SettleTool,
-    Unregistered,
+    ToolRegistrationKey,
+    ToolUnregistered,
 )
-from fairlead_schema.errors import Conflict, InvalidRequest, Refused, ServiceUnavailable, Unknown
+from fairlead_schema.errors import (
+    Conflict,
+    InternalFailure,
+    InvalidRequest,
+    Refused,
+    ServiceUnavailable,
+)
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 from fairlead_schema.record import RecordError
@@ -60,13 +66,15 @@ class Desk:
     async def register(self, tenant: TenantId, asked: RegisterTool) -> RegisteredTool:
         return await self.records.register(tenant, asked)
 
-    async def unregister(self, tenant: TenantId, asked: NameTool) -> Unregistered:
-        return Unregistered(name=asked.name, removed=await self.records.unregister(tenant, asked))
+    async def unregister(self, tenant: TenantId, asked: ToolRegistrationKey) -> ToolUnregistered:
+        return ToolUnregistered(
+            name=asked.name, removed=await self.records.unregister(tenant, asked)
+        )
 
-    async def listed(self, tenant: TenantId, _asked: ListRegistered) -> RegisteredTools:
+    async def listed(self, tenant: TenantId, _asked: ListRegisteredTools) -> RegisteredTools:
         return RegisteredTools(tools=await self.records.listed(tenant))
 
-    async def settle(self, tenant: TenantId, asked: SettleTool) -> Settled:
+    async def settle(self, tenant: TenantId, asked: SettleTool) -> CallSettled:
         """Settle a call that waits in a queue, once. Raises Conflict for any other."""
         at = Address(tenant, asked.session_id)
         session, call = await self._waiting(at, asked)
@@ -74,7 +82,7 @@ class Desk:
         end = await self.life.conclude(at, call, answer)
         if end in {"late", "lost"}:
             raise Conflict("The call is not waiting for a settlement", asked.call_id)
-        return Settled(session_id=asked.session_id, call_id=asked.call_id)
+        return CallSettled(session_id=asked.session_id, call_id=asked.call_id)
 
     async def _waiting(self, at: Address, asked: SettleTool) -> tuple[Session, UnsettledCall]:
         """The call that waits in a queue. Raises Conflict if there is none.
@@ -115,8 +123,13 @@ class Desk:
 def serve(carrier: RpcServer, desk: Callable[[], Desk]) -> None:
     """Answer the verbs for every tenant."""
     _verb(carrier, "tool.register", RegisterTool, lambda t, asked: desk().register(t, asked))
-    _verb(carrier, "tool.unregister", NameTool, lambda t, asked: desk().unregister(t, asked))
-    _verb(carrier, "tool.list", ListRegistered, lambda t, asked: desk().listed(t, asked))
+    _verb(
+        carrier,
+        "tool.unregister",
+        ToolRegistrationKey,
+        lambda t, asked: desk().unregister(t, asked),
+    )
+    _verb(carrier, "tool.list", ListRegisteredTools, lambda t, asked: desk().listed(t, asked))
     _verb(carrier, "tool.settle", SettleTool, lambda t, asked: desk().settle(t, asked))
 
 
@@ -160,7 +173,7 @@ async def answered(
     except Exception:
         ref = f"err_{secrets.token_hex(4)}"
         log.exception("defect", extra={"ref": ref})
-        return _refusal(Unknown("Unexpected server error", ref=ref))
+        return _refusal(InternalFailure("Unexpected server error", ref=ref))
 
 
 def _refusal(refused: Refused) -> bytes:

@@ -12,7 +12,6 @@ from fairlead_schema.delta import (
     ToolInputDelta,
     ToolOutputDelta,
 )
-from fairlead_schema.dialect import envelope, live
 from fairlead_schema.events import (
     PermissionAsked,
     PromptAdmitted,
@@ -27,12 +26,13 @@ from fairlead_schema.events import (
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.permission import CallSource, PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Prompt
+from fairlead_schema.public_events import public_delta, public_event
 from fairlead_schema.record import Recorded
 from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
 
 
 def shown(event: SessionEvent) -> dict[str, object]:
-    return envelope("ses_1", Recorded("evt_9", 9, 2000, event)).wire()
+    return public_event("ses_1", Recorded("evt_9", 9, 2000, event)).wire()
 
 
 def test_an_event_reads_with_its_place_in_the_log() -> None:
@@ -56,7 +56,7 @@ def test_an_event_reads_with_its_place_in_the_log() -> None:
 def test_a_promotion_reads_as_prompted_at_its_admission_time(delivery: str) -> None:
     event = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hi"), created=1500)
 
-    prompted = envelope("ses_1", Recorded("evt_9", 9, 2000, event), delivery=delivery)
+    prompted = public_event("ses_1", Recorded("evt_9", 9, 2000, event), delivery=delivery)
 
     assert prompted.type == "session.next.prompted"
     assert prompted.data == {
@@ -78,7 +78,7 @@ def test_a_settled_call_reads_as_tool_success() -> None:
         provider=Executor(),
     )
 
-    read = envelope("ses_1", Recorded("evt_9", 9, 2000, event))
+    read = public_event("ses_1", Recorded("evt_9", 9, 2000, event))
 
     assert read.type == "session.next.tool.success"
     assert read.data == {
@@ -166,7 +166,7 @@ def test_todos_read_under_their_own_name() -> None:
 def test_a_delta_reads_live_and_without_a_place_in_the_log(
     delta: Delta, data: dict[str, str]
 ) -> None:
-    assert live("ses_1", "evt_9", delta, at=2000).wire() == {
+    assert public_delta("ses_1", "evt_9", delta, at=2000).wire() == {
         "id": "evt_9",
         "type": f"session.next.{delta.type}",
         "data": {"timestamp": 2000, "sessionID": "ses_1", **data},

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from fairlead_schema.depth import DEPTH_MAX, too_deep
 from fairlead_schema.events import ToolSucceeded
+from fairlead_schema.json_depth import DEPTH_MAX, is_too_deep
 from fairlead_schema.record import Commit, MalformedCommit, Recorded, decode, encode
 from fairlead_schema.tools.content import Executor
 
@@ -32,8 +32,8 @@ def written(structured: dict[str, Any]) -> bytes:
 def test_the_deepest_value_that_passes_is_read_again() -> None:
     deepest = nested(DEPTH_MAX)
 
-    assert not too_deep(deepest)
-    assert too_deep(nested(DEPTH_MAX + 1))
+    assert not is_too_deep(deepest)
+    assert is_too_deep(nested(DEPTH_MAX + 1))
     assert getattr(decode(written(deepest)).events[0].event, "structured", None) == deepest
 
 
@@ -42,4 +42,4 @@ def test_what_could_be_written_but_never_read_does_not_pass() -> None:
 
     with pytest.raises(MalformedCommit):
         decode(written(unreadable))
-    assert too_deep(unreadable)
+    assert is_too_deep(unreadable)

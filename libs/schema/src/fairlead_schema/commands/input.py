@@ -1,0 +1,56 @@
+"""Commands to the inbox: admit a prompt, and edit or cancel a pending input."""
+
+from typing import Self
+
+from pydantic import model_validator
+
+from fairlead_schema.commands.session import SessionCommand
+from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.model import InputModel, Model
+from fairlead_schema.prompt import Delivery, PromptInput, Receipt
+
+
+class PromptBody(InputModel):
+    """The body of a prompt over HTTP."""
+
+    id: MessageId | None = None
+    prompt: PromptInput
+    delivery: Delivery = "steer"
+    resume: bool = True
+    expected_turn: MessageId | None = None
+    """A steer is admitted only while the model works on this assistant message."""
+
+
+class AdmitPrompt(PromptBody):
+    """`session.prompt`: admit one prompt, durably, once."""
+
+    session_id: SessionId
+
+
+class CancelInput(SessionCommand):
+    """`session.cancel`: withdraw one pending input."""
+
+    message_id: MessageId
+
+
+class EditBody(InputModel):
+    """The changes to a pending input. An absent key leaves its part unchanged."""
+
+    prompt: PromptInput | None = None
+    delivery: Delivery | None = None
+
+    @model_validator(mode="after")
+    def _require_a_change(self) -> Self:
+        if self.prompt is None and self.delivery is None:
+            raise ValueError("say a prompt, a delivery, or both")
+        return self
+
+
+class EditPendingInput(EditBody, CancelInput):
+    """`session.edit`: change one pending input."""
+
+
+class PendingInputs(Model):
+    """The inputs that are admitted and not yet promoted, in their order."""
+
+    inputs: tuple[Receipt, ...]
