@@ -9,7 +9,8 @@ from fairlead_cli import commits
 from fairlead_cli.__main__ import main
 from fairlead_cli.commands.verify import Findings
 from fairlead_cli.commits import Entry
-from fairlead_eventlog.memory.twins import MemoryLog, memory
+from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START
 from fairlead_schema.events import ExecutionClaimed, SessionCreated, SessionEvent
 from fairlead_schema.location import LocationRef

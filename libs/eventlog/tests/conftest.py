@@ -10,7 +10,7 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.memory.twins import memory
+from fairlead_eventlog.memory.eventlog import memory
 from fairlead_eventlog.provision import provision
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

@@ -1,7 +1,7 @@
 """Loading a session: warm, from a snapshot, or all of it; always the same state."""
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import memory
+from fairlead_eventlog.memory.eventlog import memory
 from fairlead_eventlog.ports import START, Snapshot
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.record import Recorded

@@ -9,7 +9,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
 from fairlead_eventlog.jetstream.connect import connect, linked
-from fairlead_eventlog.jetstream.outputs import CHUNK_BYTES
+from fairlead_eventlog.jetstream.streams.outputs import CHUNK_BYTES
 from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.subjects import Address

@@ -4,7 +4,7 @@ import pytest
 
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_eventlog.jetstream.connect import connect, linked
-from fairlead_eventlog.jetstream.session_log import JetStreamLog
+from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog
 from fairlead_eventlog.ports import START
 from fairlead_schema.record import Commit, encode, record
 from fairlead_schema.subjects import Address

@@ -3,7 +3,7 @@
 import asyncio
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryTimers
+from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_service import ids

@@ -8,9 +8,9 @@ from typing import Any, TypeAlias, cast
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.aside import JetStreamSnapshots
 from fairlead_eventlog.jetstream.connect import linked
-from fairlead_eventlog.memory.twins import MemoryLog
+from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
+from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, Head, Snapshot, StoredCommit
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema import subjects

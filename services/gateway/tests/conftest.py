@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import memory
+from fairlead_eventlog.memory.eventlog import memory
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.http import serving
 from fairlead_gateway.routes import OPERATIONS

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryLog
+from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.twins import MemoryRequests
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.errors import Conflict, InternalFailure, LimitReached, PayloadTooLarge, Refused
 from fairlead_schema.ids import is_minted

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryRequests
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.errors import Conflict, MessageNotFound, Refused, SessionNotFound
 from fairlead_schema.events import (

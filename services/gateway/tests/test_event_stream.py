@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.http.sse import EventStream, Outbox, SlowClient
 from fairlead_gateway.runtime import Runtime

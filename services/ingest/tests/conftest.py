@@ -9,8 +9,10 @@ import pytest
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryLog, memory
-from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes, MemoryWork
+from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.wakes import MemoryWakes
+from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWork
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_ingest.answers import answer
 from fairlead_ingest.command_context import CommandContext

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.twins import MemoryLog
+from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_ingest.answers import answer
 from fairlead_ingest.command_context import CommandContext

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryLiveness
+from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.ports import START
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.intake import take_in
 from fairlead_schema import subjects

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.twins import MemoryLog
-from fairlead_eventlog.memory.work_queues import MemoryWakes
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_ingest import waker
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt

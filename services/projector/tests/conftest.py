@@ -11,7 +11,8 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from fairlead_eventlog.memory.twins import MemoryLog, memory
+from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection.shard import Reading, project, watch
 from fairlead_projector.shard_balance import Share

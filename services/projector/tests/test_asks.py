@@ -8,7 +8,7 @@ import pytest
 from pydantic_core import from_json
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryRequests
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_projector import ask_recheck
 from fairlead_projector.ask_recheck import Checked, Waiting, expire, look, touched
 from fairlead_projector.database import connect, query

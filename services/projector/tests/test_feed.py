@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_eventlog.errors import AppendConflict
-from fairlead_eventlog.memory.twins import MemoryFeed
+from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.ports import FeedItem, LogEntry
 from fairlead_projector import feed as feed_module
 from fairlead_projector.feed import Deliveries, feed, publishable

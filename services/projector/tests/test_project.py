@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_projector import database
 from fairlead_projector.errors import Fenced
 from fairlead_projector.migrations import migrate

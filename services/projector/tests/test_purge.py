@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.twins import MemoryFeed, MemorySnapshots
+from fairlead_eventlog.memory.feed import MemoryFeed
+from fairlead_eventlog.memory.snapshots import MemorySnapshots
 from fairlead_eventlog.ports import START, Head, Snapshot
 from fairlead_projector import feed as feed_module
 from fairlead_projector.feed import feed

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_projector import database
 from fairlead_projector.migrations import migrate
 from fairlead_projector.projection.rebuild import Progress, digest, rebuild

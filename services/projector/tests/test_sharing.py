@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_eventlog.memory.work_queues import MemoryWakes
+from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_projector import database
 from fairlead_projector.migrations import migrate, shipped
 from fairlead_projector.projection import shard as project_module

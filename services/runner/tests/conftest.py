@@ -17,8 +17,11 @@ from starlette.routing import Route
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryLog, MemoryRequests, memory
-from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes
+from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.wakes import MemoryWakes
+from fairlead_eventlog.memory.work_queues import MemoryJob
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_runner.runner_context import RunnerContext

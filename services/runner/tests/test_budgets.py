@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryRequests, MemoryTimers
+from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_runner import runner_context
 from fairlead_schema import subjects
 from services.runner.tests.conftest import AT, World, admitted

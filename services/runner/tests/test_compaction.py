@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 from starlette.responses import Response
 
-from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_runner.metrics import EPOCHS
 from fairlead_schema.context import UnavailableSource
 from fairlead_schema.delta import CompactionDelta

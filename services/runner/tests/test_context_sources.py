@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.ports import CommitPage, StoredCommit
 from fairlead_runner.metrics import BASELINE_BYTES, CONTEXT_UPDATES, EPOCHS
 from fairlead_schema.catalog import ModelRef

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_eventlog.ports import START
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.catalog import ModelRef

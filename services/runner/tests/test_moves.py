@@ -8,12 +8,10 @@ import pytest
 from starlette.responses import Response
 from typing_extensions import override
 
-from fairlead_eventlog.memory.twins import (
-    MemoryDeadLetters,
-    MemoryLiveness,
-    MemoryLog,
-    MemoryTimers,
-)
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
+from fairlead_eventlog.memory.liveness import MemoryLiveness
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.memory.work_queues import MemoryWork
 from fairlead_eventlog.ports import CommitPage, Head, Life
 from fairlead_runner.wake_consumer import WakeConsumer

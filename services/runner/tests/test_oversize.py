@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from fairlead_eventlog.memory import twins
+from fairlead_eventlog.memory import session_log
 from fairlead_eventlog.memory.work_queues import MemoryWork
 from fairlead_runner import wake_consumer
 from fairlead_schema.events import ExecutionReleased, StepFailed, TextEnded, ToolCalled, ToolFailed
@@ -103,7 +103,7 @@ async def test_a_call_that_was_refused_is_not_sent_because_its_commit_was_split(
     world: World, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     """E-30: its failure stays beside it, wherever the commit is split."""
-    monkeypatch.setattr(twins, "COMMIT_BYTES_MAX", 4_000)
+    monkeypatch.setattr(session_log, "COMMIT_BYTES_MAX", 4_000)
     world.config["runner"] = {"tools_wait_s": 0.01, "calls_max": 1}
     await world.write(admitted("msg_1"))
     world.provider.replies.append(calls(*[300] * count))

@@ -7,7 +7,9 @@ import pytest
 from starlette.responses import Response
 from typing_extensions import override
 
-from fairlead_eventlog.memory.twins import MemoryDeadLetters, MemoryLog, MemorySnapshots
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.snapshots import MemorySnapshots
 from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects

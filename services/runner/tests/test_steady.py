@@ -10,7 +10,7 @@ from starlette.responses import Response
 from typing_extensions import override
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.twins import MemoryDeadLetters
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.ports import CommitPage, Head
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (

@@ -3,7 +3,7 @@
 import pytest
 from starlette.responses import Response
 
-from fairlead_eventlog.memory.twins import MemoryLiveness
+from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_runner.drain import Drain
 from fairlead_runner.session_writer import Fenced, SessionWriter
 from fairlead_runner.wake_consumer import WakeConsumer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import ExecutionReleased, ResumeRequested, StepEnded, StepFailed
 from fairlead_schema.message import AssistantMessage, TextBlock

@@ -12,8 +12,12 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.twins import MemoryDeadLetters, MemoryLiveness, MemoryLog, memory
-from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWakes, MemoryWork
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
+from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.liveness import MemoryLiveness
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.wakes import MemoryWakes
+from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWork
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef

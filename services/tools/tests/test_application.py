@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryOutputs, MemoryRegistrations, MemoryRequests
+from fairlead_eventlog.memory.outputs import MemoryOutputs
+from fairlead_eventlog.memory.registers import MemoryRegistrations
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.work_queues import MemoryWork
 from fairlead_schema.commands.application_tools import (
     ListRegisteredTools,

@@ -6,7 +6,7 @@ import pytest
 from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.memory.twins import MemoryRequests
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_schema import subjects
 from fairlead_schema.events import (
     BudgetSet,

@@ -193,7 +193,7 @@ async def test_a_result_too_large_for_one_commit_is_started_and_then_told_as_a_f
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-17: structured values are not cut, so one that no commit holds is a failure."""
-    monkeypatch.setattr("fairlead_eventlog.memory.twins.COMMIT_BYTES_MAX", 2_000)
+    monkeypatch.setattr("fairlead_eventlog.memory.session_log.COMMIT_BYTES_MAX", 2_000)
     running = tool(retry="pure")
     world.registry.register(running)
     await world.call(running, key="k" * 1_000)

@@ -12,7 +12,9 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.twins import MemoryRequests, MemorySources, memory
+from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.registers import MemorySources
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_schema.context import (
     ContextSample,
     ObserveContext,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fairlead_eventlog.memory.twins import MemoryOutputs
+from fairlead_eventlog.memory.outputs import MemoryOutputs
 from fairlead_service.config.configuration import Config
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from typing_extensions import override
 
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
-from fairlead_eventlog.memory.twins import MemoryOutputs
+from fairlead_eventlog.memory.outputs import MemoryOutputs
 from fairlead_eventlog.ports import StoredOutput
 from fairlead_schema.events import InterruptRequested, SessionPurged, ToolFailed, ToolSucceeded
 from fairlead_schema.subjects import Address

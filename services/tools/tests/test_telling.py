@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from fairlead_eventlog.memory.twins import MemoryDeltas
+from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_eventlog.ports import START
 from fairlead_schema.delta import ToolOutputDelta
 from fairlead_schema.events import (

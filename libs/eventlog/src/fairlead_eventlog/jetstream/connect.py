@@ -11,24 +11,23 @@ from nats.aio.client import Client
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.approvals import JetStreamApprovals
-from fairlead_eventlog.jetstream.aside import (
-    JetStreamDeadLetters,
-    JetStreamFeed,
-    JetStreamMessages,
-    JetStreamRegistrations,
-    JetStreamSnapshots,
-    NatsDeltas,
-    NatsLiveness,
-    NatsRequests,
-)
+from fairlead_eventlog.jetstream.deltas import NatsDeltas
 from fairlead_eventlog.jetstream.link import Link
-from fairlead_eventlog.jetstream.outputs import JetStreamOutputs
-from fairlead_eventlog.jetstream.session_log import JetStreamLog
-from fairlead_eventlog.jetstream.shards import JetStreamShards
-from fairlead_eventlog.jetstream.sources import JetStreamSources
-from fairlead_eventlog.jetstream.wakes import JetStreamWakes
-from fairlead_eventlog.jetstream.work_queues import JetStreamTimers, JetStreamWork
+from fairlead_eventlog.jetstream.liveness import NatsLiveness
+from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
+from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessages
+from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
+from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
+from fairlead_eventlog.jetstream.registers.tool_registrations import JetStreamRegistrations
+from fairlead_eventlog.jetstream.requests import NatsRequests
+from fairlead_eventlog.jetstream.streams.dead_letters import JetStreamDeadLetters
+from fairlead_eventlog.jetstream.streams.feed import JetStreamFeed
+from fairlead_eventlog.jetstream.streams.outputs import JetStreamOutputs
+from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog
+from fairlead_eventlog.jetstream.streams.shards import JetStreamShards
+from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
+from fairlead_eventlog.jetstream.streams.wakes import JetStreamWakes
+from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWork
 
 log = logging.getLogger(__name__)
 

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from fairlead_eventlog.ports import Job, Slots
-from fairlead_schema import subjects
-from fairlead_schema.subjects import Address
 
 
 class MemoryJob:
@@ -103,28 +101,3 @@ class MemoryWork:
     def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         assert consumer
         return self.queue(stream).take(slots)
-
-
-class MemoryWakes:
-    """Wakes: one per session, a second is refused."""
-
-    def __init__(self) -> None:
-        self.queue = MemoryQueue()
-
-    async def wake(self, at: Address) -> bool:
-        subject = subjects.wake(at)
-        if any(job.subject == subject for job in self.queue.jobs):
-            return False
-        self.queue.add(subject, b"")
-        return True
-
-    async def renew(self, at: Address) -> bool:
-        there = [job for job in self.queue.jobs if job.subject == subjects.wake(at)]
-        if any(job.times == 0 for job in there):
-            return False
-        for job in there:
-            self.queue.remove(job)
-        return await self.wake(at)
-
-    def take(self, slots: Slots) -> AsyncIterator[Job]:
-        return self.queue.take(slots)

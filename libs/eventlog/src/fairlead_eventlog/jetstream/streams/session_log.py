@@ -17,7 +17,7 @@ from fairlead_eventlog.jetstream.link import (
     ServerRefusal,
     missing,
 )
-from fairlead_eventlog.jetstream.work_queues import forget
+from fairlead_eventlog.jetstream.messages import forget
 from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects

@@ -1,8 +1,4 @@
-"""Wakes on JetStream: one message per session, and a lane for each tenant.
-
-Every tenant has a consumer of its own, so that one with many pending sessions never stands before
-another with a single prompt. Whoever first wakes a tenant makes its lane and tells the runners.
-"""
+"""Lanes: the consumers of the wakes stream, one for each tenant."""
 
 import asyncio
 from collections import Counter
@@ -14,82 +10,20 @@ from weakref import finalize
 
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import LogError, LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.link import (
-    NO_CONSUMER,
-    SUBJECT_FULL,
     Link,
-    NoAnswer,
     ServerRefusal,
     missing,
 )
 from fairlead_eventlog.jetstream.pull import Pull
-from fairlead_eventlog.jetstream.work_queues import PULL_EXPIRES_S, JetStreamJob, forget
+from fairlead_eventlog.jetstream.streams.work_queues import PULL_EXPIRES_S, JetStreamJob
 from fairlead_eventlog.ports import Job, Slots
-from fairlead_eventlog.streams import WAKES, lane, lane_consumer
-from fairlead_schema import subjects
-from fairlead_schema.ids import TenantId
-from fairlead_schema.subjects import ROOT, Address
+from fairlead_eventlog.streams import WAKES
+from fairlead_schema.subjects import ROOT
 
 LANE_OPENED: Final = f"{ROOT}.lane"
 LOOK_S: Final = 5.0
-
-
-class JetStreamWakes:
-    """Leaves wakes, and takes them fairly."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._lanes: set[TenantId] = set()
-
-    async def wake(self, at: Address) -> bool:
-        if at.tenant not in self._lanes:
-            await self._open(at.tenant)
-        try:
-            await self._link.store(subjects.wake(at), b"")
-        except ServerRefusal as refusal:
-            if refusal.code == SUBJECT_FULL:
-                return False
-            raise missing(refusal, WAKES.name) from refusal
-        except (NoAnswer, Unanswered) as error:
-            raise LogUnavailable("the wake was not acknowledged") from error
-        return True
-
-    async def renew(self, at: Address) -> bool:
-        if await self._waits(at):
-            return False
-        await forget(self._link, WAKES.name, subjects.wake(at))
-        return await self.wake(at)
-
-    def take(self, slots: Slots) -> AsyncIterator[Job]:
-        return _Lanes(self._link, slots).jobs()
-
-    async def _waits(self, at: Address) -> bool:
-        """Whether the lane has not come to the wake that is there: it was given to nobody yet."""
-        left = await self._link.last(WAKES.name, subjects.wake(at))
-        if left is None:
-            return False
-        try:
-            told = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane(at.tenant)}")
-        except ServerRefusal as refusal:
-            if refusal.code == NO_CONSUMER:
-                return False
-            raise missing(refusal, WAKES.name) from refusal
-        return left.sequence > int(told["delivered"]["stream_seq"])
-
-    async def _open(self, tenant: TenantId) -> None:
-        """Make a tenant's lane if it is not there; the deadline is that of the default lane."""
-        try:
-            names = await consumer_names(self._link)
-            if lane(tenant) not in names:
-                known = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane('default')}")
-                ack_wait_s = known["config"]["ack_wait"] / 1e9
-                config = lane_consumer(tenant, ack_wait_s=ack_wait_s)
-                await self._link.api(f"CONSUMER.CREATE.{WAKES.name}.{lane(tenant)}", config)
-                await self._link.send(LANE_OPENED, tenant.encode())
-        except ServerRefusal as refusal:
-            raise missing(refusal, WAKES.name) from refusal
-        self._lanes.add(tenant)
 
 
 class _Lanes:

@@ -1,8 +1,7 @@
-"""Work queues and timers on JetStream."""
+"""Work queues on JetStream."""
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Final
 from weakref import finalize
 
@@ -10,11 +9,10 @@ import orjson
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable, Unanswered
-from fairlead_eventlog.jetstream.link import MESSAGE_ID, Link, NoAnswer, ServerRefusal, missing
+from fairlead_eventlog.jetstream.link import MESSAGE_ID, Link, NoAnswer
+from fairlead_eventlog.jetstream.messages import stored
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.ports import Job, Slots
-from fairlead_schema import subjects
-from fairlead_schema.subjects import Address
 
 # Redeliveries also go into the open pull of a paused process, so a pull must end before a deadline.
 PULL_EXPIRES_S: Final = 1.0
@@ -84,40 +82,3 @@ def _told(job: JetStreamJob, loop: asyncio.AbstractEventLoop, pull: Pull) -> Jet
 
     finalize(job, dropped).atexit = False
     return job
-
-
-class JetStreamTimers:
-    """Timers as scheduled messages: the server publishes the due message when the time comes."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        self._work = JetStreamWork(link)
-
-    async def wake_at(self, at: Address, time_ms: int) -> None:
-        when = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
-        headers = {"Nats-Schedule": f"@at {when}", "Nats-Schedule-Target": subjects.timer_due(at)}
-        await stored(self._link, subjects.timer(at), b"", headers)
-
-    def due(self, slots: Slots) -> AsyncIterator[Job]:
-        return self._work.take("TIMERS", "due", slots)
-
-
-async def stored(
-    link: Link, subject: str, payload: bytes, headers: dict[str, str] | None = None
-) -> int:
-    """Store one message, with every failure in the port's words."""
-    try:
-        return await link.store(subject, payload, headers=headers)
-    except ServerRefusal as refusal:
-        raise LogUnavailable(str(refusal)) from refusal
-    except (NoAnswer, Unanswered) as error:
-        raise LogUnavailable(f"{subject} was not acknowledged") from error
-
-
-async def forget(link: Link, stream: str, subject: str, *, before: int | None = None) -> None:
-    """Remove a subject's messages from a stream: those before a sequence, or all of them."""
-    wanted = {"filter": subject} if before is None else {"filter": subject, "seq": before}
-    try:
-        await link.api(f"STREAM.PURGE.{stream}", wanted)
-    except ServerRefusal as refusal:
-        raise missing(refusal, stream) from refusal

@@ -11,7 +11,7 @@ from fairlead_eventlog.jetstream.link import (
     ServerRefusal,
     missing,
 )
-from fairlead_eventlog.jetstream.work_queues import forget
+from fairlead_eventlog.jetstream.messages import forget
 from fairlead_eventlog.streams import SOURCES
 
 BATCH: Final = 256

@@ -18,7 +18,7 @@ import orjson
 
 from fairlead_eventlog.errors import LogError, LogUnavailable, Unanswered
 from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, missing
-from fairlead_eventlog.jetstream.work_queues import forget
+from fairlead_eventlog.jetstream.messages import forget
 from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.ids import OutputId, TenantId

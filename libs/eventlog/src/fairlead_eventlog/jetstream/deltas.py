@@ -1,0 +1,51 @@
+"""Live fragments over core NATS."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Final
+
+from nats.aio.msg import Msg
+from pydantic import ValidationError
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream.link import (
+    Link,
+)
+from fairlead_schema import subjects
+from fairlead_schema.delta import DELTA, Delta
+from fairlead_schema.subjects import Address
+
+DELTA_BUFFER: Final = 1024
+
+
+class NatsDeltas:
+    """Live fragments over core NATS."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def send(self, at: Address, delta: Delta) -> None:
+        payload = delta.model_dump_json(by_alias=True, exclude_none=True).encode()
+        if len(payload) > self._link.payload_bytes_max:
+            return  # No message holds it; its block's end tells it all the same.
+        # A fragment is worth nothing later: while the server is away it is dropped.
+        with suppress(LogUnavailable):
+            await self._link.send(subjects.delta(at), payload)
+
+    async def listen(self, at: Address) -> AsyncIterator[Delta]:
+        heard: asyncio.Queue[Msg] = asyncio.Queue(DELTA_BUFFER)
+
+        async def hear(msg: Msg) -> None:
+            with suppress(asyncio.QueueFull):
+                heard.put_nowait(msg)
+
+        subscription = await self._link.client.subscribe(subjects.delta(at), cb=hear)
+        try:
+            while True:
+                msg = await heard.get()
+                with suppress(ValidationError):
+                    yield DELTA.validate_json(msg.data)
+        finally:
+            with suppress(Exception):
+                await subscription.unsubscribe()

@@ -1,0 +1,44 @@
+"""Pings and nudges between instances over core NATS."""
+
+from contextlib import suppress
+
+import nats.errors
+from nats.aio.msg import Msg
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream.link import (
+    Link,
+)
+from fairlead_eventlog.ports import Life, OnNudge
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+
+
+class NatsLiveness:
+    """Pings over core NATS: no responders means gone, and the server knows it at once."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+        async def hear(msg: Msg) -> None:
+            if msg.data:
+                tenant, _, session_id = msg.data.decode().partition(" ")
+                on_nudge(Address(tenant, session_id))
+            if msg.reply:
+                await msg.respond(b"")
+
+        await self._link.client.subscribe(subjects.ping(instance), cb=hear)
+
+    async def nudge(self, instance: str, at: Address) -> None:
+        with suppress(LogUnavailable):
+            await self._link.send(subjects.ping(instance), f"{at.tenant} {at.session_id}".encode())
+
+    async def ask(self, instance: str, *, timeout_s: float) -> Life:
+        try:
+            await self._link.client.request(subjects.ping(instance), b"", timeout=timeout_s)
+        except nats.errors.NoRespondersError:
+            return "gone"
+        except (nats.errors.Error, TimeoutError):
+            return "silent"
+        return "alive"

@@ -1,0 +1,1 @@
+"""Adapters that keep one value per key."""

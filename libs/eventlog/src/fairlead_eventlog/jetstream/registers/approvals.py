@@ -1,0 +1,88 @@
+"""Saved approvals in a key-value bucket: one value per project, changed by compare-and-set."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from pydantic import TypeAdapter
+
+from fairlead_eventlog.approvals import SavedPermissions, add_approvals, hash_token, project_key
+from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.jetstream.link import (
+    EXPECTED_LAST,
+    WRONG_LAST_SEQUENCE,
+    Link,
+    NoAnswer,
+    ServerRefusal,
+    missing,
+)
+from fairlead_eventlog.streams import APPROVALS
+from fairlead_schema.ids import TenantId
+
+WRITE_TRIES: Final = 32
+
+_SAVED: Final[TypeAdapter[SavedPermissions]] = TypeAdapter(SavedPermissions)
+
+
+class JetStreamApprovals:
+    """Approvals over NATS."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def save(
+        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
+    ) -> None:
+        subject = _subject(tenant, hash_token(project_id))
+        await self._change(
+            subject, lambda saved: add_approvals(saved, project_id, action, resources)
+        )
+
+    async def saved(self, tenant: TenantId, project_id: str) -> SavedPermissions:
+        saved, _revision = await self._load(_subject(tenant, hash_token(project_id)))
+        return saved
+
+    async def remove(self, tenant: TenantId, id_: str) -> None:
+        project = project_key(id_)
+        if project is None:
+            return
+        await self._change(
+            _subject(tenant, project),
+            lambda saved: tuple(permission for permission in saved if permission.id != id_),
+        )
+
+    async def revision(self) -> int:
+        try:
+            answer = await self._link.api(f"STREAM.INFO.{APPROVALS.name}")
+        except ServerRefusal as refusal:
+            raise missing(refusal, APPROVALS.name) from refusal
+        return int(answer["state"]["last_seq"])
+
+    async def _load(self, subject: str) -> tuple[SavedPermissions, int]:
+        message = await self._link.last(APPROVALS.name, subject)
+        if message is None:
+            return (), 0
+        return _SAVED.validate_json(message.payload), message.sequence
+
+    async def _change(
+        self, subject: str, change: Callable[[SavedPermissions], SavedPermissions]
+    ) -> None:
+        for _ in range(WRITE_TRIES):
+            saved, revision = await self._load(subject)
+            wanted = change(saved)
+            if wanted == saved:
+                return
+            try:
+                body = _SAVED.dump_json(wanted, by_alias=True)
+                await self._link.store(subject, body, headers={EXPECTED_LAST: str(revision)})
+            except ServerRefusal as refusal:
+                if refusal.code not in WRONG_LAST_SEQUENCE:
+                    raise missing(refusal, APPROVALS.name) from refusal
+                continue  # Another writer was first, or our own write landed without an answer.
+            except (NoAnswer, Unanswered) as error:
+                raise LogUnavailable("the approval was not acknowledged") from error
+            return
+        raise LogUnavailable("too many writers change the approvals of this project")
+
+
+def _subject(tenant: TenantId, project: str) -> str:
+    return f"$KV.fairlead-approval.{tenant}.{project}"

@@ -1,0 +1,35 @@
+"""Message ids, each bound to one session."""
+
+from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.jetstream.link import (
+    SUBJECT_FULL,
+    Link,
+    NoAnswer,
+    ServerRefusal,
+    missing,
+)
+from fairlead_eventlog.streams import MESSAGES
+from fairlead_schema import subjects
+from fairlead_schema.ids import MessageId, SessionId, TenantId
+
+
+class JetStreamMessages:
+    """Message ids, each bound once."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def bind(
+        self, tenant: TenantId, message_id: MessageId, session_id: SessionId
+    ) -> SessionId:
+        subject = subjects.message(tenant, message_id)
+        try:
+            await self._link.store(subject, session_id.encode())
+        except ServerRefusal as refusal:
+            if refusal.code != SUBJECT_FULL:
+                raise missing(refusal, MESSAGES.name) from refusal
+            got = await self._link.last(MESSAGES.name, subject)
+            return session_id if got is None else got.payload.decode()
+        except (NoAnswer, Unanswered) as error:
+            raise LogUnavailable("the message id was not bound") from error
+        return session_id

@@ -1,0 +1,46 @@
+"""Snapshots of folded sessions in a key-value bucket."""
+
+from typing import Final
+
+import orjson
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from fairlead_eventlog.jetstream.link import (
+    Link,
+)
+from fairlead_eventlog.jetstream.messages import forget, stored
+from fairlead_eventlog.ports import Head, Snapshot
+from fairlead_eventlog.streams import SNAPSHOTS
+from fairlead_schema.subjects import Address
+
+SNAPSHOT_BYTES_MAX: Final = 4 * 1024 * 1024
+_HEAD: Final = TypeAdapter(Head, config=ConfigDict(strict=True))
+
+
+class JetStreamSnapshots:
+    """Folded sessions in a key-value bucket."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def load(self, at: Address) -> Snapshot | None:
+        found, _ = await self._link.direct(SNAPSHOTS.name, _snapshot(at), first=1, batch=1)
+        if not found:
+            return None
+        head, _, state = found[0].payload.partition(b"\n")
+        try:
+            return Snapshot(_HEAD.validate_json(head), state)
+        except ValidationError:
+            return None  # A cache: the log has what stood here.
+
+    async def store(self, at: Address, snapshot: Snapshot) -> None:
+        if len(snapshot.state) <= min(SNAPSHOT_BYTES_MAX, self._link.payload_bytes_max):
+            payload = orjson.dumps(list(snapshot.head)) + b"\n" + snapshot.state
+            await stored(self._link, _snapshot(at), payload)
+
+    async def drop(self, at: Address) -> None:
+        await forget(self._link, SNAPSHOTS.name, _snapshot(at))
+
+
+def _snapshot(at: Address) -> str:
+    return f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}"

@@ -1,0 +1,23 @@
+"""Request and reply over core NATS."""
+
+import asyncio
+
+from fairlead_eventlog.errors import LogUnavailable
+from fairlead_eventlog.jetstream.link import (
+    Link,
+    NoAnswer,
+)
+
+
+class NatsRequests:
+    """Request and reply over core NATS."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+        try:
+            async with asyncio.timeout(timeout_s):
+                return (await self._link.request(subject, body, timeout_s=timeout_s)).data
+        except (NoAnswer, TimeoutError) as error:
+            raise LogUnavailable(f"{subject} did not answer in {timeout_s} s") from error

@@ -1,0 +1,1 @@
+"""Adapters that keep their messages in streams."""

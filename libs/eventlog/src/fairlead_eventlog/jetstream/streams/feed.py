@@ -1,0 +1,65 @@
+"""The public feed on JetStream, and how far it has come."""
+
+import asyncio
+from collections.abc import Sequence
+
+from fairlead_eventlog.errors import AppendConflict, LogUnavailable, Unanswered
+from fairlead_eventlog.jetstream.link import (
+    EXPECTED_LAST,
+    MESSAGE_ID,
+    WRONG_LAST_SEQUENCE,
+    Link,
+    NoAnswer,
+    ServerRefusal,
+)
+from fairlead_eventlog.jetstream.messages import forget, stored
+from fairlead_eventlog.ports import FeedItem
+from fairlead_eventlog.streams import CHECKPOINTS, EVENTS
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+
+
+class JetStreamFeed:
+    """The public feed and its checkpoints."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def publish(self, items: Sequence[FeedItem]) -> None:
+        # Sessions side by side, but each in order: a failure must not let a later event pass.
+        sessions: dict[str, list[FeedItem]] = {}
+        for item in items:
+            sessions.setdefault(item.subject.split(".")[3], []).append(item)
+        await asyncio.gather(*(self._in_order(queue) for queue in sessions.values()))
+
+    async def _in_order(self, items: Sequence[FeedItem]) -> None:
+        for item in items:
+            await stored(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
+
+    async def close(self, at: Address, last: FeedItem) -> None:
+        headers = {MESSAGE_ID: last.event_id}
+        # Published twice, it keeps the sequence it had, so that closing again loses nothing.
+        sequence = await stored(self._link, last.subject, last.payload, headers)
+        await forget(self._link, EVENTS.name, subjects.event(at, ">"), before=sequence)
+
+    async def checkpoint(self, shard: int) -> tuple[int, int]:
+        got = await self._link.last(CHECKPOINTS.name, _checkpoint(shard))
+        return (0, 0) if got is None else (int(got.payload), got.sequence)
+
+    async def advance(self, shard: int, position: int, *, revision: int) -> int:
+        headers = {EXPECTED_LAST: str(revision)}
+        try:
+            return await self._link.store(
+                _checkpoint(shard), str(position).encode(), headers=headers
+            )
+        except ServerRefusal as refusal:
+            if refusal.code in WRONG_LAST_SEQUENCE:
+                at = Address("feed", f"shard-{shard}")
+                raise AppendConflict(at, expected=revision, actual=None) from refusal
+            raise LogUnavailable(str(refusal)) from refusal
+        except (NoAnswer, Unanswered) as error:
+            raise LogUnavailable("the feed's checkpoint was not acknowledged") from error
+
+
+def _checkpoint(shard: int) -> str:
+    return f"$KV.fairlead-checkpoint.feed-{shard}"

@@ -1,0 +1,30 @@
+"""Live fragments in memory."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator
+
+from fairlead_schema.delta import Delta
+from fairlead_schema.subjects import Address
+
+
+class MemoryDeltas:
+    """Live fragments over queues."""
+
+    def __init__(self) -> None:
+        self._listeners: defaultdict[Address, set[asyncio.Queue[Delta]]] = defaultdict(set)
+        self.sent: list[tuple[Address, Delta]] = []
+
+    async def send(self, at: Address, delta: Delta) -> None:
+        self.sent.append((at, delta))
+        for listener in self._listeners[at]:
+            listener.put_nowait(delta)
+
+    async def listen(self, at: Address) -> AsyncIterator[Delta]:
+        heard: asyncio.Queue[Delta] = asyncio.Queue()
+        self._listeners[at].add(heard)
+        try:
+            while True:
+                yield await heard.get()
+        finally:
+            self._listeners[at].discard(heard)

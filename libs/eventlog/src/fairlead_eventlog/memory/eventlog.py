@@ -1,0 +1,44 @@
+"""An event log in memory: every port without a server, tested by the same contract suite."""
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
+from fairlead_eventlog.memory.deltas import MemoryDeltas
+from fairlead_eventlog.memory.feed import MemoryFeed
+from fairlead_eventlog.memory.liveness import MemoryLiveness
+from fairlead_eventlog.memory.outputs import MemoryOutputs
+from fairlead_eventlog.memory.registers import (
+    MemoryApprovals,
+    MemoryMessages,
+    MemoryRegistrations,
+    MemorySources,
+)
+from fairlead_eventlog.memory.requests import MemoryRequests
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.snapshots import MemorySnapshots
+from fairlead_eventlog.memory.timers import MemoryTimers
+from fairlead_eventlog.memory.wakes import MemoryWakes
+from fairlead_eventlog.memory.work_queues import MemoryWork
+
+
+def memory() -> EventLog:
+    """Every port, in memory."""
+    log = MemoryLog()
+    return EventLog(
+        log=log,
+        shards=log,
+        wakes=MemoryWakes(),
+        work=MemoryWork(),
+        timers=MemoryTimers(),
+        liveness=MemoryLiveness(),
+        snapshots=MemorySnapshots(),
+        messages=MemoryMessages(),
+        registrations=MemoryRegistrations(),
+        sources=MemorySources(),
+        deltas=MemoryDeltas(),
+        outputs=MemoryOutputs(),
+        requests=MemoryRequests(),
+        feed=MemoryFeed(),
+        dead=MemoryDeadLetters(),
+        approvals=MemoryApprovals(),
+        complaint=lambda: None,
+    )

@@ -1,0 +1,30 @@
+"""Pings and nudges in memory."""
+
+from fairlead_eventlog.ports import (
+    Life,
+    OnNudge,
+)
+from fairlead_schema.subjects import Address
+
+
+class MemoryLiveness:
+    """A set of who answers; pausing an instance makes it silent."""
+
+    def __init__(self) -> None:
+        self.alive: set[str] = set()
+        self.paused: set[str] = set()
+        self._on_nudge: dict[str, OnNudge] = {}
+
+    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+        self.alive.add(instance)
+        self._on_nudge[instance] = on_nudge
+
+    async def nudge(self, instance: str, at: Address) -> None:
+        if instance in self._on_nudge:
+            self._on_nudge[instance](at)
+
+    async def ask(self, instance: str, *, timeout_s: float) -> Life:
+        assert timeout_s > 0
+        if instance not in self.alive:
+            return "gone"
+        return "silent" if instance in self.paused else "alive"

@@ -1,0 +1,43 @@
+"""Managed outputs in memory."""
+
+from collections.abc import AsyncIterator
+
+from fairlead_eventlog.ports import (
+    StoredOutput,
+)
+from fairlead_schema.ids import OutputId, TenantId
+from fairlead_schema.subjects import Address
+
+PIECE_BYTES = 64 * 1024
+
+
+class MemoryOutputs:
+    """Managed outputs as bytes."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
+        self._sessions: dict[OutputId, Address] = {}
+
+    async def put(
+        self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
+    ) -> StoredOutput:
+        whole = b"".join([piece async for piece in pieces])
+        self.kept[at.tenant, output_id] = (whole, mime)
+        self._sessions[output_id] = at
+        return StoredOutput(len(whole), mime)
+
+    async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
+        found = self.kept.get((tenant, output_id))
+        return None if found is None else StoredOutput(len(found[0]), found[1])
+
+    async def get(
+        self, tenant: TenantId, output_id: OutputId, *, first: int = 0
+    ) -> AsyncIterator[bytes]:
+        rest = self.kept.get((tenant, output_id), (b"", ""))[0][first:]
+        for start in range(0, len(rest), PIECE_BYTES):
+            yield rest[start : start + PIECE_BYTES]
+
+    async def drop(self, at: Address) -> None:
+        for output_id in [one for one, whose in self._sessions.items() if whose == at]:
+            del self._sessions[output_id]
+            self.kept.pop((at.tenant, output_id), None)

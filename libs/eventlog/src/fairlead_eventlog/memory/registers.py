@@ -1,0 +1,80 @@
+"""Message ids, tool registrations, context sources and approvals in memory."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from fairlead_eventlog.approvals import add_approvals
+from fairlead_schema.ids import MessageId, SessionId, TenantId
+from fairlead_schema.permission import SavedPermission
+
+
+class MemoryMessages:
+    """Message ids in a dictionary."""
+
+    def __init__(self) -> None:
+        self._bound: dict[tuple[TenantId, MessageId], SessionId] = {}
+
+    async def bind(
+        self, tenant: TenantId, message_id: MessageId, session_id: SessionId
+    ) -> SessionId:
+        return self._bound.setdefault((tenant, message_id), session_id)
+
+
+class MemoryRegistrations:
+    """Registrations in a dictionary."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[TenantId, str], bytes] = {}
+
+    async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
+        self.kept[tenant, key] = value
+
+    async def drop(self, tenant: TenantId, key: str) -> None:
+        self.kept.pop((tenant, key), None)
+
+    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+        return {key: value for (whose, key), value in self.kept.items() if whose == tenant}
+
+
+class MemorySources:
+    """Registered sources in a dictionary."""
+
+    def __init__(self) -> None:
+        self._kept: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+
+    async def add(self, pool: str, key: str, body: bytes) -> bytes:
+        return self._kept[pool].setdefault(key, body)
+
+    async def remove(self, pool: str, key: str) -> None:
+        self._kept[pool].pop(key, None)
+
+    async def all(self, pool: str) -> dict[str, bytes]:
+        return dict(sorted(self._kept[pool].items()))
+
+
+class MemoryApprovals:
+    """Approvals in lists by project."""
+
+    def __init__(self) -> None:
+        self._projects: dict[tuple[TenantId, str], tuple[SavedPermission, ...]] = {}
+        self._revision = 0
+
+    async def save(
+        self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
+    ) -> None:
+        known = await self.saved(tenant, project_id)
+        self._projects[tenant, project_id] = add_approvals(known, project_id, action, resources)
+        self._revision += 1
+
+    async def saved(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+        return self._projects.get((tenant, project_id), ())
+
+    async def remove(self, tenant: TenantId, id_: str) -> None:
+        for (owner, project_id), known in self._projects.items():
+            if owner == tenant:
+                kept = tuple(one for one in known if one.id != id_)
+                self._projects[owner, project_id] = kept
+        self._revision += 1
+
+    async def revision(self) -> int:
+        return self._revision

@@ -1,0 +1,25 @@
+"""Requests in memory; functions answer them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
+
+from fairlead_eventlog.errors import LogUnavailable, Unanswered
+
+Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
+
+
+class MemoryRequests:
+    """Requests answered by functions."""
+
+    def __init__(self) -> None:
+        self.answerers: dict[str, Answerer] = {}
+
+    async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+        if subject not in self.answerers:
+            raise Unanswered(subject)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self.answerers[subject](body)
+        except TimeoutError as error:
+            raise LogUnavailable(f"{subject} did not answer in {timeout_s} s") from error

@@ -1,0 +1,30 @@
+"""Timers in memory; a test fires them."""
+
+from collections.abc import AsyncIterator
+
+from fairlead_eventlog.memory.work_queues import MemoryQueue
+from fairlead_eventlog.ports import (
+    Job,
+    Slots,
+)
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+
+
+class MemoryTimers:
+    """Timers that a test fires."""
+
+    def __init__(self) -> None:
+        self.set: dict[Address, int] = {}
+        self._due = MemoryQueue()
+
+    async def wake_at(self, at: Address, time_ms: int) -> None:
+        self.set[at] = time_ms
+
+    def fire(self, at: Address) -> None:
+        """Let a session's time come."""
+        del self.set[at]
+        self._due.add(subjects.timer_due(at), b"")
+
+    def due(self, slots: Slots) -> AsyncIterator[Job]:
+        return self._due.take(slots)
