@@ -9,7 +9,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_testing.keyed import KEY, MISSING, TEAM, Keyed, keyed
@@ -146,8 +146,8 @@ async def test_a_poison_prompt_goes_to_the_dead_letters_and_the_next_is_admitted
     await up.eventlog.work.put(subjects.prompt(at), orjson.dumps({"prompt": {"text": "fine"}}))
     await up.until(session, "step.ended")
 
-    async with linked(up.up.nats, name="test") as link:
-        got = await link.last("DEAD", subjects.dead_letter("prompt"))
+    async with open_link(up.up.nats, name="test") as link:
+        got = await link.last_message("DEAD", subjects.dead_letter("prompt"))
     assert got is not None
     letter = orjson.loads(got.payload)
     assert letter["subject"] == subjects.prompt(at)
@@ -166,7 +166,7 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
         "time": 1,
         "data": {},
     }
-    async with linked(up.up.nats, name="test") as link:
+    async with open_link(up.up.nats, name="test") as link:
         await link.store(subjects.log(at), orjson.dumps({"id": "cmt_x", "events": [event]}))
 
     answer = await up.ask("session.prompt", {"sessionID": broken, "prompt": {"text": "x"}})
@@ -180,8 +180,8 @@ async def test_a_corrupted_log_stops_its_own_session_and_nothing_else(up: Stack)
     history = await up.http.get(f"/api/session/{broken}/history")
     assert await refused(history) == (503, "ServiceUnavailableError")
     assert "from.the.future" in history.json()["message"]
-    async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
-        while (await link.last("DEAD", subjects.dead_letter("projector"))) is None:
+    async with open_link(up.up.nats, name="test") as link, asyncio.timeout(20):
+        while (await link.last_message("DEAD", subjects.dead_letter("projector"))) is None:
             await asyncio.sleep(0.1)
 
 

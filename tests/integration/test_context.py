@@ -258,7 +258,7 @@ class Weather:
 async def asked(up: Stack, verb: str, **body: object) -> dict[str, Any]:
     raw = json.dumps(body).encode()
     answer: dict[str, Any] = json.loads(
-        await up.eventlog.requests.ask(subjects.source("default", verb), raw, timeout_s=10)
+        await up.eventlog.requests.request(subjects.source("default", verb), raw, timeout_s=10)
     )
     return answer
 

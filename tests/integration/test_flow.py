@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -97,8 +97,8 @@ async def test_a_published_prompt_is_admitted_and_leaves_its_receipt(up: Stack) 
     log = await up.until(session, "step.ended")
 
     check(log)
-    async with linked(up.up.nats, name="test") as link, asyncio.timeout(20):
-        while (got := await link.last("RECEIPTS", subjects.receipt(at, message))) is None:
+    async with open_link(up.up.nats, name="test") as link, asyncio.timeout(20):
+        while (got := await link.last_message("RECEIPTS", subjects.receipt(at, message))) is None:
             await asyncio.sleep(0.05)
     receipt = orjson.loads(got.payload)["data"]
     assert receipt["id"] == message
@@ -110,12 +110,12 @@ async def test_the_public_feed_tells_every_public_event_in_order(up: Stack) -> N
     await up.client.prompt(session.id, "for the record")
     await up.rested(session.id)
 
-    async with linked(up.up.nats, name="test") as link, asyncio.timeout(30):
+    async with open_link(up.up.nats, name="test") as link, asyncio.timeout(30):
         found: list[dict[str, Any]] = []
         while len(found) < len(TURN) + 1:
             await asyncio.sleep(0.1)
             wildcard = f"fairlead.event.default.{session.id}.>"
-            got, _ = await link.direct("EVENTS", wildcard, first=1, batch=100)
+            got, _ = await link.read_subject("EVENTS", wildcard, first=1, batch=100)
             found = [orjson.loads(item.payload) for item in got]
 
     assert [event["type"] for event in found] == ["session.created", *TURN]

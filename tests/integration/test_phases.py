@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address, tool
 from fairlead_schema.tools.request import ToolRequest
@@ -131,7 +131,7 @@ async def test_a_request_lost_with_a_server_after_its_worker_died_is_made_good(
     await up.until(session, "tool.started")
     await noted(up, key, "begun")
     kill_workers(up)
-    async with linked(up.up.nats, name="test") as link:
+    async with open_link(up.up.nats, name="test") as link:
         await link.api("STREAM.PURGE.TOOLS")
 
     log = await settled(up, session)

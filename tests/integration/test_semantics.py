@@ -448,7 +448,7 @@ async def _the_other(up: Stack, owner: str) -> int:
     found = 0
     for index in range(2):
         up.up.kill("runner", index, signal.SIGSTOP)
-        alive = await up.eventlog.liveness.ask(owner, timeout_s=0.3)
+        alive = await up.eventlog.liveness.ping(owner, timeout_s=0.3)
         up.up.kill("runner", index, signal.SIGCONT)
         if alive == "silent":
             found = 1 - index

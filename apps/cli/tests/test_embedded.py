@@ -18,7 +18,7 @@ from fairlead_cli.embedded.child import Command
 from fairlead_cli.embedded.ports import free_ports
 from fairlead_cli.embedded.supervisor import Kept, all_ready, stop_all
 from fairlead_cli.errors import ProcessFailed
-from fairlead_eventlog.provision import provision, provisioned
+from fairlead_eventlog.provision import missing_streams, provision
 from fairlead_eventlog.streams import STREAMS
 from fairlead_testing.places import opened
 
@@ -98,11 +98,11 @@ async def test_nats_keeps_its_streams_through_kill_and_restart(state: directory.
         assert (await nats.read_info(server.port))["jetstream"] is True
 
         await killed(process)
-        assert await provisioned(server.url) == IN_MEMORY
+        assert await missing_streams(server.url) == IN_MEMORY
 
     process, server = nats_on(state)
     async with kept(process):
-        assert await provisioned(server.url) == IN_MEMORY
+        assert await missing_streams(server.url) == IN_MEMORY
 
 
 async def test_postgres_keeps_its_rows_through_kill_and_restart(state: directory.State) -> None:

@@ -9,7 +9,7 @@ from fairlead_cli import commits
 from fairlead_cli.__main__ import main
 from fairlead_cli.commands.verify import Findings
 from fairlead_cli.commits import Entry
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START
 from fairlead_schema.events import ExecutionClaimed, SessionCreated, SessionEvent
@@ -113,7 +113,7 @@ def test_a_session_and_a_file_do_not_go_together() -> None:
 
 
 async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
-    eventlog = memory()
+    eventlog = memory_eventlog()
     first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
     await eventlog.log.append(AT, "cmt_2", drafts(CLAIMED, first=2), after=first.head)
 
@@ -128,13 +128,13 @@ async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_who
     tmp_path: Path,
 ) -> None:
     """H-19: the commits around it are examined too, and an export keeps it byte for byte."""
-    eventlog, strange = memory(), b"\xff not even JSON"
+    eventlog, strange = memory_eventlog(), b"\xff not even JSON"
     first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
     assert isinstance(eventlog.log, MemoryLog)
-    await eventlog.log.plant(AT, strange)
+    await eventlog.log.append_raw(AT, strange)
     other = Address("default", "ses_2")
     await eventlog.log.append(other, "cmt_2", drafts(CREATED), after=START)
-    await eventlog.log.plant(AT, entry(CLAIMED, after=first.head.seq).payload)
+    await eventlog.log.append_raw(AT, entry(CLAIMED, after=first.head.seq).payload)
 
     alone = [one async for one in commits.one(eventlog, AT)]
 

@@ -10,7 +10,7 @@ import pytest
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.provision import provision
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -42,11 +42,13 @@ def own_server(tmp_path: Path) -> Iterator[Server]:
         running.kill()
 
 
-@pytest.fixture(params=["memory", pytest.param("jetstream", marks=pytest.mark.integration)])
+@pytest.fixture(
+    params=["memory_eventlog", pytest.param("jetstream", marks=pytest.mark.integration)]
+)
 async def eventlog(request: pytest.FixtureRequest) -> AsyncIterator[EventLog]:
     """Every port, on each medium."""
-    if request.param == "memory":
-        yield memory()
+    if request.param == "memory_eventlog":
+        yield memory_eventlog()
         return
     running: Server = request.getfixturevalue("server")
     async with connect(running.url, name="contract") as connected:

@@ -1,7 +1,7 @@
 """Loading a session: warm, from a snapshot, or all of it; always the same state."""
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.ports import START, Snapshot
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.record import Recorded
@@ -39,11 +39,11 @@ async def write(eventlog: EventLog, at: Address, commits: int) -> None:
 
 
 async def test_a_session_loads_the_same_with_and_without_its_snapshot(at: Address) -> None:
-    eventlog = memory()
+    eventlog = memory_eventlog()
     await write(eventlog, at, 3)
     first = folded(eventlog)
     known = await first.load(at)
-    await first.save(at, known)
+    await first.save_snapshot(at, known)
     await write(eventlog, at, 2)
 
     from_snapshot = await folded(eventlog).load(at)
@@ -56,7 +56,7 @@ async def test_a_session_loads_the_same_with_and_without_its_snapshot(at: Addres
 
 
 async def test_what_is_forgotten_is_folded_again(at: Address) -> None:
-    eventlog = memory()
+    eventlog = memory_eventlog()
     other = Address("default", ids.session_id())
     await write(eventlog, at, 1)
     small = folded(eventlog, capacity=1)

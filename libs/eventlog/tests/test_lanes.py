@@ -46,7 +46,7 @@ async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server
                 if served == SLOTS:
                     await eventlog.wakes.wake(alone)
                 if len(busy) >= SLOTS:
-                    await busy.pop(0).done()
+                    await busy.pop(0).ack()
 
     assert served - SLOTS <= 5 * SLOTS, "the single wake did not wait for the crowd"
 
@@ -111,7 +111,7 @@ async def all_served(count: int, take: Callable[[Slots], AsyncIterator[Job]], sl
 
 async def drained(job: Job) -> None:
     await asyncio.sleep(0.01)
-    await job.done()
+    await job.ack()
 
 
 async def test_a_lane_whose_last_job_is_done_may_have_another_in_a_full_runner(
@@ -128,7 +128,7 @@ async def test_a_lane_whose_last_job_is_done_may_have_another_in_a_full_runner(
                 if subjects.address(job.subject).tenant == "crowd":
                     held.append(job)
                 else:
-                    await job.done()
+                    await job.ack()
                     alone += 1
                 del job
                 if alone == 3:

@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable, StreamMissing
-from fairlead_eventlog.jetstream.connect import connect, linked
+from fairlead_eventlog.jetstream.connect import connect, open_link
 from fairlead_eventlog.jetstream.streams.outputs import CHUNK_BYTES
 from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
@@ -68,8 +68,8 @@ async def test_the_outputs_of_a_session_are_dropped_and_its_neighbours_are_not(
         await outputs.put(at, id_, pieces(b"text"), mime="text/plain")
 
     for _ in range(2):
-        await outputs.drop(AT)
-    await outputs.drop(Address("default", "ses_without"))
+        await outputs.remove_all(AT)
+    await outputs.remove_all(Address("default", "ses_without"))
 
     for id_ in gone:
         assert await outputs.stat("default", id_) is None
@@ -146,12 +146,12 @@ async def test_a_large_output_passes_in_constant_memory(server: Server) -> None:
 @pytest.mark.integration
 async def test_a_store_that_is_not_there_says_so(own_server: Server) -> None:
     """J-33: unprovisioned: the port's own errors."""
-    async with linked(own_server.url, name="contract") as link:
+    async with open_link(own_server.url, name="contract") as link:
         await link.api("STREAM.CREATE.OTHER", {"name": "OTHER", "subjects": ["other"]})
     async with connect(own_server.url, name="contract", timeout_s=1) as eventlog:
         with pytest.raises(StreamMissing):
             await eventlog.outputs.stat("default", "out_1")
         with pytest.raises(StreamMissing):
-            await eventlog.outputs.drop(AT)
+            await eventlog.outputs.remove_all(AT)
         with pytest.raises(LogUnavailable):
             await eventlog.outputs.put(AT, "out_1", pieces(b"x"), mime="text/plain")

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import AppendConflict, Unanswered
+from fairlead_eventlog.errors import AppendConflict, NoResponders
 from fairlead_eventlog.ports import START, FeedItem, Head, Job, LogEntry, Snapshot
 from fairlead_schema import subjects
 from fairlead_schema.delta import Delta, TextDelta
@@ -21,7 +21,7 @@ async def first(jobs: AsyncIterator[Job], subject: str) -> Job:
         async for job in jobs:
             if job.subject == subject:
                 return job
-            await job.done()
+            await job.ack()
     raise AssertionError("the queue ended")
 
 
@@ -40,8 +40,8 @@ async def test_a_held_wake_still_refuses_and_a_finished_one_does_not(
 
     assert subjects.address(job.subject) == at
     assert not await eventlog.wakes.wake(at)
-    await job.keep()
-    await job.done()
+    await job.extend()
+    await job.ack()
     assert await eventlog.wakes.wake(at)
 
 
@@ -58,7 +58,7 @@ async def test_a_renewed_wake_is_delivered_whatever_became_of_the_first(
     found = await first(jobs, subjects.wake(at))
     assert found.sequence > lost.sequence
     assert not await eventlog.wakes.wake(at)
-    await found.done()
+    await found.ack()
     assert await eventlog.wakes.wake(at)
 
 
@@ -84,7 +84,7 @@ async def test_a_wake_put_back_is_delivered_again(eventlog: EventLog, at: Addres
     jobs = eventlog.wakes.take(lambda: 100)
     job = await first(jobs, subjects.wake(at))
 
-    await job.later(0.0)
+    await job.retry_later(0.0)
 
     again = await first(jobs, subjects.wake(at))
     assert again.deliveries == 2
@@ -98,9 +98,9 @@ async def test_work_is_kept_until_it_is_done(eventlog: EventLog, at: Address) ->
 
     job = await first(jobs, subject)
     assert job.payload == b"one"
-    await job.later(0.0)
+    await job.retry_later(0.0)
     job = await first(jobs, subject)
-    await job.done()
+    await job.ack()
 
     await eventlog.work.put(subject, b"two")
     assert (await first(jobs, subject)).payload == b"two"
@@ -117,7 +117,7 @@ async def test_work_that_must_be_stored_once_is(eventlog: EventLog, at: Address)
     for _ in range(2):
         job = await first(jobs, subject)
         payloads.append(job.payload)
-        await job.done()
+        await job.ack()
 
     assert payloads == [b"same", b"last"]
 
@@ -125,9 +125,9 @@ async def test_work_that_must_be_stored_once_is(eventlog: EventLog, at: Address)
 async def test_an_instance_is_gone_until_it_answers(eventlog: EventLog) -> None:
     instance = ids.runner_id()
 
-    assert await eventlog.liveness.ask(instance, timeout_s=2) == "gone"
-    await eventlog.liveness.answer(instance)
-    assert await eventlog.liveness.ask(instance, timeout_s=2) == "alive"
+    assert await eventlog.liveness.ping(instance, timeout_s=2) == "gone"
+    await eventlog.liveness.answer_pings(instance)
+    assert await eventlog.liveness.ping(instance, timeout_s=2) == "alive"
 
 
 async def test_a_message_id_belongs_to_the_first_session_that_binds_it(
@@ -136,10 +136,10 @@ async def test_a_message_id_belongs_to_the_first_session_that_binds_it(
     """A-18."""
     message, mine, other = ids.message_id(), ids.session_id(), ids.session_id()
 
-    assert await eventlog.messages.bind("default", message, mine) == mine
-    assert await eventlog.messages.bind("default", message, other) == mine
-    assert await eventlog.messages.bind("default", message, mine) == mine
-    assert await eventlog.messages.bind("elsewhere", message, other) == other
+    assert await eventlog.message_ids.bind("default", message, mine) == mine
+    assert await eventlog.message_ids.bind("default", message, other) == mine
+    assert await eventlog.message_ids.bind("default", message, mine) == mine
+    assert await eventlog.message_ids.bind("elsewhere", message, other) == other
 
 
 async def test_a_snapshot_is_the_last_one_stored(eventlog: EventLog, at: Address) -> None:
@@ -154,7 +154,7 @@ async def test_a_dropped_snapshot_is_gone(eventlog: EventLog, at: Address) -> No
     await eventlog.snapshots.store(at, Snapshot(Head(1, 2), b"state"))
 
     for _ in range(2):
-        await eventlog.snapshots.drop(at)
+        await eventlog.snapshots.remove(at)
 
     assert await eventlog.snapshots.load(at) is None
 
@@ -183,25 +183,28 @@ async def test_deltas_reach_who_listens_now(eventlog: EventLog, at: Address) -> 
 
 
 async def test_a_request_that_nobody_serves_says_so(eventlog: EventLog) -> None:
-    with pytest.raises(Unanswered):
-        await eventlog.requests.ask("fairlead.api.default.nothing", b"", timeout_s=2)
+    with pytest.raises(NoResponders):
+        await eventlog.requests.request("fairlead.api.default.nothing", b"", timeout_s=2)
 
 
 async def test_a_registration_is_kept_for_its_tenant_until_it_is_dropped(
     eventlog: EventLog,
 ) -> None:
     tenant = ids.session_id()
-    assert await eventlog.registrations.of(tenant) == {}
+    assert await eventlog.tool_registrations.get_all(tenant) == {}
 
-    await eventlog.registrations.put(tenant, "svc.one.-", b"1")
-    await eventlog.registrations.put(tenant, "svc.two.-", b"2")
-    await eventlog.registrations.put(tenant, "svc.one.-", b"new")
-    assert await eventlog.registrations.of(tenant) == {"svc.one.-": b"new", "svc.two.-": b"2"}
-    assert await eventlog.registrations.of(f"{tenant}x") == {}
+    await eventlog.tool_registrations.put(tenant, "svc.one.-", b"1")
+    await eventlog.tool_registrations.put(tenant, "svc.two.-", b"2")
+    await eventlog.tool_registrations.put(tenant, "svc.one.-", b"new")
+    assert await eventlog.tool_registrations.get_all(tenant) == {
+        "svc.one.-": b"new",
+        "svc.two.-": b"2",
+    }
+    assert await eventlog.tool_registrations.get_all(f"{tenant}x") == {}
 
     for _ in range(2):
-        await eventlog.registrations.drop(tenant, "svc.one.-")
-    assert await eventlog.registrations.of(tenant) == {"svc.two.-": b"2"}
+        await eventlog.tool_registrations.remove(tenant, "svc.one.-")
+    assert await eventlog.tool_registrations.get_all(tenant) == {"svc.two.-": b"2"}
 
 
 async def test_a_shard_is_followed_in_order_from_any_position(
@@ -227,7 +230,7 @@ async def test_a_shard_is_followed_in_order_from_any_position(
     everything = await mine(0, 5)
     assert [entry.position for entry in everything] == sorted(e.position for e in everything)
     assert await mine(everything[2].position, 2) == everything[3:]
-    assert await eventlog.shards.end(shard) >= head.position
+    assert await eventlog.shards.last_position(shard) >= head.position
 
 
 async def test_a_feed_checkpoint_moves_only_for_who_saw_the_last(eventlog: EventLog) -> None:
@@ -259,7 +262,9 @@ async def test_a_closed_session_keeps_its_last_item_alone(eventlog: EventLog, at
 
 
 async def test_a_dead_letter_is_kept(eventlog: EventLog) -> None:
-    await eventlog.dead.bury("prompt", "fairlead.prompt.default.ses_x", b"\xffrubbish", "why")
+    await eventlog.dead_letters.add(
+        "prompt", "fairlead.prompt.default.ses_x", b"\xffrubbish", "why"
+    )
 
 
 async def test_an_approval_is_kept_once_per_project(eventlog: EventLog) -> None:
@@ -269,7 +274,7 @@ async def test_an_approval_is_kept_once_per_project(eventlog: EventLog) -> None:
     await approvals.save("default", project, "bash", ["ls"])
     await approvals.save("default", project, "edit", ["ls"])
 
-    saved = await approvals.saved("default", project)
+    saved = await approvals.get_all("default", project)
 
     assert [(one.action, one.resource) for one in saved] == [
         ("bash", "git *"),
@@ -285,22 +290,22 @@ async def test_approvals_of_other_projects_and_tenants_are_none_of_ours(eventlog
     approvals, project = eventlog.approvals, ids.session_id()
     await approvals.save("default", project, "bash", ["*"])
 
-    assert await approvals.saved("other", project) == ()
-    assert await approvals.saved("default", f"{project}x") == ()
+    assert await approvals.get_all("other", project) == ()
+    assert await approvals.get_all("default", f"{project}x") == ()
 
 
 async def test_an_approval_is_taken_back_by_its_id(eventlog: EventLog) -> None:
     """K-28: removed, and removing it again, or what never was, changes nothing."""
     approvals, project = eventlog.approvals, ids.session_id()
     await approvals.save("default", project, "bash", ["a", "b"])
-    first, second = await approvals.saved("default", project)
+    first, second = await approvals.get_all("default", project)
 
     await approvals.remove("other", first.id)
-    assert await approvals.saved("default", project) == (first, second)
+    assert await approvals.get_all("default", project) == (first, second)
     for id_ in (first.id, first.id, "psv_", "psv_*_x", "nothing", "psv_ab_cd_ef"):
         await approvals.remove("default", id_)
 
-    assert await approvals.saved("default", project) == (second,)
+    assert await approvals.get_all("default", project) == (second,)
 
 
 async def test_approvals_saved_side_by_side_all_stay(eventlog: EventLog) -> None:
@@ -311,7 +316,7 @@ async def test_approvals_saved_side_by_side_all_stay(eventlog: EventLog) -> None
         *(approvals.save("default", project, "bash", [str(number)]) for number in range(8))
     )
 
-    saved = await approvals.saved("default", project)
+    saved = await approvals.get_all("default", project)
     assert {one.resource for one in saved} == {str(number) for number in range(8)}
 
 
@@ -329,14 +334,14 @@ async def test_a_source_is_registered_once_until_it_is_taken_back(eventlog: Even
     """F-20, F-21: a key belongs to whoever came first, and to the next one after a removal."""
     pool, key = ids.message_id(), "acme/wea..ther.-/x."
 
-    assert await eventlog.sources.all(pool) == {}
+    assert await eventlog.sources.get_all(pool) == {}
     assert await eventlog.sources.add(pool, key, b"one") == b"one"
     assert await eventlog.sources.add(pool, key, b"two") == b"one"
     assert await eventlog.sources.add(pool, "acme/a", b"a") == b"a"
-    assert list((await eventlog.sources.all(pool)).items()) == [("acme/a", b"a"), (key, b"one")]
+    assert list((await eventlog.sources.get_all(pool)).items()) == [("acme/a", b"a"), (key, b"one")]
     await eventlog.sources.remove(pool, key)
     assert await eventlog.sources.add(pool, key, b"two") == b"two"
-    assert await eventlog.sources.all(ids.message_id()) == {}
+    assert await eventlog.sources.get_all(ids.message_id()) == {}
 
 
 async def test_many_sources_are_all_found(eventlog: EventLog) -> None:
@@ -346,4 +351,4 @@ async def test_many_sources_are_all_found(eventlog: EventLog) -> None:
     for key in reversed(keys):
         await eventlog.sources.add(pool, key, key.encode())
 
-    assert list(await eventlog.sources.all(pool)) == keys
+    assert list(await eventlog.sources.get_all(pool)) == keys

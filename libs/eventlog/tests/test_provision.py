@@ -9,15 +9,15 @@ import pytest
 
 from fairlead_cli.embedded.ports import free_port
 from fairlead_eventlog.errors import LogUnavailable, UnsafeChange
-from fairlead_eventlog.jetstream.connect import linked
-from fairlead_eventlog.provision import provision, provisioned, stream_config, unsafe
+from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.provision import missing_streams, provision, stream_config, unsafe_change
 from fairlead_eventlog.streams import EVENTS, STREAMS, TOOLS, WAKES, StreamSpec, consumers
 from fairlead_testing.nats import Server
 
 
 def changed(spec: StreamSpec, **changes: Any) -> str | None:  # noqa: ANN401
     wanted = stream_config(spec, 1)
-    return unsafe({**wanted, **changes}, wanted)
+    return unsafe_change({**wanted, **changes}, wanted)
 
 
 def test_an_equal_declaration_is_safe() -> None:
@@ -43,8 +43,8 @@ def test_a_change_that_loses_data_is_named(change: dict[str, Any], reason: str) 
 def test_a_limit_may_grow_but_never_shrink() -> None:
     wanted = stream_config(EVENTS, 1) | {"max_age": 100}
 
-    assert unsafe(stream_config(EVENTS, 1), wanted) is not None
-    assert unsafe(stream_config(EVENTS, 1) | {"max_age": 50}, wanted) is None
+    assert unsafe_change(stream_config(EVENTS, 1), wanted) is not None
+    assert unsafe_change(stream_config(EVENTS, 1) | {"max_age": 50}, wanted) is None
 
 
 def test_only_what_is_made_good_may_be_acknowledged_before_the_disk_has_it() -> None:
@@ -74,7 +74,7 @@ async def test_provisioning_twice_changes_nothing(own_server: Server) -> None:
 
     assert len(lines) == len(STREAMS) + len(consumers())
     assert {line.rpartition(": ")[2] for line in lines} == {"unchanged"}
-    assert await provisioned(own_server.url) == ()
+    assert await missing_streams(own_server.url) == ()
 
 
 def test_each_pool_has_a_consumer_of_its_own_requests() -> None:
@@ -91,7 +91,7 @@ async def test_the_pools_of_a_work_queue_stand_side_by_side(own_server: Server) 
     pools = ("default", "gpu")
     await provision(own_server.url, pools=pools)
 
-    async with linked(own_server.url, name="test") as link:
+    async with open_link(own_server.url, name="test") as link:
         for pool in pools:
             found = await link.api(f"CONSUMER.INFO.TOOLS.tools-{pool}")
             assert found["config"]["filter_subject"] == f"fairlead.tool.{pool}.>"
@@ -100,7 +100,7 @@ async def test_the_pools_of_a_work_queue_stand_side_by_side(own_server: Server) 
 @pytest.mark.integration
 async def test_provisioning_refuses_a_stream_that_would_shrink(own_server: Server) -> None:
     foreign = stream_config(EVENTS, 1) | {"subjects": [*EVENTS.subjects, "elsewhere.>"]}
-    async with linked(own_server.url, name="test") as link:
+    async with open_link(own_server.url, name="test") as link:
         await link.api("STREAM.CREATE.EVENTS", foreign)
 
     with pytest.raises(UnsafeChange, match="elsewhere"):
@@ -123,7 +123,7 @@ async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it
     """An earlier release had it on disk first: the server changes that for no stream."""
     earlier = stream_config(TOOLS, 1)
     del earlier["persist_mode"]
-    async with linked(own_server.url, name="test") as link:
+    async with open_link(own_server.url, name="test") as link:
         await link.api("STREAM.CREATE.TOOLS", earlier)
         await link.store("fairlead.tool.default.default.ses_1", b"{}")
         with pytest.raises(UnsafeChange, match="it holds 1 messages"):
@@ -145,7 +145,7 @@ async def test_a_feed_that_is_persisted_otherwise_is_made_anew_only_if_it_never_
     """Its readers remember sequences: emptied is not the same as unused."""
     earlier = stream_config(EVENTS, 1)
     del earlier["persist_mode"]
-    async with linked(own_server.url, name="test") as link:
+    async with open_link(own_server.url, name="test") as link:
         await link.api("STREAM.CREATE.EVENTS", earlier)
         lines: list[str] = []
         await provision(own_server.url, progress=lines.append)

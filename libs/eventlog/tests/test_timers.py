@@ -17,10 +17,10 @@ async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Add
         eventlog.timers.fire(at)
 
     async with asyncio.timeout(20):
-        async for job in eventlog.timers.due(lambda: 10):
+        async for job in eventlog.timers.take_due(lambda: 10):
             if job.subject == subjects.timer_due(at):
                 break
-    await job.done()
+    await job.ack()
 
     assert isinstance(eventlog.timers, MemoryTimers) or ids.now_ms() >= began + 1_200
 
@@ -28,11 +28,11 @@ async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Add
 async def test_a_nudge_reaches_the_instance_it_is_for(eventlog: EventLog, at: Address) -> None:
     heard: asyncio.Queue[Address] = asyncio.Queue()
     instance = ids.runner_id()
-    await eventlog.liveness.answer(instance, heard.put_nowait)
+    await eventlog.liveness.answer_pings(instance, heard.put_nowait)
 
     await eventlog.liveness.nudge(ids.runner_id(), at)
     await eventlog.liveness.nudge(instance, at)
 
     assert await asyncio.wait_for(heard.get(), 10) == at
-    assert await eventlog.liveness.ask(instance, timeout_s=2) == "alive"
+    assert await eventlog.liveness.ping(instance, timeout_s=2) == "alive"
     assert heard.empty()

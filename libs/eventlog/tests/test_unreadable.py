@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import pytest
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START, Head, Snapshot, StoredCommit
@@ -35,10 +35,10 @@ def plant(request: pytest.FixtureRequest, eventlog: EventLog) -> Plant:
 
     async def planted(at: Address, payload: bytes) -> None:
         if isinstance(eventlog.log, MemoryLog):
-            await eventlog.log.plant(at, payload)
+            await eventlog.log.append_raw(at, payload)
             return
         running: Server = request.getfixturevalue("server")
-        async with linked(running.url, name="plant") as link:
+        async with open_link(running.url, name="plant") as link:
             await link.store(subjects.log(at), payload)
 
     return planted
@@ -123,7 +123,7 @@ async def test_a_snapshot_that_cannot_be_read_is_none(
     server: Server, at: Address, kept: bytes
 ) -> None:
     """D-08: it is a cache; whatever stands there, the log has the session."""
-    async with linked(server.url, name="snapshots") as link:
+    async with open_link(server.url, name="snapshots") as link:
         snapshots = JetStreamSnapshots(link)
         await link.store(f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}", kept)
 

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.http import serving
 from fairlead_gateway.routes import OPERATIONS
@@ -36,7 +36,7 @@ Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
 
 @pytest.fixture
 def eventlog() -> EventLog:
-    return memory()
+    return memory_eventlog()
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ async def broken(append: Append, eventlog: EventLog) -> MemoryLog:
         b'{"id":"cmt_x","events":[{"id":"evt_x","seq":3,"type":"from.the.future","version":9,'
         b'"time":1,"data":{}}]}'
     )
-    await eventlog.log.plant(Address(DEFAULT_TENANT, "ses_1"), strange)
+    await eventlog.log.append_raw(Address(DEFAULT_TENANT, "ses_1"), strange)
     return eventlog.log
 
 
@@ -86,7 +86,7 @@ async def test_a_stream_tells_all_before_it_and_then_why_it_ends(
         b'{"id":"cmt_y","events":[{"id":"evt_y","seq":4,"type":"session.archived","version":1,'
         b'"time":1,"data":{}}]}'
     )
-    await broken.plant(at, readable)
+    await broken.append_raw(at, readable)
 
     async with listen(f"{AT}/event", "after=0") as chunks:
         heard = b""

@@ -9,10 +9,10 @@ import pytest
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
-from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWork
+from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWorkQueues
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_ingest.answers import answer
 from fairlead_ingest.command_context import CommandContext
@@ -93,7 +93,7 @@ def wakes(eventlog: EventLog) -> list[MemoryJob]:
 
 
 def jobs(eventlog: EventLog, stream: str) -> list[MemoryJob]:
-    assert isinstance(eventlog.work, MemoryWork)
+    assert isinstance(eventlog.work, MemoryWorkQueues)
     return eventlog.work.queue(stream).jobs
 
 
@@ -107,7 +107,7 @@ async def until(true: Callable[[], bool]) -> None:
 @pytest.fixture
 def eventlog() -> EventLog:
     log = BusyLog()
-    return replace(memory(), log=log, shards=log)
+    return replace(memory_eventlog(), log=log, shards=log)
 
 
 @pytest.fixture

@@ -150,7 +150,7 @@ async def test_a_living_owner_is_told_at_once(desk: CommandContext, eventlog: Ev
     """K-15: it waits for the other call, and sends this one again."""
     told: list[Address] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
-    await eventlog.liveness.answer("run_a", told.append)
+    await eventlog.liveness.answer_pings("run_a", told.append)
     await waiting(desk, eventlog, rested=False)
 
     await permission.reply(desk, "default", reply("once"))

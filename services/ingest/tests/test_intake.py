@@ -55,8 +55,8 @@ def receipts(eventlog: EventLog) -> list[tuple[str, dict[str, Any]]]:
 
 
 def buried(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
-    assert isinstance(eventlog.dead, MemoryDeadLetters)
-    return eventlog.dead.buried
+    assert isinstance(eventlog.dead_letters, MemoryDeadLetters)
+    return eventlog.dead_letters.letters
 
 
 async def test_a_published_prompt_is_admitted_and_its_receipt_waits(

@@ -43,7 +43,7 @@ async def test_an_unknown_session_is_not_found_before_anything_is_written(
             await prompt(desk, "default", command)
 
     assert await events(eventlog) == []
-    assert await eventlog.messages.bind("default", "msg_1", "ses_other") == "ses_other"
+    assert await eventlog.message_ids.bind("default", "msg_1", "ses_other") == "ses_other"
 
 
 async def test_admission_is_one_event_and_a_receipt(

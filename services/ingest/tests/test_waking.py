@@ -137,7 +137,7 @@ async def test_a_refused_wake_is_tried_until_it_is_taken(
 
     await prompt(desk, "default", prompt_command())
     await until(lambda: older in wakes(eventlog))
-    await older.done()
+    await older.ack()
     await settled(desk)
 
     (newer,) = wakes(eventlog)
@@ -170,7 +170,7 @@ async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog:
     await created(desk)
     await prompt(desk, "default", prompt_command())
     await until(lambda: len(held.queue.jobs) == 1)
-    await held.queue.jobs[0].done()
+    await held.queue.jobs[0].ack()
 
     await prompt(desk, "default", prompt_command())
     held.answers.set()
@@ -186,7 +186,7 @@ async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
     await created(desk)
     for _ in range(20):
         await prompt(desk, "default", prompt_command())
-    await held.queue.jobs[0].done()
+    await held.queue.jobs[0].ack()
 
     held.answers.set()
     await settled(desk)
@@ -216,7 +216,7 @@ async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
 
     await prompt(desk, "default", prompt_command())
     desk.waker.attend(AT)
-    await eventlog.log.plant(AT, b"?")
+    await eventlog.log.append_raw(AT, b"?")
     under_way = [*desk.waker._running.values(), *desk.waker._attending]  # noqa: SLF001
     await settled(desk)
 

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import LogEntry
 from fairlead_projector.projection.shard import Reading, project, watch
@@ -26,7 +26,7 @@ class Given:
     """Writes a log as its writers would: commits with contiguous seqs, in the twin's shards."""
 
     def __init__(self) -> None:
-        self.eventlog = memory()
+        self.eventlog = memory_eventlog()
         assert isinstance(self.eventlog.log, MemoryLog)
         self.log = self.eventlog.log
         self._heads: dict[Address, int] = {}
@@ -54,7 +54,7 @@ class Given:
 
     async def append(self, at: Address, *events: SessionEvent) -> None:
         """Write a commit while others follow."""
-        await self.log.plant(at, self.payload(at, *events))
+        await self.log.append_raw(at, self.payload(at, *events))
 
 
 @pytest.fixture

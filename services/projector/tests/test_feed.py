@@ -83,7 +83,7 @@ async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
     await given.append(AT, CREATED, QUEUED)
     promotion = given.payload(AT, PROMOTED)
     for payload in (b"?", promotion) if broken_before else (promotion, b"?"):
-        await given.log.plant(AT, payload)
+        await given.log.append_raw(AT, payload)
 
     items = await items_of(given, *given.log.entries[SHARD][1:])
 

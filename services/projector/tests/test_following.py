@@ -38,8 +38,8 @@ class Forgetful:
             if self.readers == 1:
                 await asyncio.Event().wait()
 
-    async def end(self, shard: int) -> int:
-        return await self._log.end(shard)
+    async def last_position(self, shard: int) -> int:
+        return await self._log.last_position(shard)
 
 
 async def test_a_forgotten_reader_begins_again_after_its_last_entry(

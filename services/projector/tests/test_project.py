@@ -104,8 +104,8 @@ async def test_poison_breaks_one_session_and_is_buried_once(
     broken = {row["session_id"]: row["broken"] for row in found}
     assert (broken[AT.session_id] or "").startswith("malformed commit")
     assert broken[NEIGHBOUR.session_id] is None
-    assert isinstance(given.eventlog.dead, MemoryDeadLetters)
-    assert [letter[0] for letter in given.eventlog.dead.buried] == ["projector"]
+    assert isinstance(given.eventlog.dead_letters, MemoryDeadLetters)
+    assert [letter[0] for letter in given.eventlog.dead_letters.letters] == ["projector"]
 
 
 async def test_what_the_tables_refuse_breaks_only_its_session(

@@ -152,5 +152,5 @@ async def test_a_rebuild_beside_a_running_projector_gives_the_same_rows(
     await rebuild(projection.dsn, given.eventlog, progress=seen.append)
     assert await digest(projection.dsn) == after != before
     assert seen[-1].applied == seen[-1].total > 0
-    assert isinstance(given.eventlog.dead, MemoryDeadLetters)
-    assert len(given.eventlog.dead.buried) <= 2
+    assert isinstance(given.eventlog.dead_letters, MemoryDeadLetters)
+    assert len(given.eventlog.dead_letters.letters) <= 2

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
@@ -219,7 +219,7 @@ async def world() -> AsyncIterator[World]:
     }
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport) as client:
-        made = World(replace(memory(), log=log, shards=log), log, provider, client, config)
+        made = World(replace(memory_eventlog(), log=log, shards=log), log, provider, client, config)
         made.observe(DATE)
         await made.write(CREATED)
         yield made

@@ -243,8 +243,8 @@ async def test_a_snapshot_that_nobody_can_read_stops_the_session(
 
     await world.drained()
 
-    assert isinstance(world.eventlog.dead, MemoryDeadLetters)
-    ((_source, _subject, _payload, reason),) = world.eventlog.dead.buried
+    assert isinstance(world.eventlog.dead_letters, MemoryDeadLetters)
+    ((_source, _subject, _payload, reason),) = world.eventlog.dead_letters.letters
     assert "snapshot" in reason
     assert world.provider.requests == []
 

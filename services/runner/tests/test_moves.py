@@ -12,8 +12,8 @@ from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.timers import MemoryTimers
-from fairlead_eventlog.memory.work_queues import MemoryWork
-from fairlead_eventlog.ports import CommitPage, Head, Life
+from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
+from fairlead_eventlog.ports import CommitPage, Head, PingResult
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.events import (
@@ -98,7 +98,7 @@ async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_tu
     async with standing(WakeConsumer(world.tackle())):
         called = await first(world, "tool.called")
         work = world.eventlog.work
-        assert isinstance(work, MemoryWork)
+        assert isinstance(work, MemoryWorkQueues)
         await until(lambda: bool(work.queue("TOOLS").jobs))
         await world.write(settled(called))
         await until(lambda: not world.wakes)
@@ -265,7 +265,7 @@ async def test_too_many_calls_in_one_turn_are_refused_at_once(world: World) -> N
     failed = [event for event in await world.events() if isinstance(event, ToolFailed)]
     assert [event.call_id for event in failed] == ["c2"]
     work = world.eventlog.work
-    assert isinstance(work, MemoryWork)
+    assert isinstance(work, MemoryWorkQueues)
     assert len(work.queue("TOOLS").jobs) == 1
 
 
@@ -302,11 +302,11 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     ids = {"assistant_message_id": called.assistant_message_id, "call_id": "c1"}
     await world.write(ToolStarted(**ids, worker="wkr_1", generation=1))
     if life in {"alive", "overdue"}:
-        await world.eventlog.liveness.answer("wkr_1")
+        await world.eventlog.liveness.answer_pings("wkr_1")
     if life == "overdue":
         await world.write(ToolDeferred(**ids, until=1))
     work = world.eventlog.work
-    assert isinstance(work, MemoryWork)
+    assert isinstance(work, MemoryWorkQueues)
     assert len(work.queue("TOOLS").jobs) == 1
 
     if life == "reconnects":
@@ -322,15 +322,15 @@ def comes_back(world: World, worker: str, monkeypatch: pytest.MonkeyPatch) -> No
     """Let a worker answer again once somebody has asked for it in vain."""
     liveness = world.eventlog.liveness
     assert isinstance(liveness, MemoryLiveness)
-    ask = liveness.ask
+    ping = liveness.ping
 
-    async def asking(instance: str, *, timeout_s: float) -> Life:
-        life = await ask(instance, timeout_s=timeout_s)
+    async def asking(instance: str, *, timeout_s: float) -> PingResult:
+        life = await ping(instance, timeout_s=timeout_s)
         if instance == worker:
-            await liveness.answer(worker)
+            await liveness.answer_pings(worker)
         return life
 
-    monkeypatch.setattr(liveness, "ask", asking)
+    monkeypatch.setattr(liveness, "ping", asking)
 
 
 class FailingLog(MemoryLog):
@@ -352,6 +352,6 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
     async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
 
-    dead = world.eventlog.dead
+    dead = world.eventlog.dead_letters
     assert isinstance(dead, MemoryDeadLetters)
-    assert "our fault" in dead.buried[0][3]
+    assert "our fault" in dead.letters[0][3]

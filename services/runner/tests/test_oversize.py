@@ -7,7 +7,7 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_eventlog.memory import session_log
-from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_runner import wake_consumer
 from fairlead_schema.events import ExecutionReleased, StepFailed, TextEnded, ToolCalled, ToolFailed
 from fairlead_schema.record import Draft, Recorded
@@ -93,7 +93,7 @@ async def test_calls_that_fit_only_one_by_one_are_written_one_by_one(world: Worl
     assert [event.call_id for event in of(events, ToolCalled)] == ["c0", "c1"]
     assert of(events, StepFailed) == []
     work = world.eventlog.work
-    assert isinstance(work, MemoryWork)
+    assert isinstance(work, MemoryWorkQueues)
     assert len(work.queue("TOOLS").jobs) == 2
     assert (await world.session()).rested == "parked"
 
@@ -118,7 +118,7 @@ async def test_a_call_that_was_refused_is_not_sent_because_its_commit_was_split(
     events = [one.event for one in await sound(world)]
     assert len(of(events, ToolFailed)) == count - 1
     work = world.eventlog.work
-    assert isinstance(work, MemoryWork)
+    assert isinstance(work, MemoryWorkQueues)
     assert len(work.queue("TOOLS").jobs) == 1
     assert not any(alone)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_eventlog.ports import START
 from fairlead_runner import tool_calls
 from fairlead_runner.wake_consumer import WakeConsumer
@@ -42,7 +42,7 @@ def permitted(call: str = "c1") -> PermissionReplied:
 
 def requests(world: World) -> list[ToolRequest]:
     """What was asked of the tools, in order."""
-    assert isinstance(world.eventlog.work, MemoryWork)
+    assert isinstance(world.eventlog.work, MemoryWorkQueues)
     jobs = world.eventlog.work.queue("TOOLS").jobs
     return [ToolRequest.model_validate_json(job.payload) for job in jobs]
 

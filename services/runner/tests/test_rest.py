@@ -120,13 +120,13 @@ async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: 
     await world.write(admitted("msg_1"))
     await world.wake()
     (job,) = world.wakes
-    done = job.done
+    ack = job.ack
 
-    async def done_then_news() -> None:
+    async def news_then_ack() -> None:
         await world.write(admitted("msg_2"))
-        await done()
+        await ack()
 
-    object.__setattr__(job, "done", done_then_news)
+    object.__setattr__(job, "ack", news_then_ack)
     async with standing(WakeConsumer(world.tackle())):
         await until(lambda: job not in world.wakes)
         await until(lambda: not world.wakes)
@@ -215,8 +215,8 @@ async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: Wor
 
     await other.drained()
 
-    assert isinstance(other.eventlog.dead, MemoryDeadLetters)
-    ((source, subject, _payload, reason),) = other.eventlog.dead.buried
+    assert isinstance(other.eventlog.dead_letters, MemoryDeadLetters)
+    ((source, subject, _payload, reason),) = other.eventlog.dead_letters.letters
     assert (source, subject) == ("session", subjects.log(broken))
     assert "future.thing" in reason
     assert (await other.session()).rested == "idle"

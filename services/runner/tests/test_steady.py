@@ -232,7 +232,7 @@ async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(
             await asyncio.sleep(0.01)
             job.expire()
 
-    assert isinstance(world.eventlog.dead, MemoryDeadLetters)
-    (letter,) = world.eventlog.dead.buried
+    assert isinstance(world.eventlog.dead_letters, MemoryDeadLetters)
+    (letter,) = world.eventlog.dead_letters.letters
     assert world.wakes == []
     assert "a snapshot advances inside an epoch" in letter[3]

@@ -30,8 +30,8 @@ def gapped() -> bytes:
 
 
 def reasons(world: World) -> list[str]:
-    assert isinstance(world.eventlog.dead, MemoryDeadLetters)
-    return [letter[3] for letter in world.eventlog.dead.buried]
+    assert isinstance(world.eventlog.dead_letters, MemoryDeadLetters)
+    return [letter[3] for letter in world.eventlog.dead_letters.letters]
 
 
 @pytest.mark.parametrize(
@@ -45,12 +45,12 @@ async def test_it_is_put_aside_at_once_and_others_go_on(
     await world.write(admitted("msg_1"))
     await world.write(CREATED, admitted("msg_2"), at=OTHER)
     if when == "before":
-        await world.log.plant(AT, strange)
+        await world.log.append_raw(AT, strange)
 
     async def strike(drafts: tuple[Draft, ...]) -> None:
         if when in {draft.event.type for draft in drafts} and not reasons(world):
             world.log.before = None
-            await world.log.plant(AT, strange)
+            await world.log.append_raw(AT, strange)
 
     world.log.before = strike
     await world.wake()
@@ -70,7 +70,7 @@ async def test_a_parent_that_cannot_be_read_does_not_stop_its_child(world: World
     """The child rests as ever; that its parent cannot hear of it is the parent's trouble."""
     child = CREATED.model_copy(update={"parent_id": AT.session_id})
     await world.write(child, admitted("msg_2"), at=OTHER)
-    await world.log.plant(AT, gapped())
+    await world.log.append_raw(AT, gapped())
 
     await world.wake(OTHER)
     async with standing(WakeConsumer(world.tackle())):

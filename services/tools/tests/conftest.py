@@ -13,11 +13,11 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
-from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWork
+from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWorkQueues
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef
@@ -206,7 +206,7 @@ class World:
 
     @property
     def jobs(self) -> list[MemoryJob]:
-        assert isinstance(self.eventlog.work, MemoryWork)
+        assert isinstance(self.eventlog.work, MemoryWorkQueues)
         return self.eventlog.work.queue("TOOLS").jobs
 
     @property
@@ -221,8 +221,8 @@ class World:
 
     @property
     def buried(self) -> list[tuple[str, str, bytes, str]]:
-        assert isinstance(self.eventlog.dead, MemoryDeadLetters)
-        return self.eventlog.dead.buried
+        assert isinstance(self.eventlog.dead_letters, MemoryDeadLetters)
+        return self.eventlog.dead_letters.letters
 
 
 @asynccontextmanager
@@ -252,7 +252,7 @@ async def until(true: Callable[[], bool]) -> None:
 async def world(request: pytest.FixtureRequest) -> World:
     log = WatchedLog()
     made = World(
-        replace(memory(), log=log, shards=log),
+        replace(memory_eventlog(), log=log, shards=log),
         log,
         Registry(),
         ToolsConfig(grace_s=0.01, concurrency=8),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from fairlead_eventlog.memory.outputs import MemoryOutputs
-from fairlead_eventlog.memory.registers import MemoryRegistrations
+from fairlead_eventlog.memory.registers import MemoryToolRegistrations
 from fairlead_eventlog.memory.requests import MemoryRequests
-from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_schema.commands.application_tools import (
     ListRegisteredTools,
     RegisterTool,
@@ -95,7 +95,7 @@ class Office:
 
 @pytest.fixture
 def office(world: World) -> Office:
-    made = Records(world.eventlog.registrations, world.registry, partial(make, world.eventlog))
+    made = Records(world.eventlog.tool_registrations, world.registry, partial(make, world.eventlog))
     world.registry.learns_from(made.learn)
     worker = world.worker()
     return Office(world, Desk(made, world.registry, worker.life), worker)
@@ -241,7 +241,7 @@ async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Of
     await office.offered()
     other = Registry()
     elsewhere = Records(
-        office.world.eventlog.registrations, other, partial(make, office.world.eventlog)
+        office.world.eventlog.tool_registrations, other, partial(make, office.world.eventlog)
     )
     await elsewhere.register("default", RegisterTool.model_validate(DOUBLE))
     await elsewhere.learn(HERE, sure=True)
@@ -304,8 +304,8 @@ async def test_a_service_that_vanished_takes_its_tools_along(
 
     clock += 2 * records_module.SWEEP_MS
     await office.offered()
-    assert isinstance(office.world.eventlog.registrations, MemoryRegistrations)
-    assert office.world.eventlog.registrations.kept == {}
+    assert isinstance(office.world.eventlog.tool_registrations, MemoryToolRegistrations)
+    assert office.world.eventlog.tool_registrations.kept == {}
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ async def handed(office: Office, **change: object) -> ToolTask:
 
 
 def _queue(office: Office) -> Any:  # noqa: ANN401
-    assert isinstance(office.world.eventlog.work, MemoryWork)
+    assert isinstance(office.world.eventlog.work, MemoryWorkQueues)
     return office.world.eventlog.work.queue("JOBS")
 
 

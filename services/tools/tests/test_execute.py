@@ -53,7 +53,7 @@ async def test_a_request_that_comes_again_after_the_settlement_runs_nothing(worl
     await world.call(running)
     await world.served()
     (wake,) = world.wakes
-    await wake.done()
+    await wake.ack()
 
     job = await world.put()
     job.times = 1

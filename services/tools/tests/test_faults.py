@@ -107,16 +107,16 @@ async def test_a_session_that_cannot_be_read_is_buried(
     async def strike(drafts: tuple[Draft, ...]) -> None:
         if drafts[0].event.type == when:
             world.log.before = None
-            await world.log.plant(AT, strange)
+            await world.log.append_raw(AT, strange)
 
     world.log.before = strike
     if when == "before":
-        await world.log.plant(AT, strange)
+        await world.log.append_raw(AT, strange)
     async with standing(world.worker()):
         if when in {"running", "tool.succeeded"}:
             await until(lambda: len(gate.runs) == 1)
         if when == "running":
-            await world.log.plant(AT, strange)
+            await world.log.append_raw(AT, strange)
         gate.opened.set()
         await until(lambda: not world.jobs)
 

@@ -68,7 +68,7 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
             body = request.model_dump_json(by_alias=True).encode()
             await eventlog.work.put(subjects.tool(AT, "default"), body, once=one.call_id)
         settings = ToolsConfig(location_concurrency=16)
-        await eventlog.liveness.answer("wkr_a")
+        await eventlog.liveness.answer_pings("wkr_a")
         worker = Execute("wkr_a", eventlog, registry, settings)
         settled: list[str] = []
         tail = cast("AsyncGenerator[StoredCommit, None]", eventlog.log.tail(AT, after=0))

@@ -122,16 +122,16 @@ async def test_an_answer_may_come_before_the_request_that_asked_is_done_with(
     """K-15: the request that it brings comes to the same worker, and is not taken for a spare one."""
     made = registered(world, tool())
     first = await world.call(made)
-    done = first.done
+    ack = first.ack
 
     async def late() -> None:
         (asked,) = await asks(world)
         await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
         second = await world.put()
         await until(lambda: second.times > 0)
-        await done()
+        await ack()
 
-    monkeypatch.setattr(first, "done", late)
+    monkeypatch.setattr(first, "ack", late)
 
     assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
 
@@ -342,7 +342,7 @@ async def test_a_call_that_would_do_something_else_now_does_not_run_again(world:
 async def test_a_runner_that_waits_is_told_that_a_person_is_asked(world: World) -> None:
     """K-25: so that it parks at once instead of waiting."""
     made, told = registered(world, tool()), list[Address]()
-    await world.eventlog.liveness.answer("run_a", told.append)
+    await world.eventlog.liveness.answer_pings("run_a", told.append)
     await world.call(made)
     await served(world, configured(ask("echo")))
 

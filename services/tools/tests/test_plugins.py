@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.eventlog import memory
+from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.registers import MemorySources
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_schema.context import (
@@ -38,7 +38,7 @@ WEATHER = {"value": 1, "baseline": "It rains.", "update": "Now it rains.", "remo
 
 @pytest.fixture
 def eventlog() -> EventLog:
-    return memory()
+    return memory_eventlog()
 
 
 @pytest.fixture
@@ -294,10 +294,10 @@ class Flaky(MemorySources):
     away = False
 
     @override
-    async def all(self, pool: str) -> dict[str, bytes]:
+    async def get_all(self, pool: str) -> dict[str, bytes]:
         if self.away:
             raise LogUnavailable("no leader")
-        return await super().all(pool)
+        return await super().get_all(pool)
 
 
 async def test_a_register_that_cannot_be_read_removes_nothing(

@@ -94,7 +94,7 @@ async def catalog(eventlog: EventLog) -> dict[str, ToolInfo]:
     async with asyncio.timeout(WAIT_S):
         while True:
             try:
-                body = await eventlog.requests.ask(
+                body = await eventlog.requests.request(
                     subjects.tool_catalog("default"), ASK, timeout_s=2
                 )
             except Exception:  # noqa: BLE001 - not there yet

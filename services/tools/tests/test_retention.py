@@ -294,7 +294,7 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
             await world.write(SessionPurged())
             if erased:
                 await world.log.erase(at)
-            await self.drop(at)
+            await self.remove_all(at)
             return await super().put(at, output_id, pieces, mime=mime)
 
     async def run(_asked: Asked, _context: Context) -> Result:

@@ -131,7 +131,7 @@ async def provider_calls(up: Stack) -> dict[str, int]:
 async def tool_revision(up: Stack, name: str) -> str:
     """The revision under which a tool is offered now."""
     body = orjson.dumps({"location": {"directory": "/"}})
-    answer = await up.eventlog.requests.ask(subjects.tool_catalog("default"), body, timeout_s=5)
+    answer = await up.eventlog.requests.request(subjects.tool_catalog("default"), body, timeout_s=5)
     tools = orjson.loads(answer)["data"]["tools"]
     revision: str = next(tool["revision"] for tool in tools if tool["name"] == name)
     return revision

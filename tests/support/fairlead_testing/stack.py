@@ -39,7 +39,7 @@ class Stack:
         """One command over NATS, answered with data or an error."""
         raw = body if isinstance(body, bytes) else orjson.dumps(body)
         answer: dict[str, Any] = orjson.loads(
-            await self.eventlog.requests.ask(subjects.api(tenant, verb), raw, timeout_s=10)
+            await self.eventlog.requests.request(subjects.api(tenant, verb), raw, timeout_s=10)
         )
         return answer
 

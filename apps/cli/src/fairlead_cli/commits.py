@@ -38,11 +38,11 @@ async def whole(eventlog: EventLog) -> AsyncIterator[Entry]:
 
 async def size(eventlog: EventLog) -> int:
     """About how many commits the whole log holds."""
-    return sum([await eventlog.shards.end(shard) for shard in range(SHARDS)])
+    return sum([await eventlog.shards.last_position(shard) for shard in range(SHARDS)])
 
 
 async def _shard(eventlog: EventLog, shard: int, *, after: int) -> AsyncIterator[Entry]:
-    end, position = await eventlog.shards.end(shard), after
+    end, position = await eventlog.shards.last_position(shard), after
     if position >= end:
         return
     batches = aiter(eventlog.shards.follow(shard, after=after, reader=READER))

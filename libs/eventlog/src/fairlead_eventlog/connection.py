@@ -34,14 +34,14 @@ class EventLog:
     timers: Timers
     liveness: Liveness
     snapshots: Snapshots
-    messages: MessageRegister
+    message_ids: MessageRegister
     sources: SourceRegister
-    registrations: ToolRegistrations
+    tool_registrations: ToolRegistrations
     deltas: Deltas
     outputs: OutputStore
     requests: Requests
     feed: Feed
-    dead: DeadLetters
+    dead_letters: DeadLetters
     approvals: Approvals
     complaint: Callable[[], str | None]
     """Why the servers cannot be reached now, if so."""

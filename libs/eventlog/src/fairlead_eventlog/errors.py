@@ -36,7 +36,7 @@ class LogUnavailable(LogError):
     pass
 
 
-class Unanswered(LogError):
+class NoResponders(LogError):
     def __init__(self, subject: str) -> None:
         super().__init__(f"nobody answers on {subject}")
         self.subject = subject

@@ -33,7 +33,7 @@ class StoredCommit(NamedTuple):
         return Head(self.position, self.commit.events[-1].seq)
 
     @property
-    def purges(self) -> bool:
+    def is_purge(self) -> bool:
         """Whether this is the last word of a session: nothing before it exists any more."""
         return isinstance(self.commit.events[-1].event, SessionPurged)
 
@@ -106,7 +106,7 @@ class ShardLog(Protocol):
         """
         ...
 
-    async def end(self, shard: int) -> int:
+    async def last_position(self, shard: int) -> int:
         """The position of the shard's last message, 0 when empty."""
         ...
 
@@ -128,15 +128,15 @@ class Job(Protocol):
     @property
     def deliveries(self) -> int: ...
 
-    async def keep(self) -> None:
+    async def extend(self) -> None:
         """Hold the token for another deadline."""
         ...
 
-    async def done(self) -> None:
+    async def ack(self) -> None:
         """Give the token up and wait until the server knows it."""
         ...
 
-    async def later(self, delay_s: float) -> None:
+    async def retry_later(self, delay_s: float) -> None:
         """Put the token back for somebody else, after a delay."""
         ...
 
@@ -173,7 +173,7 @@ class Timers(Protocol):
         """Have the session woken at a time; a later call replaces an earlier one."""
         ...
 
-    def due(self, slots: Slots) -> AsyncIterator[Job]:
+    def take_due(self, slots: Slots) -> AsyncIterator[Job]:
         """Sessions whose time has come, for whoever wakes them."""
         ...
 
@@ -190,7 +190,7 @@ class WorkQueue(Protocol):
         ...
 
 
-Life: TypeAlias = Literal["alive", "gone", "silent"]
+PingResult: TypeAlias = Literal["alive", "gone", "silent"]
 
 
 OnNudge: TypeAlias = Callable[[Address], None]
@@ -200,7 +200,7 @@ OnNudge: TypeAlias = Callable[[Address], None]
 class Liveness(Protocol):
     """Who is alive. Decides when to try a take-over, never whether it is allowed."""
 
-    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
         """Answer pings for this instance from now on, and hear nudges."""
         ...
 
@@ -208,7 +208,7 @@ class Liveness(Protocol):
         """Tell an instance to look at a session's log again. A hint: it may be lost."""
         ...
 
-    async def ask(self, instance: str, *, timeout_s: float) -> Life:
+    async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         """`gone` when nobody listens there; `silent` when it listens but does not answer."""
         ...
 
@@ -231,7 +231,7 @@ class Snapshots(Protocol):
         """Replace the snapshot. One that does not fit is dropped silently: it is a cache."""
         ...
 
-    async def drop(self, at: Address) -> None:
+    async def remove(self, at: Address) -> None:
         """Forget the snapshot."""
         ...
 
@@ -257,7 +257,7 @@ class SourceRegister(Protocol):
         """Forget a key."""
         ...
 
-    async def all(self, pool: str) -> dict[str, bytes]:
+    async def get_all(self, pool: str) -> dict[str, bytes]:
         """Everything that is kept, in key order."""
         ...
 
@@ -304,7 +304,7 @@ class OutputStore(Protocol):
         """
         ...
 
-    async def drop(self, at: Address) -> None:
+    async def remove_all(self, at: Address) -> None:
         """Forget every output of a session before its time, also those that no event names.
 
         Raises LogUnavailable; doing it again does the rest.
@@ -315,7 +315,7 @@ class OutputStore(Protocol):
 class Requests(Protocol):
     """Request and reply between services."""
 
-    async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+    async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         """One answer. Raises Unanswered (nobody there) or LogUnavailable (no answer in time)."""
         ...
 
@@ -327,11 +327,11 @@ class ToolRegistrations(Protocol):
         """Keep a value under its key, instead of what was there. Raises LogUnavailable."""
         ...
 
-    async def drop(self, tenant: TenantId, key: str) -> None:
+    async def remove(self, tenant: TenantId, key: str) -> None:
         """Forget a key."""
         ...
 
-    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
         """Everything that one tenant has now, by key. Raises LogUnavailable."""
         ...
 
@@ -374,7 +374,7 @@ class Approvals(Protocol):
         """Keep an approval of an action for each resource pattern; those that are kept stay."""
         ...
 
-    async def saved(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+    async def get_all(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
         """The approvals of a project, in the order in which they were saved: never stale."""
         ...
 
@@ -390,6 +390,6 @@ class Approvals(Protocol):
 class DeadLetters(Protocol):
     """Where poison goes."""
 
-    async def bury(self, source: str, subject: str, payload: bytes, reason: str) -> None:
+    async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:
         """Keep a message that can never be handled, with its reason."""
         ...

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from fairlead_eventlog.errors import UnsafeChange
-from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, Link, ServerRefusal
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
 
@@ -24,7 +24,7 @@ async def provision(
     progress: Callable[[str], None] = lambda _line: None,
 ) -> None:
     """Bring the servers to what is declared. Safe to repeat. Raises UnsafeChange."""
-    async with linked(url, name="fairlead-provision") as link:
+    async with open_link(url, name="fairlead-provision") as link:
         for spec in STREAMS:
             outcome = await _apply(link, spec, replicas)
             progress(f"stream {spec.name}: {outcome}")
@@ -33,10 +33,12 @@ async def provision(
             progress(f"consumer {consumer.stream}/{consumer.name}: {outcome}")
 
 
-async def provisioned(url: str) -> tuple[str, ...]:
+async def missing_streams(url: str) -> tuple[str, ...]:
     """The declared streams that do not exist yet."""
-    async with linked(url, name="fairlead-provision") as link:
-        return tuple([spec.name for spec in STREAMS if await _existing(link, spec.name) is None])
+    async with open_link(url, name="fairlead-provision") as link:
+        return tuple(
+            [spec.name for spec in STREAMS if await _stream_config(link, spec.name) is None]
+        )
 
 
 def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
@@ -68,7 +70,7 @@ def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
     return config
 
 
-def unsafe(current: dict[str, Any], wanted: dict[str, Any]) -> str | None:
+def unsafe_change(current: dict[str, Any], wanted: dict[str, Any]) -> str | None:
     """Why applying `wanted` over `current` could lose data; None when it cannot."""
     for key in _FIXED:
         if current.get(key) != wanted[key]:
@@ -86,22 +88,22 @@ def unsafe(current: dict[str, Any], wanted: dict[str, Any]) -> str | None:
 
 async def _apply(link: Link, spec: StreamSpec, replicas: int) -> str:
     wanted = stream_config(spec, replicas)
-    current = await _existing(link, spec.name)
+    current = await _stream_config(link, spec.name)
     if current is None:
         await link.api(f"STREAM.CREATE.{spec.name}", wanted)
         return "created"
-    if all(current.get(key, _absent(value)) == value for key, value in wanted.items()):
+    if all(current.get(key, _zero_value(value)) == value for key, value in wanted.items()):
         return "unchanged"
-    reason = unsafe(current, wanted)
+    reason = unsafe_change(current, wanted)
     if reason is not None:
         raise UnsafeChange(f"{spec.name}: {reason}; nothing was changed")
     if current.get("persist_mode", _PLAIN) != wanted.get("persist_mode", _PLAIN):
-        return await _made_anew(link, spec, wanted)
+        return await _recreate(link, spec, wanted)
     await link.api(f"STREAM.UPDATE.{spec.name}", {**current, **wanted})
     return "updated"
 
 
-async def _made_anew(link: Link, spec: StreamSpec, wanted: dict[str, Any]) -> str:
+async def _recreate(link: Link, spec: StreamSpec, wanted: dict[str, Any]) -> str:
     """The server changes no stream's way to the disk: an empty one is made again. Raises UnsafeChange.
 
     What comes in between is refused or lost, so this is for hints, which something makes good.
@@ -144,7 +146,7 @@ async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:
     return "applied"
 
 
-async def _existing(link: Link, name: str) -> dict[str, Any] | None:
+async def _stream_config(link: Link, name: str) -> dict[str, Any] | None:
     try:
         answer = await link.api(f"STREAM.INFO.{name}")
     except ServerRefusal as refusal:
@@ -167,6 +169,6 @@ def _shrinks(current: int, wanted: int) -> bool:
     return wanted > 0 and (unlimited or wanted < current)
 
 
-def _absent(value: object) -> object:
+def _zero_value(value: object) -> object:
     """What the server leaves out of its answer when a setting has its zero value."""
     return type(value)() if isinstance(value, bool | int | str) else None

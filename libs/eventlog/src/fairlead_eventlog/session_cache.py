@@ -48,7 +48,7 @@ class SessionCache(Generic[State]):
         known = self._warm.get(at)
         return await self.advance(at, known or await self._cold(at))
 
-    def warm(self, at: Address) -> Versioned[State] | None:
+    def peek(self, at: Address) -> Versioned[State] | None:
         """The session as it was when it was last looked at, if that is still known."""
         return self._warm.get(at)
 
@@ -58,12 +58,12 @@ class SessionCache(Generic[State]):
         while more:
             page = await self._log.read(at, after=known.head)
             for stored in page.commits:
-                known = self.applied(known, stored)
+                known = self.fold(known, stored)
             more = page.more
-        self.keep(at, known)
+        self.put(at, known)
         return known
 
-    def applied(self, known: Versioned[State], stored: StoredCommit) -> Versioned[State]:
+    def fold(self, known: Versioned[State], stored: StoredCommit) -> Versioned[State]:
         """The state after one more commit. Raises RecordError for one that cannot follow."""
         state = known.state
         try:
@@ -75,18 +75,18 @@ class SessionCache(Generic[State]):
             raise MalformedCommit(reason) from error
         return Versioned(state, stored.head)
 
-    def keep(self, at: Address, known: Versioned[State]) -> None:
+    def put(self, at: Address, known: Versioned[State]) -> None:
         """Remember a state, and forget the one unused for longest."""
         self._warm[at] = known
         self._warm.move_to_end(at)
         if len(self._warm) > self._capacity:
             self._warm.popitem(last=False)
 
-    def forget(self, at: Address) -> None:
+    def evict(self, at: Address) -> None:
         """Drop a cached state."""
         self._warm.pop(at, None)
 
-    async def save(self, at: Address, known: Versioned[State]) -> None:
+    async def save_snapshot(self, at: Address, known: Versioned[State]) -> None:
         """Store a snapshot, so that others load this session without replaying it."""
         await self._snapshots.store(at, Snapshot(known.head, self._folding.freeze(known.state)))
 

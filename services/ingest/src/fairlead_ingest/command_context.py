@@ -70,8 +70,8 @@ class CommandContext:
         now = ids.now_ms()
         drafts = tuple(Draft(ids.event_id(), now, event) for event in events)
         stored = await self.eventlog.log.append(at, ids.commit_id(), drafts, after=known.head)
-        written = self._folded.applied(known, stored)
-        self._folded.keep(at, written)
+        written = self._folded.fold(known, stored)
+        self._folded.put(at, written)
         return written
 
     def _alone(self, at: Address) -> AbstractAsyncContextManager[None]:

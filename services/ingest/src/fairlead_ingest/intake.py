@@ -42,15 +42,15 @@ async def take_in(desk: CommandContext) -> None:
 async def _admit(desk: CommandContext, job: Job) -> None:
     try:
         await _settle(desk, job)
-        await job.done()
+        await job.ack()
     except LogError as error:
         # Not acknowledged: the message comes again, and an exact retry admits nothing twice.
         log.warning("intake deferred", extra={"subject": job.subject, "reason": str(error)})
     except Exception as error:
         log.exception("intake defect", extra={"subject": job.subject})
         if job.deliveries >= DELIVERIES_MAX:
-            await desk.eventlog.dead.bury("prompt", job.subject, job.payload, repr(error))
-            await job.done()
+            await desk.eventlog.dead_letters.add("prompt", job.subject, job.payload, repr(error))
+            await job.ack()
 
 
 async def _settle(desk: CommandContext, job: Job) -> None:
@@ -59,7 +59,7 @@ async def _settle(desk: CommandContext, job: Job) -> None:
     try:
         command = _command(job, at)
     except InvalidRequest as poison:
-        await desk.eventlog.dead.bury("prompt", job.subject, job.payload, str(poison))
+        await desk.eventlog.dead_letters.add("prompt", job.subject, job.payload, str(poison))
         return
     try:
         answer = data(await prompt(desk, tenant, command))

@@ -97,7 +97,7 @@ async def look(eventlog: EventLog, waiting: Sequence[Waiting], checked: Checked)
     for one in checked.due(waiting, revision):
         project = (one.at.tenant, one.project_id)
         if project not in saved:
-            saved[project] = await eventlog.approvals.saved(*project)
+            saved[project] = await eventlog.approvals.get_all(*project)
         if not touched(one, saved[project]) or await _told(
             eventlog,
             one,
@@ -122,7 +122,7 @@ async def _told(eventlog: EventLog, one: Waiting, verb: str, command: Model) -> 
     body = command.model_dump_json(by_alias=True).encode()
     subject = subjects.api(one.at.tenant, verb)
     try:
-        await eventlog.requests.ask(subject, body, timeout_s=ASK_TIMEOUT_S)
+        await eventlog.requests.request(subject, body, timeout_s=ASK_TIMEOUT_S)
     except LogError as error:
         extra = {"session_id": one.at.session_id, "verb": verb, "reason": str(error)}
         log.warning("ingest did not answer", extra=extra)

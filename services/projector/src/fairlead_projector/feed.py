@@ -117,7 +117,7 @@ async def stand_by(shard: int, eventlog: EventLog, *, well: Callable[[], None]) 
         well()
         seen, (position, revision) = revision, await eventlog.feed.checkpoint(shard)
         # A living publisher moves the revision until its checkpoint has reached the end.
-        if revision != seen or await eventlog.shards.end(shard) <= position:
+        if revision != seen or await eventlog.shards.last_position(shard) <= position:
             still_since = time.monotonic()
     return position, revision
 

@@ -66,7 +66,7 @@ class _Follower:
                 await self.close()
                 self._open()
                 quiet, patience = 0, min(patience * 2, PATIENCE_MAX)
-            promised = await self._shards.end(self._shard)
+            promised = await self._shards.last_position(self._shard)
 
     async def close(self) -> None:
         self._coming.cancel()

@@ -45,7 +45,7 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
             eventlog, pool=config.tools.pool, timeout_s=config.runner.observe_timeout_s
         )
         watch = WakeConsumer(RunnerContext(runner, eventlog, folded, reach, settings, catalogs))
-        await eventlog.liveness.answer(runner, watch.nudge)
+        await eventlog.liveness.answer_pings(runner, watch.nudge)
         standing = asyncio.create_task(watch.stand())
         ringing = asyncio.create_task(watch.ring())
         beating = asyncio.create_task(watch.beat())

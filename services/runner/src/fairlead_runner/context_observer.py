@@ -33,7 +33,7 @@ async def sample(
 ) -> ContextSample:
     """One coherent sample. A service that is away makes its sources unavailable, not gone."""
     try:
-        body = await eventlog.requests.ask(
+        body = await eventlog.requests.request(
             subjects.observe(pool),
             asked.model_dump_json(by_alias=True, exclude_none=True).encode(),
             timeout_s=timeout_s,

@@ -109,7 +109,7 @@ class Drain:
         if owner is None or owner.runner == self._tackle.runner:
             return None
         timeout_s = self._tackle.settings.config.runner.ping_timeout_s
-        return await self._tackle.eventlog.liveness.ask(owner.runner, timeout_s=timeout_s)
+        return await self._tackle.eventlog.liveness.ping(owner.runner, timeout_s=timeout_s)
 
     async def _hand_over(self) -> None:
         """Release what is ours before the process ends; what cannot be written is recovered."""

@@ -64,7 +64,7 @@ class RunnerContext:
         """The projector's sum; None when nobody can say."""
         timeout_s = self.settings.config.runner.observe_timeout_s
         try:
-            answer = await self.eventlog.requests.ask(
+            answer = await self.eventlog.requests.request(
                 subjects.tenant_usage(tenant), b"", timeout_s=timeout_s
             )
             data = from_json(answer)["data"]

@@ -96,7 +96,7 @@ class SessionWriter:
                     raise Fenced(self.at.session_id)
                 try:
                     stored = await self._stored(drafts)
-                    self._written(self._folded.applied(self._known, stored))
+                    self._written(self._folded.fold(self._known, stored))
                     written = True
                 except AppendConflict:
                     await self._read_on()
@@ -114,7 +114,7 @@ class SessionWriter:
 
     def _written(self, known: Versioned[Session]) -> None:
         self._become(known)
-        self._folded.keep(self.at, known)
+        self._folded.put(self.at, known)
 
     def _become(self, known: Versioned[Session]) -> None:
         self._known = known

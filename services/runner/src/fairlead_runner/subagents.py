@@ -30,7 +30,7 @@ async def stop_below(eventlog: EventLog, at: Address, session: Session) -> None:
     for child in children(session):
         body = to_json({"sessionID": child})
         subject = subjects.api(at.tenant, "session.interrupt")
-        answer = await eventlog.requests.ask(subject, body, timeout_s=TIMEOUT_S)
+        answer = await eventlog.requests.request(subject, body, timeout_s=TIMEOUT_S)
         # A child that was never made has nothing to stop: whoever makes it looks here first.
         log.info("interrupted below", extra={"session_id": child, "answer": answer.decode()})
 

@@ -69,7 +69,9 @@ async def _asked(
     """What the tools service says; None while it is away."""
     body = asked.model_dump_json(by_alias=True).encode()
     try:
-        answer = await eventlog.requests.ask(subjects.tool_catalog(pool), body, timeout_s=timeout_s)
+        answer = await eventlog.requests.request(
+            subjects.tool_catalog(pool), body, timeout_s=timeout_s
+        )
         catalog = _ANSWER.model_validate_json(answer).data
     except (LogError, ValueError) as error:
         log.info("tools away", extra={"location": asked.location.directory, "reason": str(error)})
@@ -127,7 +129,7 @@ async def forsaken(eventlog: EventLog, session: Session, *, timeout_s: float) ->
 async def _gone(
     eventlog: EventLog, workers: set[WorkerId | None], timeout_s: float
 ) -> set[WorkerId | None]:
-    lives = {one: await eventlog.liveness.ask(one, timeout_s=timeout_s) for one in workers if one}
+    lives = {one: await eventlog.liveness.ping(one, timeout_s=timeout_s) for one in workers if one}
     return {worker for worker, life in lives.items() if life == "gone"}
 
 

@@ -75,13 +75,13 @@ class WakeConsumer:
     async def _keep_all(self) -> None:
         for job in (*self._jobs.values(), *self._next.values()):
             with suppress(LogError):
-                await job.keep()
+                await job.extend()
 
     async def _due(self) -> None:
         eventlog = self._tackle.eventlog
-        async for job in eventlog.timers.due(lambda: TIMERS_MAX):
+        async for job in eventlog.timers.take_due(lambda: TIMERS_MAX):
             await eventlog.wakes.wake(subjects.address(job.subject))
-            await job.done()
+            await job.ack()
 
     def nudge(self, at: Address) -> None:
         """Somebody wrote something that the session's drain should see now."""
@@ -157,12 +157,12 @@ class WakeConsumer:
     async def _serve(self, at: Address, job: Job) -> str:
         known = await self._tackle.folded.load(at)
         if known.state.profile is None:
-            await job.done()
+            await job.ack()
             return "unknown"
         wait_s = waits_s(known.state, now_ms=ids.now_ms())
         if 0 < wait_s <= LATER_S:
             # Its timer rang by another clock than ours: this may be the only wake that comes.
-            await job.later(wait_s)
+            await job.retry_later(wait_s)
             return "early"
         ledger = SessionWriter(at, known, self._tackle.eventlog, self._tackle.folded)
         drain = Drain(self._tackle, ledger)
@@ -170,14 +170,14 @@ class WakeConsumer:
             drain.leave()
         self._drains[at] = drain
         if not await self._drained(drain, job):
-            await job.later(LATER_S)
+            await job.retry_later(LATER_S)
             return "left"
         await self._rest(at, job, ledger)
         return "rested"
 
     async def _rest(self, at: Address, job: Job, ledger: SessionWriter) -> None:
         """After the release: give up the wake, look once more, and wake again if there is work."""
-        await job.done()
+        await job.ack()
         before = ledger.known.head
         await ledger.reload()
         moved = ledger.known.head != before
@@ -196,14 +196,14 @@ class WakeConsumer:
         every = self._tackle.settings.config.runner.snapshot_events
         if ledger.durable.seq // every > ledger.opened_seq // every:
             with suppress(LogError):
-                await self._tackle.folded.save(at, ledger.known)
+                await self._tackle.folded.save_snapshot(at, ledger.known)
 
     async def _drained(self, drain: Drain, job: Job) -> bool:
         try:
             return await drain.run()
         except asyncio.CancelledError:
             with suppress(LogError):
-                await job.later(0.0)
+                await job.retry_later(0.0)
             raise
 
     async def _let_go(self, at: Address, reason: str) -> None:
@@ -217,8 +217,8 @@ class WakeConsumer:
     async def _give_up(self, at: Address, job: Job, reason: str) -> None:
         """A session that cannot be read, or go on, stops with a visible reason; it never loops."""
         with suppress(LogError):
-            await self._tackle.eventlog.dead.bury("session", subjects.log(at), b"", reason)
-            await job.done()
+            await self._tackle.eventlog.dead_letters.add("session", subjects.log(at), b"", reason)
+            await job.ack()
 
 
 def _why(at: Address, error: Exception) -> dict[str, str]:

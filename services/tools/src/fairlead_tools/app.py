@@ -76,13 +76,13 @@ class Tools:
             Servers(self._settings.config, self.registry).connected(),
         ):
             health.depend("nats", eventlog.complaint)
-            await eventlog.liveness.answer(self._worker_id)
+            await eventlog.liveness.answer_pings(self._worker_id)
             config = self._settings.config
             timeout_s = config.context.timeout_s
             self.observer.plugins = Plugins(eventlog, self._settings.pool, timeout_s)
             spool.sweep(config.tools.spool_dir)
             execute = Execute(self._worker_id, eventlog, self.registry, config.tools, config.rules)
-            records = Records(eventlog.registrations, self.registry, partial(make, eventlog))
+            records = Records(eventlog.tool_registrations, self.registry, partial(make, eventlog))
             self.registry.learns_from(records.learn)
             self._desk = Desk(records, self.registry, execute.life)
             self._hire(eventlog, execute.life)

@@ -20,7 +20,7 @@ TIMEOUT_S = 30.0
 async def ask(eventlog: EventLog, verb: str, body: dict[str, Any]) -> dict[str, Any]:
     """One command over NATS; its data."""
     answer: dict[str, Any] = orjson.loads(
-        await eventlog.requests.ask(
+        await eventlog.requests.request(
             subjects.api(DEFAULT_TENANT, verb), orjson.dumps(body), timeout_s=TIMEOUT_S
         )
     )

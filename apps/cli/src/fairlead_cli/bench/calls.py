@@ -10,7 +10,7 @@ from fairlead_cli.bench.admissions import ask, sessions
 from fairlead_cli.bench.measure import Timing, timing
 from fairlead_cli.bench.turns import TURN_S, listening
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_schema import subjects
 from fairlead_schema.events import ExecutionReleased, ToolCalled, ToolFailed, ToolSucceeded
 from fairlead_schema.events.event import Event
@@ -69,7 +69,7 @@ async def _whole(url: str, eventlog: EventLog, each: int) -> Timing:
 async def _settled(nats: str, eventlog: EventLog, each: int) -> Timing:
     (session,) = await sessions(eventlog, 1)
     added: list[float] = []
-    async with linked(nats, name="fairlead-bench") as link:
+    async with open_link(nats, name="fairlead-bench") as link:
         ear = Ear()
         await link.client.subscribe(subjects.commit(Address(DEFAULT_TENANT, session)), cb=ear.hear)
         for number in range(-2, each):

@@ -68,7 +68,7 @@ async def _owner(up: Running, eventlog: EventLog, at: Address) -> int:
     )
     for index in range(len(up.services["runner"])):
         up.kill("runner", index, signal.SIGSTOP)
-        life = await eventlog.liveness.ask(runner, timeout_s=0.2)
+        life = await eventlog.liveness.ping(runner, timeout_s=0.2)
         up.kill("runner", index, signal.SIGCONT)
         if life == "silent":
             return index

@@ -8,7 +8,7 @@ from typing import Final
 import psycopg
 
 from fairlead_cli.bench.measure import Timing, concurrent, sequential
-from fairlead_eventlog.jetstream.connect import linked
+from fairlead_eventlog.jetstream.connect import open_link
 from fairlead_eventlog.jetstream.link import Link
 
 STREAM: Final = "BENCH"
@@ -18,7 +18,7 @@ PAYLOAD: Final = b"x" * 512
 @asynccontextmanager
 async def bench_stream(url: str) -> AsyncIterator[Link]:
     """A stream of its own, gone afterwards."""
-    async with linked(url, name="fairlead-bench", timeout_s=30.0) as link:
+    async with open_link(url, name="fairlead-bench", timeout_s=30.0) as link:
         config = {"name": STREAM, "subjects": ["bench.>"], "storage": "file"}
         await link.api(f"STREAM.CREATE.{STREAM}", config)
         try:

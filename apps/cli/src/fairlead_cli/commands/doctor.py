@@ -21,7 +21,7 @@ from fairlead_cli.checks import Finding
 from fairlead_cli.embedded.state import MEGABYTE, lock_owner, recall
 from fairlead_cli.terminal import answers
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.provision import provisioned
+from fairlead_eventlog.provision import missing_streams
 from fairlead_service.config.configuration import Config
 
 MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
@@ -96,7 +96,7 @@ def _configured(config: Config | None, section: str) -> str | None:
 
 async def _streams(url: str) -> Finding:
     try:
-        missing = await asyncio.wait_for(provisioned(url), PATIENCE_S)
+        missing = await asyncio.wait_for(missing_streams(url), PATIENCE_S)
     except (LogError, TimeoutError) as error:
         return Finding("nats", "fail", str(error) or "no answer", f"start nats-server at {url}")
     if missing:

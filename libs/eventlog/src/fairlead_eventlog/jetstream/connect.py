@@ -15,10 +15,10 @@ from fairlead_eventlog.jetstream.deltas import NatsDeltas
 from fairlead_eventlog.jetstream.link import Link
 from fairlead_eventlog.jetstream.liveness import NatsLiveness
 from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
-from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessages
+from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
 from fairlead_eventlog.jetstream.registers.snapshots import JetStreamSnapshots
 from fairlead_eventlog.jetstream.registers.sources import JetStreamSources
-from fairlead_eventlog.jetstream.registers.tool_registrations import JetStreamRegistrations
+from fairlead_eventlog.jetstream.registers.tool_registrations import JetStreamToolRegistrations
 from fairlead_eventlog.jetstream.requests import NatsRequests
 from fairlead_eventlog.jetstream.streams.dead_letters import JetStreamDeadLetters
 from fairlead_eventlog.jetstream.streams.feed import JetStreamFeed
@@ -27,7 +27,7 @@ from fairlead_eventlog.jetstream.streams.session_log import JetStreamLog
 from fairlead_eventlog.jetstream.streams.shards import JetStreamShards
 from fairlead_eventlog.jetstream.streams.timers import JetStreamTimers
 from fairlead_eventlog.jetstream.streams.wakes import JetStreamWakes
-from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWork
+from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
 
 log = logging.getLogger(__name__)
 
@@ -35,14 +35,14 @@ CONNECT_S: Final = 3.0
 
 
 @asynccontextmanager
-async def linked(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[Link]:
+async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[Link]:
     """A connection that reconnects for ever. Raises at once if the first connect fails."""
     links: list[Link] = []
 
     async def on_reconnect() -> None:
         log.info("reconnected to NATS")
         for link in links:
-            link.reconnected()
+            link.notify_reconnected()
 
     async def on_disconnect() -> None:
         log.warning("disconnected from NATS")
@@ -80,23 +80,23 @@ async def linked(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterato
 @asynccontextmanager
 async def connect(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[EventLog]:
     """Every port over one connection."""
-    async with linked(url, name=name, timeout_s=timeout_s) as link:
+    async with open_link(url, name=name, timeout_s=timeout_s) as link:
         yield EventLog(
             log=JetStreamLog(link),
             shards=JetStreamShards(link),
             wakes=JetStreamWakes(link),
-            work=JetStreamWork(link),
+            work=JetStreamWorkQueues(link),
             timers=JetStreamTimers(link),
             liveness=NatsLiveness(link),
             snapshots=JetStreamSnapshots(link),
-            messages=JetStreamMessages(link),
-            registrations=JetStreamRegistrations(link),
+            message_ids=JetStreamMessageIds(link),
+            tool_registrations=JetStreamToolRegistrations(link),
             sources=JetStreamSources(link),
             deltas=NatsDeltas(link),
             outputs=JetStreamOutputs(link),
             requests=NatsRequests(link),
             feed=JetStreamFeed(link),
-            dead=JetStreamDeadLetters(link),
+            dead_letters=JetStreamDeadLetters(link),
             approvals=JetStreamApprovals(link),
             complaint=link.complaint,
         )

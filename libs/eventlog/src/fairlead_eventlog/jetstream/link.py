@@ -13,7 +13,7 @@ import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import LogUnavailable, StreamMissing, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders, StreamMissing
 
 # The server says "wrong last sequence" with either code; 10164 comes from replicated streams.
 WRONG_LAST_SEQUENCE: Final = frozenset({10071, 10164})
@@ -52,7 +52,7 @@ class NoAnswer(Exception):
     """No answer in time: what was asked for may or may not have happened."""
 
 
-class Got(NamedTuple):
+class StoredMessage(NamedTuple):
     """One stored message."""
 
     subject: str
@@ -90,7 +90,7 @@ class Link:
     def complaint(self) -> str | None:
         return None if self.client.is_connected else "NATS is not connected"
 
-    def reconnected(self) -> None:
+    def notify_reconnected(self) -> None:
         """Tell every tail that it may have missed something."""
         for notify in tuple(self._on_reconnect):
             notify()
@@ -121,7 +121,7 @@ class Link:
         try:
             msg = await self.client.request(subject, body, timeout=wait_s, headers=headers)
         except nats.errors.NoRespondersError as error:
-            raise Unanswered(subject) from error
+            raise NoResponders(subject) from error
         except (nats.errors.TimeoutError, TimeoutError) as error:
             raise NoAnswer(subject) from error
         except _AWAY as error:
@@ -144,43 +144,43 @@ class Link:
         self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
     ) -> int:
         """Publish into a stream; the answer is the stored sequence. Raises ServerRefusal too."""
-        answer = _accepted((await self.request(subject, body, headers=headers)).data)
+        answer = _parse_answer((await self.request(subject, body, headers=headers)).data)
         return int(answer["seq"])
 
     async def api(self, verb: str, body: object = None) -> dict[str, Any]:
         """Call JetStream's own API. Raises ServerRefusal, StreamMissing, LogUnavailable."""
         payload = b"" if body is None else orjson.dumps(body)
         try:
-            return _accepted((await self.request(f"$JS.API.{verb}", payload)).data)
-        except Unanswered as error:
+            return _parse_answer((await self.request(f"$JS.API.{verb}", payload)).data)
+        except NoResponders as error:
             raise LogUnavailable("JetStream is not enabled or has no leader") from error
         except NoAnswer as error:
             raise LogUnavailable(f"JetStream did not answer {verb} in time") from error
 
-    async def last(self, stream: str, subject: str) -> Got | None:
+    async def last_message(self, stream: str, subject: str) -> StoredMessage | None:
         """The last message of a subject, read from the leader: never stale."""
         try:
             answer = await self.api(f"STREAM.MSG.GET.{stream}", {"last_by_subj": subject})
         except ServerRefusal as error:
             if error.code == NO_MESSAGE:
                 return None
-            raise missing(error, stream) from error
-        return _got(answer["message"])
+            raise stream_error(error, stream) from error
+        return _parse_message(answer["message"])
 
-    async def direct(
+    async def read_subject(
         self, stream: str, subject: str, *, first: int, batch: int
-    ) -> tuple[list[Got], int]:
+    ) -> tuple[list[StoredMessage], int]:
         """Up to `batch` messages of one exact subject from `first` on, and how many remain."""
         wanted = {"seq": first, "next_by_subj": subject, "batch": batch}
         return await self._got(stream, wanted)
 
-    async def family(self, stream: str, subject: str) -> list[Got]:
+    async def last_by_pattern(self, stream: str, subject: str) -> list[StoredMessage]:
         """The last message of every subject that fits a pattern; at most 1,024 subjects."""
         found, _ = await self._got(stream, {"multi_last": [subject]})
         return found
 
-    async def _got(self, stream: str, wanted: dict[str, Any]) -> tuple[list[Got], int]:
-        found: list[Got] = []
+    async def _got(self, stream: str, wanted: dict[str, Any]) -> tuple[list[StoredMessage], int]:
+        found: list[StoredMessage] = []
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         async def receive(msg: Msg) -> None:
@@ -190,7 +190,9 @@ class Link:
                     done.set_result(int(headers.get("Nats-Num-Pending", "0")))
                 return
             found.append(
-                Got(headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data, headers)
+                StoredMessage(
+                    headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data, headers
+                )
             )
 
         reply, close = self.inbox(receive)
@@ -217,12 +219,12 @@ def _cancellations() -> int:
     return 0 if task is None else task.cancelling()
 
 
-def missing(error: ServerRefusal, stream: str) -> Exception:
+def stream_error(error: ServerRefusal, stream: str) -> Exception:
     """A refusal that means an unprovisioned stream, in our words."""
     return StreamMissing(stream) if error.code == NO_STREAM else LogUnavailable(str(error))
 
 
-def _accepted(data: bytes) -> dict[str, Any]:
+def _parse_answer(data: bytes) -> dict[str, Any]:
     answer: dict[str, Any] = orjson.loads(data)
     error = answer.get("error")
     if error is not None:
@@ -230,6 +232,6 @@ def _accepted(data: bytes) -> dict[str, Any]:
     return answer
 
 
-def _got(message: dict[str, Any]) -> Got:
+def _parse_message(message: dict[str, Any]) -> StoredMessage:
     payload = b64decode(message.get("data", ""))
-    return Got(message["subject"], int(message["seq"]), payload, {})
+    return StoredMessage(message["subject"], int(message["seq"]), payload, {})

@@ -9,7 +9,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
     Link,
 )
-from fairlead_eventlog.ports import Life, OnNudge
+from fairlead_eventlog.ports import OnNudge, PingResult
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 
@@ -20,7 +20,7 @@ class NatsLiveness:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
         async def hear(msg: Msg) -> None:
             if msg.data:
                 tenant, _, session_id = msg.data.decode().partition(" ")
@@ -34,7 +34,7 @@ class NatsLiveness:
         with suppress(LogUnavailable):
             await self._link.send(subjects.ping(instance), f"{at.tenant} {at.session_id}".encode())
 
-    async def ask(self, instance: str, *, timeout_s: float) -> Life:
+    async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         try:
             await self._link.client.request(subjects.ping(instance), b"", timeout=timeout_s)
         except nats.errors.NoRespondersError:

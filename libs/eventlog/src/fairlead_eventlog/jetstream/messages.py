@@ -1,10 +1,10 @@
 """Stores and purges messages of a stream, with failures as errors of the ports."""
 
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
-from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, missing
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
+from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, stream_error
 
 
-async def stored(
+async def store_message(
     link: Link, subject: str, payload: bytes, headers: dict[str, str] | None = None
 ) -> int:
     """Store one message, with every failure in the port's words."""
@@ -12,14 +12,16 @@ async def stored(
         return await link.store(subject, payload, headers=headers)
     except ServerRefusal as refusal:
         raise LogUnavailable(str(refusal)) from refusal
-    except (NoAnswer, Unanswered) as error:
+    except (NoAnswer, NoResponders) as error:
         raise LogUnavailable(f"{subject} was not acknowledged") from error
 
 
-async def forget(link: Link, stream: str, subject: str, *, before: int | None = None) -> None:
+async def purge_subject(
+    link: Link, stream: str, subject: str, *, before: int | None = None
+) -> None:
     """Remove a subject's messages from a stream: those before a sequence, or all of them."""
     wanted = {"filter": subject} if before is None else {"filter": subject, "seq": before}
     try:
         await link.api(f"STREAM.PURGE.{stream}", wanted)
     except ServerRefusal as refusal:
-        raise missing(refusal, stream) from refusal
+        raise stream_error(refusal, stream) from refusal

@@ -15,7 +15,7 @@ class NatsRequests:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+    async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         try:
             async with asyncio.timeout(timeout_s):
                 return (await self._link.request(subject, body, timeout_s=timeout_s)).data

@@ -13,7 +13,7 @@ class UnreadableCommit(NamedTuple):
     error: RecordError
 
 
-def opened(entry: LogEntry) -> StoredCommit | UnreadableCommit:
+def parse_entry(entry: LogEntry) -> StoredCommit | UnreadableCommit:
     """What an entry holds."""
     try:
         return StoredCommit(entry.position, decode(entry.payload))
@@ -21,7 +21,7 @@ def opened(entry: LogEntry) -> StoredCommit | UnreadableCommit:
         return UnreadableCommit(entry.position, error)
 
 
-def readable(item: StoredCommit | UnreadableCommit) -> StoredCommit:
+def require_readable(item: StoredCommit | UnreadableCommit) -> StoredCommit:
     """The commit. Raises RecordError if it cannot be read."""
     if isinstance(item, UnreadableCommit):
         raise item.error

@@ -8,37 +8,37 @@ from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.outputs import MemoryOutputs
 from fairlead_eventlog.memory.registers import (
     MemoryApprovals,
-    MemoryMessages,
-    MemoryRegistrations,
+    MemoryMessageIds,
     MemorySources,
+    MemoryToolRegistrations,
 )
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.snapshots import MemorySnapshots
 from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.memory.wakes import MemoryWakes
-from fairlead_eventlog.memory.work_queues import MemoryWork
+from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 
 
-def memory() -> EventLog:
+def memory_eventlog() -> EventLog:
     """Every port, in memory."""
     log = MemoryLog()
     return EventLog(
         log=log,
         shards=log,
         wakes=MemoryWakes(),
-        work=MemoryWork(),
+        work=MemoryWorkQueues(),
         timers=MemoryTimers(),
         liveness=MemoryLiveness(),
         snapshots=MemorySnapshots(),
-        messages=MemoryMessages(),
-        registrations=MemoryRegistrations(),
+        message_ids=MemoryMessageIds(),
+        tool_registrations=MemoryToolRegistrations(),
         sources=MemorySources(),
         deltas=MemoryDeltas(),
         outputs=MemoryOutputs(),
         requests=MemoryRequests(),
         feed=MemoryFeed(),
-        dead=MemoryDeadLetters(),
+        dead_letters=MemoryDeadLetters(),
         approvals=MemoryApprovals(),
         complaint=lambda: None,
     )

@@ -1,8 +1,8 @@
 """Pings and nudges in memory."""
 
 from fairlead_eventlog.ports import (
-    Life,
     OnNudge,
+    PingResult,
 )
 from fairlead_schema.subjects import Address
 
@@ -15,7 +15,7 @@ class MemoryLiveness:
         self.paused: set[str] = set()
         self._on_nudge: dict[str, OnNudge] = {}
 
-    async def answer(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
         self.alive.add(instance)
         self._on_nudge[instance] = on_nudge
 
@@ -23,7 +23,7 @@ class MemoryLiveness:
         if instance in self._on_nudge:
             self._on_nudge[instance](at)
 
-    async def ask(self, instance: str, *, timeout_s: float) -> Life:
+    async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
         assert timeout_s > 0
         if instance not in self.alive:
             return "gone"

@@ -37,7 +37,7 @@ class MemoryOutputs:
         for start in range(0, len(rest), PIECE_BYTES):
             yield rest[start : start + PIECE_BYTES]
 
-    async def drop(self, at: Address) -> None:
+    async def remove_all(self, at: Address) -> None:
         for output_id in [one for one, whose in self._sessions.items() if whose == at]:
             del self._sessions[output_id]
             self.kept.pop((at.tenant, output_id), None)

@@ -8,7 +8,7 @@ from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.permission import SavedPermission
 
 
-class MemoryMessages:
+class MemoryMessageIds:
     """Message ids in a dictionary."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ class MemoryMessages:
         return self._bound.setdefault((tenant, message_id), session_id)
 
 
-class MemoryRegistrations:
+class MemoryToolRegistrations:
     """Registrations in a dictionary."""
 
     def __init__(self) -> None:
@@ -29,10 +29,10 @@ class MemoryRegistrations:
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
         self.kept[tenant, key] = value
 
-    async def drop(self, tenant: TenantId, key: str) -> None:
+    async def remove(self, tenant: TenantId, key: str) -> None:
         self.kept.pop((tenant, key), None)
 
-    async def of(self, tenant: TenantId) -> dict[str, bytes]:
+    async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
         return {key: value for (whose, key), value in self.kept.items() if whose == tenant}
 
 
@@ -48,7 +48,7 @@ class MemorySources:
     async def remove(self, pool: str, key: str) -> None:
         self._kept[pool].pop(key, None)
 
-    async def all(self, pool: str) -> dict[str, bytes]:
+    async def get_all(self, pool: str) -> dict[str, bytes]:
         return dict(sorted(self._kept[pool].items()))
 
 
@@ -62,11 +62,11 @@ class MemoryApprovals:
     async def save(
         self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
     ) -> None:
-        known = await self.saved(tenant, project_id)
+        known = await self.get_all(tenant, project_id)
         self._projects[tenant, project_id] = add_approvals(known, project_id, action, resources)
         self._revision += 1
 
-    async def saved(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
+    async def get_all(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
         return self._projects.get((tenant, project_id), ())
 
     async def remove(self, tenant: TenantId, id_: str) -> None:

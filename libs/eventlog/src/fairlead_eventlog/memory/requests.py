@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 
 Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
@@ -15,9 +15,9 @@ class MemoryRequests:
     def __init__(self) -> None:
         self.answerers: dict[str, Answerer] = {}
 
-    async def ask(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
+    async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
         if subject not in self.answerers:
-            raise Unanswered(subject)
+            raise NoResponders(subject)
         try:
             async with asyncio.timeout(timeout_s):
                 return await self.answerers[subject](body)

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Sequence
 
 from fairlead_eventlog.errors import AppendConflict, CommitTooLarge
-from fairlead_eventlog.memory.commits import UnreadableCommit, opened, readable
+from fairlead_eventlog.memory.commits import UnreadableCommit, parse_entry, require_readable
 from fairlead_eventlog.ports import (
     START,
     CommitPage,
@@ -50,14 +50,14 @@ class MemoryLog:
         payload = encode(Commit(commit_id, record(drafts, after=after.seq)))
         if len(payload) > COMMIT_BYTES_MAX:
             raise CommitTooLarge(at, len(payload), COMMIT_BYTES_MAX)
-        return readable(await self.plant(at, payload))
+        return require_readable(await self.append_raw(at, payload))
 
-    async def plant(self, at: Address, payload: bytes) -> StoredCommit | UnreadableCommit:
+    async def append_raw(self, at: Address, payload: bytes) -> StoredCommit | UnreadableCommit:
         """Store bytes as they are, the way a foreign or newer writer might, readable or not."""
         entries = self.entries[subjects.shard(at.session_id)]
         entry = LogEntry(entries[-1].position + 1 if entries else 1, at, payload)
         entries.append(entry)
-        planted = opened(entry)
+        planted = parse_entry(entry)
         self._sessions[at].append(planted)
         async with self._moved:
             self._moved.notify_all()
@@ -68,7 +68,7 @@ class MemoryLog:
         strange = (i for i, item in enumerate(rest) if isinstance(item, UnreadableCommit))
         # What cannot be read is not hidden: whoever has read all before it is told.
         end = min(limit, next(strange, limit) or 1)
-        return CommitPage(tuple(readable(item) for item in rest[:end]), len(rest) > end)
+        return CommitPage(tuple(require_readable(item) for item in rest[:end]), len(rest) > end)
 
     async def locate(self, at: Address, seq: int) -> Head:
         heads = (
@@ -78,8 +78,8 @@ class MemoryLog:
 
     async def head(self, at: Address) -> Head:
         commits = self._sessions[at]
-        last = readable(commits[-1]) if commits else None
-        return START if last is None or last.purges else last.head
+        last = require_readable(commits[-1]) if commits else None
+        return START if last is None or last.is_purge else last.head
 
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
         seen = await self.locate(at, after)
@@ -111,9 +111,9 @@ class MemoryLog:
                 yield batch
                 continue
             async with self._moved:
-                if await self.end(shard) == after:
+                if await self.last_position(shard) == after:
                     await self._moved.wait()
 
-    async def end(self, shard: int) -> int:
+    async def last_position(self, shard: int) -> int:
         entries = self.entries[shard]
         return entries[-1].position if entries else 0

@@ -18,5 +18,5 @@ class MemorySnapshots:
     async def store(self, at: Address, snapshot: Snapshot) -> None:
         self.kept[at] = snapshot
 
-    async def drop(self, at: Address) -> None:
+    async def remove(self, at: Address) -> None:
         self.kept.pop(at, None)

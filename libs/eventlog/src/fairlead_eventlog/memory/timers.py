@@ -26,5 +26,5 @@ class MemoryTimers:
         del self.set[at]
         self._due.add(subjects.timer_due(at), b"")
 
-    def due(self, slots: Slots) -> AsyncIterator[Job]:
+    def take_due(self, slots: Slots) -> AsyncIterator[Job]:
         return self._due.take(slots)

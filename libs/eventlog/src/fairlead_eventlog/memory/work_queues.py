@@ -33,13 +33,13 @@ class MemoryJob:
     def deliveries(self) -> int:
         return self.times
 
-    async def keep(self) -> None:
+    async def extend(self) -> None:
         self.kept += 1
 
-    async def done(self) -> None:
+    async def ack(self) -> None:
         self._queue.remove(self)
 
-    async def later(self, delay_s: float) -> None:
+    async def retry_later(self, delay_s: float) -> None:
         if delay_s:
             await asyncio.sleep(0)
         self.expire()
@@ -81,7 +81,7 @@ class MemoryQueue:
                 yield job
 
 
-class MemoryWork:
+class MemoryWorkQueues:
     """Work queues by stream name, filled by subject."""
 
     def __init__(self) -> None:

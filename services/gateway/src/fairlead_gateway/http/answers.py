@@ -7,7 +7,7 @@ from typing import Final
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from fairlead_eventlog.errors import LogError, Unanswered
+from fairlead_eventlog.errors import LogError, NoResponders
 from fairlead_gateway.reads.read_model import ReadsUnavailable
 from fairlead_schema.errors import (
     InternalFailure,
@@ -55,7 +55,7 @@ def cause(error: Exception) -> WireError:
 
 def _away(error: Exception) -> Refused | None:
     match error:
-        case Unanswered():
+        case NoResponders():
             return ServiceUnavailable("No ingest service answers now", service="ingest")
         case LogError():
             return ServiceUnavailable(f"The log is not available: {error}", service="nats")

@@ -29,7 +29,7 @@ async def ask(
     timeout_s = runtime.settings.request_timeout_s
     requests = runtime.medium().requests
     try:
-        reply = await requests.ask(subjects.api(tenant, verb), body, timeout_s=timeout_s)
+        reply = await requests.request(subjects.api(tenant, verb), body, timeout_s=timeout_s)
     except LogUnavailable as error:
         text = f"Ingest did not answer within {timeout_s} s; repeat the request with the same id"
         raise ServiceUnavailable(text, service="ingest") from error

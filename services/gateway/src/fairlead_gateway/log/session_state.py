@@ -43,7 +43,7 @@ async def _until(runtime: Runtime, at: Address, holds: Callable[[Session], bool]
         return
     async with closed(runtime.medium().log.tail(at, after=known.head.seq)) as tail:
         async for stored in tail:
-            known = folds.applied(known, stored)
+            known = folds.fold(known, stored)
             if holds(_existing(known).state):
                 return
 

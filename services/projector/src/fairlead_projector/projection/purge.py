@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 async def erase(eventlog: EventLog, purges: Mapping[Address, int]) -> None:
     """Forget everything before each session's last word, its snapshot and what its calls left aside."""
     for at, position in purges.items():
-        await eventlog.outputs.drop(at)
+        await eventlog.outputs.remove_all(at)
         await eventlog.log.erase(at, before=position)
-        await eventlog.snapshots.drop(at)
+        await eventlog.snapshots.remove(at)
         metrics.PURGED.inc()
         log.info("purged", extra={"session_id": at.session_id})

@@ -52,9 +52,9 @@ async def rebuild(
     """
     async with await database.connect(dsn) as connection:
         await _reset(connection)
-        ends = [await eventlog.shards.end(shard) for shard in range(SHARDS)]
+        ends = [await eventlog.shards.last_position(shard) for shard in range(SHARDS)]
         # What is unreadable was buried when it was first met.
-        replayed = replace(eventlog, dead=_Buried())
+        replayed = replace(eventlog, dead_letters=_DiscardedLetters())
         share, complaints = Share(), Complaints()
         reading = Reading(BATCH_COMMITS_MAX, reader)
         tasks = [
@@ -118,8 +118,8 @@ async def _arrive(
         await asyncio.sleep(POLL_S)
 
 
-class _Buried:
-    """Takes dead letters that lie in their place already."""
+class _DiscardedLetters:
+    """Drops dead letters: the first projection stored them already."""
 
-    async def bury(self, source: str, subject: str, payload: bytes, reason: str) -> None:
+    async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:
         """Nothing is left to do."""

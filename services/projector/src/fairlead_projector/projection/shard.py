@@ -92,7 +92,7 @@ async def watch(dsn: str, eventlog: EventLog, share: Share, *, well: Callable[[]
             share.divide(await count(connection))
             for shard in range(subjects.SHARDS):
                 position = await Store(connection, shard).checkpoint()
-                end = await eventlog.shards.end(shard)
+                end = await eventlog.shards.last_position(shard)
                 metrics.LAG.labels(str(shard)).set(max(0, end - position))
             well()
             await asyncio.sleep(WATCH_INTERVAL_S)
@@ -161,7 +161,7 @@ class Writer:
             log.error("session broken", extra={"session_id": entry.at.session_id, "reason": reason})
             metrics.BROKEN.inc()
             subject = subjects.log(entry.at)
-            await self.eventlog.dead.bury("projector", subject, entry.payload, reason)
+            await self.eventlog.dead_letters.add("projector", subject, entry.payload, reason)
             self._buried.add(entry.position)
 
 

@@ -83,13 +83,13 @@ class Life:
         """Do what is left to do of a call; the answer says how it ended."""
         try:
             if self.over:
-                await held.job.later(0.0)
+                await held.job.retry_later(0.0)
                 return "left"
             begun, decided = await self._opening.open(at, request, held)
             return await self._done(at, request, held, begun, decided)
         except Erased:
             await self._erased(at)
-            await held.job.done()
+            await held.job.ack()
             return "gone"
         finally:
             if held.run is not None:
@@ -98,7 +98,7 @@ class Life:
     async def _erased(self, at: Address) -> None:
         """Leave nothing of a session that is gone: an output may have been kept after its purge."""
         with suppress(LogError):
-            await self._eventlog.outputs.drop(at)
+            await self._eventlog.outputs.remove_all(at)
 
     async def _done(
         self,
@@ -117,10 +117,10 @@ class Life:
             case Asked():
                 return await self._asked(at, session, held)
             case Later(delay_s=delay_s):
-                await held.job.later(delay_s)
+                await held.job.retry_later(delay_s)
                 return "left"
             case Spare():
-                await held.job.done()
+                await held.job.ack()
                 return "spare"
             case Gone():
                 return await self._gone(at, session, request, held)
@@ -140,7 +140,7 @@ class Life:
         if isinstance(ended, Stopped):
             log.info("call stopped", extra={**_ids(at, call.call_id), "why": ended.why})
             if ended.why == "leaving" and call.retry != "once":
-                await held.job.later(0.0)
+                await held.job.retry_later(0.0)
                 return "handed-over"
             return await self._settle(at, call, INTERRUPTED, held, run.telling)
         if isinstance(ended, Handed):
@@ -164,7 +164,7 @@ class Life:
             return events, bool(events)
 
         await self._ledger.commit(at, decide)
-        await held.job.later(max((until - now_ms()) / 1000, 0.0))
+        await held.job.retry_later(max((until - now_ms()) / 1000, 0.0))
         return "deferred"
 
     async def _settle(
@@ -216,11 +216,11 @@ class Life:
         """Nobody is held up by a person: not this worker, and not the runner that waits for it."""
         if await self._ledger.behind(at, session):
             # Perhaps the answer is there, and this is the request that it brought.
-            await held.job.later(LAG_S)
+            await held.job.retry_later(LAG_S)
             return "behind"
         if session.owner is not None:
             await self._eventlog.liveness.nudge(session.owner.runner, at)
-        await held.job.done()
+        await held.job.ack()
         return "asked"
 
     async def _gone(self, at: Address, session: Session, request: ToolRequest, held: Held) -> str:
@@ -229,7 +229,7 @@ class Life:
         An interrupt may have found nobody who owns the session: somebody has to come.
         """
         if await self._ledger.behind(at, session):
-            await held.job.later(LAG_S)
+            await held.job.retry_later(LAG_S)
             return "behind"
         if session.profile is None:
             await self._erased(at)
@@ -237,7 +237,7 @@ class Life:
             await self._eventlog.wakes.wake(at)
         if self.abandon is not None and held.job.deliveries > 1:
             await self.abandon(at, request.assistant_message_id, request.call_id)
-        await held.job.done()
+        await held.job.ack()
         return "gone"
 
     async def _wake(self, at: Address, session: Session, held: Held) -> None:
@@ -249,7 +249,7 @@ class Life:
             await self._eventlog.liveness.nudge(session.owner.runner, at)
         if moving(session):
             await self._eventlog.wakes.wake(at)
-        await held.job.done()
+        await held.job.ack()
 
 
 def _end(outcome: Outcome) -> str:

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Final
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.ports import Life, Liveness
+from fairlead_eventlog.ports import Liveness, PingResult
 from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.ids import WorkerId
 
@@ -26,9 +26,9 @@ class Silences:
         self._since: dict[WorkerId, float] = {}
         self._watching: set[asyncio.Task[None]] = set()
 
-    async def ask(self, worker: WorkerId) -> Life:
+    async def ask(self, worker: WorkerId) -> PingResult:
         """Whether a worker lives; one that answers, or is gone, is silent no longer."""
-        life = await self._liveness.ask(worker, timeout_s=PING_TIMEOUT_S)
+        life = await self._liveness.ping(worker, timeout_s=PING_TIMEOUT_S)
         if life != "silent":
             self._since.pop(worker, None)
         return life

@@ -86,13 +86,13 @@ class CallLog:
 
     def latest(self, at: Address, guess: Guess) -> Guess:
         """The better of a guess and what this worker has read since."""
-        warm = self._folded.warm(at)
+        warm = self._folded.peek(at)
         newer = warm is not None and warm.head.position > guess.known.head.position
         return Guess(warm) if warm is not None and newer else guess
 
     async def location(self, at: Address) -> LocationRef | None:
         """Where a session lives, as far as this worker knows; it asks the log only once."""
-        known = self._folded.warm(at) or await self._load(at)
+        known = self._folded.peek(at) or await self._load(at)
         profile = known.state.profile
         return None if profile is None else profile.location
 
@@ -135,17 +135,17 @@ class CallLog:
             except LogUnavailable:
                 await asyncio.sleep(RETRY_S)
                 continue
-            written = self._folded.applied(known, stored)
+            written = self._folded.fold(known, stored)
             self._see(at, written)
             if guess.whole:
-                self._folded.keep(at, written)
+                self._folded.put(at, written)
             return Guess(written, guess.whole)
 
     async def _overtaken(self, at: Address, known: Versioned[Session]) -> None:
         """See what the other wrote. A log that is now shorter than it was has been erased."""
         if (await self._load(at)).head != known.head:
             return
-        self._folded.forget(at)
+        self._folded.evict(at)
         with suppress(LogUnavailable):
             if (await self._log.head(at)).position < known.head.position:
                 raise Erased(at.session_id)

@@ -66,7 +66,7 @@ class Permitting:
 
     async def _saved(self, session: Session, context: Context) -> tuple[PermissionRule, ...]:
         assert session.profile is not None, "a session with calls was created"
-        saved = await self._approvals.saved(context.at.tenant, session.profile.project_id)
+        saved = await self._approvals.get_all(context.at.tenant, session.profile.project_id)
         return asks.approved(saved)
 
     async def _needs(self, prepared: Prepared, context: Context) -> tuple[Need, ...] | Failed:

@@ -117,7 +117,7 @@ class Children:
 
     async def _tell(self, tenant: TenantId, verb: str, command: dict[str, Any]) -> None:
         """One command to ingest. Raises CallFailed with the reason of a refusal."""
-        answer = await self._requests.ask(
+        answer = await self._requests.request(
             subjects.api(tenant, verb), to_json(command), timeout_s=TIMEOUT_S
         )
         error = from_json(answer).get("error")

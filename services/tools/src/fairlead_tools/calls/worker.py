@@ -122,7 +122,7 @@ class Execute:
             await asyncio.sleep(every_s)
             for job in (*(held.job for held in self._held.values()), *self._next.values()):
                 with suppress(LogError):
-                    await job.keep()
+                    await job.extend()
 
     async def leave(self) -> None:
         """Finish within the grace time; then stop what is left, which settles or is put back."""
@@ -190,7 +190,7 @@ class Execute:
         earlier = self._next.get(key)
         self._next[key] = job
         if earlier is not None and earlier.sequence != job.sequence:
-            await earlier.done()
+            await earlier.ack()
         return "joined"
 
     async def _in_turn(self, asked: Asked, held: Held) -> str:
@@ -200,7 +200,7 @@ class Execute:
         """
         location = await self._life.location(asked.at, asked.request)
         if self._busy[location] >= self._settings.location_concurrency:
-            await held.job.later(CROWDED_S)
+            await held.job.retry_later(CROWDED_S)
             return "crowded"
         self._busy[location] += 1
         try:
@@ -238,13 +238,13 @@ class Execute:
 
     async def _bury(self, job: Job, end: str, reason: str) -> str:
         with suppress(LogError):
-            await self._eventlog.dead.bury("tool", job.subject, job.payload, reason)
-            await job.done()
+            await self._eventlog.dead_letters.add("tool", job.subject, job.payload, reason)
+            await job.ack()
         return end
 
     async def _finished(self, job: Job, end: str) -> str:
         with suppress(LogError):
-            await job.done()
+            await job.ack()
         return end
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from pydantic import ValidationError
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import LogError, Unanswered
+from fairlead_eventlog.errors import LogError, NoResponders
 from fairlead_schema.commands.answer import Answer
 from fairlead_schema.context import (
     Observation,
@@ -95,7 +95,7 @@ class Plugins:
             return self._known[1]
 
     async def _load(self) -> tuple[SourceRegistration, ...]:
-        kept = await self._eventlog.sources.all(self._pool)
+        kept = await self._eventlog.sources.get_all(self._pool)
         found = tuple(one for one in map(_read, kept.values()) if one is not None)
         self._known = (time.monotonic(), found)
         return found
@@ -104,9 +104,9 @@ class Plugins:
         body = asked.model_dump_json(by_alias=True, exclude_none=True).encode()
         timeout_s = min(one.timeout_ms / 1000, self._timeout_s)
         try:
-            raw = await self._eventlog.requests.ask(one.subject, body, timeout_s=timeout_s)
+            raw = await self._eventlog.requests.request(one.subject, body, timeout_s=timeout_s)
             return _observed(one.key, raw)
-        except Unanswered:
+        except NoResponders:
             why, reason = _Why("unreachable", f"nobody answers on {one.subject}")
         except LogError as error:
             why, reason = _Why("timeout", str(error))

@@ -6,14 +6,14 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from fairlead_eventlog.approvals import SavedPermissions, add_approvals, hash_token, project_key
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     WRONG_LAST_SEQUENCE,
     Link,
     NoAnswer,
     ServerRefusal,
-    missing,
+    stream_error,
 )
 from fairlead_eventlog.streams import APPROVALS
 from fairlead_schema.ids import TenantId
@@ -37,7 +37,7 @@ class JetStreamApprovals:
             subject, lambda saved: add_approvals(saved, project_id, action, resources)
         )
 
-    async def saved(self, tenant: TenantId, project_id: str) -> SavedPermissions:
+    async def get_all(self, tenant: TenantId, project_id: str) -> SavedPermissions:
         saved, _revision = await self._load(_subject(tenant, hash_token(project_id)))
         return saved
 
@@ -54,11 +54,11 @@ class JetStreamApprovals:
         try:
             answer = await self._link.api(f"STREAM.INFO.{APPROVALS.name}")
         except ServerRefusal as refusal:
-            raise missing(refusal, APPROVALS.name) from refusal
+            raise stream_error(refusal, APPROVALS.name) from refusal
         return int(answer["state"]["last_seq"])
 
     async def _load(self, subject: str) -> tuple[SavedPermissions, int]:
-        message = await self._link.last(APPROVALS.name, subject)
+        message = await self._link.last_message(APPROVALS.name, subject)
         if message is None:
             return (), 0
         return _SAVED.validate_json(message.payload), message.sequence
@@ -76,9 +76,9 @@ class JetStreamApprovals:
                 await self._link.store(subject, body, headers={EXPECTED_LAST: str(revision)})
             except ServerRefusal as refusal:
                 if refusal.code not in WRONG_LAST_SEQUENCE:
-                    raise missing(refusal, APPROVALS.name) from refusal
+                    raise stream_error(refusal, APPROVALS.name) from refusal
                 continue  # Another writer was first, or our own write landed without an answer.
-            except (NoAnswer, Unanswered) as error:
+            except (NoAnswer, NoResponders) as error:
                 raise LogUnavailable("the approval was not acknowledged") from error
             return
         raise LogUnavailable("too many writers change the approvals of this project")

@@ -1,19 +1,19 @@
 """Message ids, each bound to one session."""
 
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     SUBJECT_FULL,
     Link,
     NoAnswer,
     ServerRefusal,
-    missing,
+    stream_error,
 )
 from fairlead_eventlog.streams import MESSAGES
 from fairlead_schema import subjects
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 
 
-class JetStreamMessages:
+class JetStreamMessageIds:
     """Message ids, each bound once."""
 
     def __init__(self, link: Link) -> None:
@@ -27,9 +27,9 @@ class JetStreamMessages:
             await self._link.store(subject, session_id.encode())
         except ServerRefusal as refusal:
             if refusal.code != SUBJECT_FULL:
-                raise missing(refusal, MESSAGES.name) from refusal
-            got = await self._link.last(MESSAGES.name, subject)
+                raise stream_error(refusal, MESSAGES.name) from refusal
+            got = await self._link.last_message(MESSAGES.name, subject)
             return session_id if got is None else got.payload.decode()
-        except (NoAnswer, Unanswered) as error:
+        except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the message id was not bound") from error
         return session_id

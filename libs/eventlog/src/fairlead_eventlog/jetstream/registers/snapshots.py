@@ -8,7 +8,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from fairlead_eventlog.jetstream.link import (
     Link,
 )
-from fairlead_eventlog.jetstream.messages import forget, stored
+from fairlead_eventlog.jetstream.messages import purge_subject, store_message
 from fairlead_eventlog.ports import Head, Snapshot
 from fairlead_eventlog.streams import SNAPSHOTS
 from fairlead_schema.subjects import Address
@@ -24,7 +24,7 @@ class JetStreamSnapshots:
         self._link = link
 
     async def load(self, at: Address) -> Snapshot | None:
-        found, _ = await self._link.direct(SNAPSHOTS.name, _snapshot(at), first=1, batch=1)
+        found, _ = await self._link.read_subject(SNAPSHOTS.name, _snapshot(at), first=1, batch=1)
         if not found:
             return None
         head, _, state = found[0].payload.partition(b"\n")
@@ -36,10 +36,10 @@ class JetStreamSnapshots:
     async def store(self, at: Address, snapshot: Snapshot) -> None:
         if len(snapshot.state) <= min(SNAPSHOT_BYTES_MAX, self._link.payload_bytes_max):
             payload = orjson.dumps(list(snapshot.head)) + b"\n" + snapshot.state
-            await stored(self._link, _snapshot(at), payload)
+            await store_message(self._link, _snapshot(at), payload)
 
-    async def drop(self, at: Address) -> None:
-        await forget(self._link, SNAPSHOTS.name, _snapshot(at))
+    async def remove(self, at: Address) -> None:
+        await purge_subject(self._link, SNAPSHOTS.name, _snapshot(at))
 
 
 def _snapshot(at: Address) -> str:

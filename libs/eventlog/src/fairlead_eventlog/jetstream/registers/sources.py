@@ -2,16 +2,16 @@
 
 from typing import Final
 
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     WRONG_LAST_SEQUENCE,
     Link,
     NoAnswer,
     ServerRefusal,
-    missing,
+    stream_error,
 )
-from fairlead_eventlog.jetstream.messages import forget
+from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.streams import SOURCES
 
 BATCH: Final = 256
@@ -29,22 +29,24 @@ class JetStreamSources:
             await self._link.store(subject, body, headers={EXPECTED_LAST: "0"})
         except ServerRefusal as refusal:
             if refusal.code not in WRONG_LAST_SEQUENCE:
-                raise missing(refusal, SOURCES.name) from refusal
-            got = await self._link.last(SOURCES.name, subject)
+                raise stream_error(refusal, SOURCES.name) from refusal
+            got = await self._link.last_message(SOURCES.name, subject)
             return body if got is None else got.payload
-        except (NoAnswer, Unanswered) as error:
+        except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the source was not registered") from error
         return body
 
     async def remove(self, pool: str, key: str) -> None:
-        await forget(self._link, SOURCES.name, _subject(pool, key))
+        await purge_subject(self._link, SOURCES.name, _subject(pool, key))
 
-    async def all(self, pool: str) -> dict[str, bytes]:
+    async def get_all(self, pool: str) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
         first, more = 1, 1
         while more:
             subject = f"{_subject(pool, '')}>"
-            page, more = await self._link.direct(SOURCES.name, subject, first=first, batch=BATCH)
+            page, more = await self._link.read_subject(
+                SOURCES.name, subject, first=first, batch=BATCH
+            )
             found |= {_key(got.subject): got.payload for got in page}
             first = page[-1].sequence + 1 if page else first
             more = more if page else 0

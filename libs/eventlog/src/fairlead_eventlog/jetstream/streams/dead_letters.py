@@ -5,7 +5,7 @@ from typing import Final
 from fairlead_eventlog.jetstream.link import (
     Link,
 )
-from fairlead_eventlog.jetstream.messages import stored
+from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_schema import subjects
 from fairlead_schema.dead_letter import DeadLetter
 
@@ -18,8 +18,10 @@ class JetStreamDeadLetters:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def bury(self, source: str, subject: str, payload: bytes, reason: str) -> None:
+    async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:
         # Cut where it is long: written as text it may be several times as long as it was.
         told = payload[:LETTER_BYTES_MAX].decode(errors="backslashreplace")
         letter = DeadLetter(subject=subject, reason=reason[:LETTER_BYTES_MAX], payload=told)
-        await stored(self._link, subjects.dead_letter(source), letter.model_dump_json().encode())
+        await store_message(
+            self._link, subjects.dead_letter(source), letter.model_dump_json().encode()
+        )

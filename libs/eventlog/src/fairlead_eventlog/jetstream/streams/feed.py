@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from fairlead_eventlog.errors import AppendConflict, LogUnavailable, Unanswered
+from fairlead_eventlog.errors import AppendConflict, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     MESSAGE_ID,
@@ -12,7 +12,7 @@ from fairlead_eventlog.jetstream.link import (
     NoAnswer,
     ServerRefusal,
 )
-from fairlead_eventlog.jetstream.messages import forget, stored
+from fairlead_eventlog.jetstream.messages import purge_subject, store_message
 from fairlead_eventlog.ports import FeedItem
 from fairlead_eventlog.streams import CHECKPOINTS, EVENTS
 from fairlead_schema import subjects
@@ -34,16 +34,16 @@ class JetStreamFeed:
 
     async def _in_order(self, items: Sequence[FeedItem]) -> None:
         for item in items:
-            await stored(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
+            await store_message(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
 
     async def close(self, at: Address, last: FeedItem) -> None:
         headers = {MESSAGE_ID: last.event_id}
         # Published twice, it keeps the sequence it had, so that closing again loses nothing.
-        sequence = await stored(self._link, last.subject, last.payload, headers)
-        await forget(self._link, EVENTS.name, subjects.event(at, ">"), before=sequence)
+        sequence = await store_message(self._link, last.subject, last.payload, headers)
+        await purge_subject(self._link, EVENTS.name, subjects.event(at, ">"), before=sequence)
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:
-        got = await self._link.last(CHECKPOINTS.name, _checkpoint(shard))
+        got = await self._link.last_message(CHECKPOINTS.name, _checkpoint(shard))
         return (0, 0) if got is None else (int(got.payload), got.sequence)
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
@@ -57,7 +57,7 @@ class JetStreamFeed:
                 at = Address("feed", f"shard-{shard}")
                 raise AppendConflict(at, expected=revision, actual=None) from refusal
             raise LogUnavailable(str(refusal)) from refusal
-        except (NoAnswer, Unanswered) as error:
+        except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the feed's checkpoint was not acknowledged") from error
 
 

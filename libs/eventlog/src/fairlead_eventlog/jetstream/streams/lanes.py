@@ -14,7 +14,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.link import (
     Link,
     ServerRefusal,
-    missing,
+    stream_error,
 )
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.jetstream.streams.work_queues import PULL_EXPIRES_S, JetStreamJob
@@ -26,7 +26,7 @@ LANE_OPENED: Final = f"{ROOT}.lane"
 LOOK_S: Final = 5.0
 
 
-class _Lanes:
+class Lanes:
     """Pulls every lane at once, each with its fair share of the free slots."""
 
     def __init__(self, link: Link, slots: Slots) -> None:
@@ -65,7 +65,7 @@ class _Lanes:
         """Pull from every lane there is; a new one is told, and looked for now and then."""
         try:
             while True:
-                for name in await consumer_names(self._link):
+                for name in await lane_names(self._link):
                     if name not in self._pulls:
                         self._pulls[name] = asyncio.create_task(self._pull(name))
                 opened.clear()
@@ -106,14 +106,14 @@ class _Lanes:
         return 1 if lanes > 1 and self._held[name] <= 0 else 0
 
 
-async def consumer_names(link: Link) -> list[str]:
+async def lane_names(link: Link) -> list[str]:
     """The lanes there are."""
     names: list[str] = []
     while True:
         try:
             answer = await link.api(f"CONSUMER.NAMES.{WAKES.name}", {"offset": len(names)})
         except ServerRefusal as refusal:
-            raise missing(refusal, WAKES.name) from refusal
+            raise stream_error(refusal, WAKES.name) from refusal
         page = list(answer.get("consumers") or ())
         names += page
         if not page or len(names) >= int(answer.get("total", 0)):

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import orjson
 
-from fairlead_eventlog.errors import LogError, LogUnavailable, Unanswered
-from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, missing
-from fairlead_eventlog.jetstream.messages import forget
+from fairlead_eventlog.errors import LogError, LogUnavailable, NoResponders
+from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, stream_error
+from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
 from fairlead_schema.ids import OutputId, TenantId
@@ -58,7 +58,7 @@ class JetStreamOutputs:
         except BaseException:
             # Nobody can find these chunks: they need not wait for their time to be over.
             with suppress(LogError):
-                await forget(self._link, OUTPUTS.name, _chunk(nuid))
+                await purge_subject(self._link, OUTPUTS.name, _chunk(nuid))
             raise
         return StoredOutput(size, mime)
 
@@ -74,7 +74,9 @@ class JetStreamOutputs:
             return
         subject, sequence, passed = _chunk(told["nuid"]), 1, 0
         while passed < told["size"]:
-            found, _ = await self._link.direct(OUTPUTS.name, subject, first=sequence, batch=BATCH)
+            found, _ = await self._link.read_subject(
+                OUTPUTS.name, subject, first=sequence, batch=BATCH
+            )
             if not found:
                 raise LogUnavailable(f"{output_id} ends after {passed} of {told['size']} bytes")
             for got in found:
@@ -84,17 +86,17 @@ class JetStreamOutputs:
                     yield rest
             sequence = found[-1].sequence + 1
 
-    async def drop(self, at: Address) -> None:
+    async def remove_all(self, at: Address) -> None:
         chunks = _chunk(f"{at.tenant}.{at.session_id}.>")
         try:
             told = await self._link.api(f"STREAM.INFO.{OUTPUTS.name}", {"subjects_filter": chunks})
         except ServerRefusal as refusal:
-            raise missing(refusal, OUTPUTS.name) from refusal
+            raise stream_error(refusal, OUTPUTS.name) from refusal
         for subject in told["state"].get("subjects", {}):
             _, _, output_id, _ = subject.removeprefix(_chunk("")).split(".")
-            await forget(self._link, OUTPUTS.name, _described(at.tenant, output_id))
+            await purge_subject(self._link, OUTPUTS.name, _described(at.tenant, output_id))
         # The chunks go last: as long as they are there, this can be done again.
-        await forget(self._link, OUTPUTS.name, chunks)
+        await purge_subject(self._link, OUTPUTS.name, chunks)
 
     @property
     def _chunk_bytes(self) -> int:
@@ -124,12 +126,12 @@ class JetStreamOutputs:
         try:
             await self._link.store(subject, payload, headers=headers)
         except ServerRefusal as refusal:
-            raise missing(refusal, OUTPUTS.name) from refusal
-        except (NoAnswer, Unanswered) as error:
+            raise stream_error(refusal, OUTPUTS.name) from refusal
+        except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("a managed output was not acknowledged") from error
 
     async def _told(self, tenant: TenantId, output_id: OutputId) -> dict[str, Any] | None:
-        got = await self._link.last(OUTPUTS.name, _described(tenant, output_id))
+        got = await self._link.last_message(OUTPUTS.name, _described(tenant, output_id))
         if got is None:
             return None
         told: dict[str, Any] = orjson.loads(got.payload)

@@ -7,17 +7,17 @@ from typing import Final
 
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, Unanswered
+from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     WRONG_LAST_SEQUENCE,
-    Got,
     Link,
     NoAnswer,
     ServerRefusal,
-    missing,
+    StoredMessage,
+    stream_error,
 )
-from fairlead_eventlog.jetstream.messages import forget
+from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.ports import START, CommitPage, Head, StoredCommit
 from fairlead_eventlog.streams import COMMIT_BYTES_MAX, log_stream
 from fairlead_schema import subjects
@@ -54,14 +54,14 @@ class JetStreamLog:
                 return StoredCommit(position, commit)
             except ServerRefusal as refusal:
                 return await self._refused(at, commit, after, refusal)
-            except (NoAnswer, Unanswered):
+            except (NoAnswer, NoResponders):
                 # The outcome is unknown; the same commit at the same place is safe to repeat.
                 await asyncio.sleep(0.1 * (attempt + 1))
         raise LogUnavailable(f"no acknowledgement for {commit_id}")
 
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         stream = log_stream(subjects.shard(at.session_id))
-        found, remaining = await self._link.direct(
+        found, remaining = await self._link.read_subject(
             stream, subjects.log(at), first=after.position + 1, batch=limit
         )
         commits = _readable(found)
@@ -69,9 +69,9 @@ class JetStreamLog:
 
     async def head(self, at: Address) -> Head:
         stream = log_stream(subjects.shard(at.session_id))
-        got = await self._link.last(stream, subjects.log(at))
+        got = await self._link.last_message(stream, subjects.log(at))
         stored = None if got is None else _stored(got)
-        return START if stored is None or stored.purges else stored.head
+        return START if stored is None or stored.is_purge else stored.head
 
     async def locate(self, at: Address, seq: int) -> Head:
         """Halve the distance until reading on from there costs less than halving again."""
@@ -101,7 +101,7 @@ class JetStreamLog:
                 heard.put_nowait(None)
 
         subscription = await self._link.client.subscribe(subjects.commit(at), cb=hear)
-        forget = self._link.on_reconnect(look_again)
+        unsubscribe = self._link.on_reconnect(look_again)
         try:
             seen = await self.locate(at, after)
             async for stored in self._rest(at, seen):
@@ -113,13 +113,13 @@ class JetStreamLog:
                     seen = stored.head
                     yield stored
         finally:
-            forget()
+            unsubscribe()
             with suppress(Exception):
                 await subscription.unsubscribe()
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:
         stream = log_stream(subjects.shard(at.session_id))
-        await forget(self._link, stream, subjects.log(at), before=before)
+        await purge_subject(self._link, stream, subjects.log(at), before=before)
 
     async def _fresh(self, at: Address, seen: Head, msg: Msg | None) -> AsyncIterator[StoredCommit]:
         """What a broadcast brings: itself, or everything since, if one before it was missed."""
@@ -145,7 +145,7 @@ class JetStreamLog:
     ) -> StoredCommit:
         """Tell a lost race from our own commit whose acknowledgement was lost."""
         if refusal.code not in WRONG_LAST_SEQUENCE:
-            raise missing(refusal, log_stream(subjects.shard(at.session_id))) from refusal
+            raise stream_error(refusal, log_stream(subjects.shard(at.session_id))) from refusal
         async for stored in self._rest(at, after):
             if stored.commit.id == commit.id:
                 return stored
@@ -163,7 +163,7 @@ async def _next(heard: asyncio.Queue[Msg | None]) -> Msg | None:
         return None
 
 
-def _readable(found: list[Got]) -> tuple[StoredCommit, ...]:
+def _readable(found: list[StoredMessage]) -> tuple[StoredCommit, ...]:
     """What comes before a commit that cannot be read. Raises RecordError when nothing does."""
     commits: list[StoredCommit] = []
     for got in found:
@@ -176,7 +176,7 @@ def _readable(found: list[Got]) -> tuple[StoredCommit, ...]:
     return tuple(commits)
 
 
-def _stored(got: Got) -> StoredCommit:
+def _stored(got: StoredMessage) -> StoredCommit:
     return StoredCommit(got.sequence, decode(got.payload))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.link import Link, ServerRefusal, missing
+from fairlead_eventlog.jetstream.link import Link, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.ports import LogEntry
 from fairlead_eventlog.streams import log_stream
@@ -40,12 +40,12 @@ class JetStreamShards:
                     raise LogUnavailable(f"{stream} lost a message on its way to {reader}")
             yield [_entry(msg) for msg in batch]
 
-    async def end(self, shard: int) -> int:
+    async def last_position(self, shard: int) -> int:
         stream = log_stream(shard)
         try:
             answer = await self._link.api(f"STREAM.INFO.{stream}")
         except ServerRefusal as refusal:
-            raise missing(refusal, stream) from refusal
+            raise stream_error(refusal, stream) from refusal
         return int(answer["state"]["last_seq"])
 
     async def _remake(self, stream: str, reader: str, after: int) -> None:
@@ -64,7 +64,7 @@ class JetStreamShards:
         try:
             await self._link.api(f"CONSUMER.CREATE.{stream}.{reader}", body)
         except ServerRefusal as refusal:
-            raise missing(refusal, stream) from refusal
+            raise stream_error(refusal, stream) from refusal
 
 
 def _entry(msg: Msg) -> LogEntry:

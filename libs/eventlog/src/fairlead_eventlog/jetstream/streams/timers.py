@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from fairlead_eventlog.jetstream.link import Link
-from fairlead_eventlog.jetstream.messages import stored
-from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWork
+from fairlead_eventlog.jetstream.messages import store_message
+from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
 from fairlead_eventlog.ports import Job, Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
@@ -16,12 +16,12 @@ class JetStreamTimers:
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._work = JetStreamWork(link)
+        self._work = JetStreamWorkQueues(link)
 
     async def wake_at(self, at: Address, time_ms: int) -> None:
         when = datetime.fromtimestamp(time_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
         headers = {"Nats-Schedule": f"@at {when}", "Nats-Schedule-Target": subjects.timer_due(at)}
-        await stored(self._link, subjects.timer(at), b"", headers)
+        await store_message(self._link, subjects.timer(at), b"", headers)
 
-    def due(self, slots: Slots) -> AsyncIterator[Job]:
+    def take_due(self, slots: Slots) -> AsyncIterator[Job]:
         return self._work.take("TIMERS", "due", slots)

@@ -2,17 +2,17 @@
 
 from collections.abc import AsyncIterator
 
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     NO_CONSUMER,
     SUBJECT_FULL,
     Link,
     NoAnswer,
     ServerRefusal,
-    missing,
+    stream_error,
 )
-from fairlead_eventlog.jetstream.messages import forget
-from fairlead_eventlog.jetstream.streams.lanes import LANE_OPENED, _Lanes, consumer_names
+from fairlead_eventlog.jetstream.messages import purge_subject
+from fairlead_eventlog.jetstream.streams.lanes import LANE_OPENED, Lanes, lane_names
 from fairlead_eventlog.ports import Job, Slots
 from fairlead_eventlog.streams import WAKES, lane, lane_consumer
 from fairlead_schema import subjects
@@ -35,23 +35,23 @@ class JetStreamWakes:
         except ServerRefusal as refusal:
             if refusal.code == SUBJECT_FULL:
                 return False
-            raise missing(refusal, WAKES.name) from refusal
-        except (NoAnswer, Unanswered) as error:
+            raise stream_error(refusal, WAKES.name) from refusal
+        except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the wake was not acknowledged") from error
         return True
 
     async def renew(self, at: Address) -> bool:
         if await self._waits(at):
             return False
-        await forget(self._link, WAKES.name, subjects.wake(at))
+        await purge_subject(self._link, WAKES.name, subjects.wake(at))
         return await self.wake(at)
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:
-        return _Lanes(self._link, slots).jobs()
+        return Lanes(self._link, slots).jobs()
 
     async def _waits(self, at: Address) -> bool:
         """Whether the lane has not come to the wake that is there: it was given to nobody yet."""
-        left = await self._link.last(WAKES.name, subjects.wake(at))
+        left = await self._link.last_message(WAKES.name, subjects.wake(at))
         if left is None:
             return False
         try:
@@ -59,13 +59,13 @@ class JetStreamWakes:
         except ServerRefusal as refusal:
             if refusal.code == NO_CONSUMER:
                 return False
-            raise missing(refusal, WAKES.name) from refusal
+            raise stream_error(refusal, WAKES.name) from refusal
         return left.sequence > int(told["delivered"]["stream_seq"])
 
     async def _open(self, tenant: TenantId) -> None:
         """Make a tenant's lane if it is not there; the deadline is that of the default lane."""
         try:
-            names = await consumer_names(self._link)
+            names = await lane_names(self._link)
             if lane(tenant) not in names:
                 known = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane('default')}")
                 ack_wait_s = known["config"]["ack_wait"] / 1e9
@@ -73,5 +73,5 @@ class JetStreamWakes:
                 await self._link.api(f"CONSUMER.CREATE.{WAKES.name}.{lane(tenant)}", config)
                 await self._link.send(LANE_OPENED, tenant.encode())
         except ServerRefusal as refusal:
-            raise missing(refusal, WAKES.name) from refusal
+            raise stream_error(refusal, WAKES.name) from refusal
         self._lanes.add(tenant)

@@ -8,9 +8,9 @@ from weakref import finalize
 import orjson
 from nats.aio.msg import Msg
 
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import MESSAGE_ID, Link, NoAnswer
-from fairlead_eventlog.jetstream.messages import stored
+from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.ports import Job, Slots
 
@@ -41,21 +41,21 @@ class JetStreamJob:
     def deliveries(self) -> int:
         return int(self._msg.reply.split(".")[4])
 
-    async def keep(self) -> None:
+    async def extend(self) -> None:
         await self._link.send(self._msg.reply, b"+WPI")
 
-    async def done(self) -> None:
+    async def ack(self) -> None:
         try:
             await self._link.request(self._msg.reply, b"+ACK")
-        except (NoAnswer, Unanswered) as error:
+        except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the acknowledgement was not confirmed") from error
 
-    async def later(self, delay_s: float) -> None:
+    async def retry_later(self, delay_s: float) -> None:
         body = orjson.dumps({"delay": int(delay_s * 1e9)})
         await self._link.send(self._msg.reply, b"-NAK " + body)
 
 
-class JetStreamWork:
+class JetStreamWorkQueues:
     """Work queues."""
 
     def __init__(self, link: Link) -> None:
@@ -63,7 +63,7 @@ class JetStreamWork:
 
     async def put(self, subject: str, payload: bytes, *, once: str | None = None) -> None:
         headers = {MESSAGE_ID: once} if once else None
-        await stored(self._link, subject, payload, headers)
+        await store_message(self._link, subject, payload, headers)
 
     async def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
         pull = Pull(self._link, stream, consumer, slots=slots, expires_s=PULL_EXPIRES_S)

@@ -113,7 +113,7 @@ async def _bound(desk: CommandContext, at: Address, message_id: MessageId) -> Ve
         return seen
     if is_minted(message_id):
         raise Conflict(REUSED, message_id)
-    bound = await desk.eventlog.messages.bind(at.tenant, message_id, at.session_id)
+    bound = await desk.eventlog.message_ids.bind(at.tenant, message_id, at.session_id)
     if bound != at.session_id:
         raise Conflict(REUSED, message_id)
     return seen

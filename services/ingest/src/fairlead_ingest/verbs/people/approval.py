@@ -12,7 +12,7 @@ from fairlead_schema.ids import TenantId
 
 async def list_(desk: CommandContext, tenant: TenantId, command: ListApprovals) -> SavedApprovals:
     """The approvals of a project, in the order in which they were given."""
-    return SavedApprovals(saved=await desk.eventlog.approvals.saved(tenant, command.project_id))
+    return SavedApprovals(saved=await desk.eventlog.approvals.get_all(tenant, command.project_id))
 
 
 async def remove(

@@ -133,4 +133,4 @@ async def _keep(
 
 async def _saved(desk: CommandContext, at: Address, session: Session) -> tuple[PermissionRule, ...]:
     assert session.profile is not None, "it was just found"
-    return approved(await desk.eventlog.approvals.saved(at.tenant, session.profile.project_id))
+    return approved(await desk.eventlog.approvals.get_all(at.tenant, session.profile.project_id))

@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import LogUnavailable, Unanswered
+from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_schema.commands.application_tools import RegisteredTool, ToolAnswer, ToolTask
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.content import RetryClass
@@ -54,10 +54,10 @@ async def asked(
     body = _task(record, given, context)
     for pause_s in (*PAUSES_S, None):
         try:
-            answer = await eventlog.requests.ask(
+            answer = await eventlog.requests.request(
                 record.subject, body, timeout_s=record.timeout_ms / 1000
             )
-        except Unanswered as error:
+        except NoResponders as error:
             if pause_s is None:
                 raise CallFailed(
                     f"{record.name} is unavailable: nobody answers for it. It was not run."

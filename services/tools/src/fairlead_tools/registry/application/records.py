@@ -76,7 +76,7 @@ class Records:
         """Forget a registration; whether there was one."""
         there = _key(asked) in await self._read(tenant)
         if there:
-            await self._kept.drop(tenant, _key(asked))
+            await self._kept.remove(tenant, _key(asked))
         self._learned.pop(tenant, None)
         return there
 
@@ -117,7 +117,7 @@ class Records:
 
     async def _read(self, tenant: TenantId) -> dict[str, RegisteredTool]:
         found: dict[str, RegisteredTool] = {}
-        for key, value in (await self._kept.of(tenant)).items():
+        for key, value in (await self._kept.get_all(tenant)).items():
             try:
                 record = RegisteredTool.model_validate_json(value)
             except ValidationError as error:
@@ -126,7 +126,7 @@ class Records:
             if _alive(record, now_ms() - SWEEP_MS):
                 found[key] = record
             else:
-                await self._kept.drop(tenant, key)
+                await self._kept.remove(tenant, key)
         return found
 
 
