@@ -8,8 +8,9 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.ports import Job, Slots
+from fairlead_eventlog.ports import Job
 from fairlead_eventlog.provision import provision
+from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -22,10 +23,10 @@ SLOTS = 4
 
 
 async def crowd(eventlog: EventLog, tenant: str) -> None:
-    one = asyncio.Semaphore(256)
+    window = asyncio.Semaphore(256)
 
     async def wake() -> None:
-        async with one:
+        async with window:
             await eventlog.wakes.wake(Address(tenant, ids.session_id()))
 
     await asyncio.gather(*(wake() for _ in range(CROWD)))
@@ -38,7 +39,7 @@ async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server
         await crowd(eventlog, "crowd")
         alone, busy, served = Address("alone", ids.session_id()), list[Job](), 0
         async with asyncio.timeout(30):
-            async for job in eventlog.wakes.take(lambda: SLOTS - len(busy)):
+            async for job in eventlog.wakes.take(Slots(SLOTS)):
                 if subjects.address(job.subject) == alone:
                     break
                 busy.append(job)
@@ -46,7 +47,8 @@ async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server
                 if served == SLOTS:
                     await eventlog.wakes.wake(alone)
                 if len(busy) >= SLOTS:
-                    await busy.pop(0).ack()
+                    async with busy.pop(0) as oldest:
+                        await oldest.ack()
 
     assert served - SLOTS <= 5 * SLOTS, "the single wake did not wait for the crowd"
 
@@ -59,8 +61,8 @@ async def test_no_more_is_taken_than_there_are_slots(own_server: Server) -> None
         held: list[Job] = []
 
         async def take() -> None:
-            async for job in eventlog.wakes.take(lambda: 4 - len(held)):
-                held.append(job)  # noqa: PERF401 - it counts while it grows
+            async for job in eventlog.wakes.take(Slots(4)):
+                held.append(job)  # noqa: PERF401 - another task reads the list
 
         taking = asyncio.create_task(take())
         await asyncio.sleep(1.5)
@@ -95,13 +97,11 @@ async def test_a_full_worker_takes_the_next_request_as_soon_as_a_slot_is_free(
 
 async def all_served(count: int, take: Callable[[Slots], AsyncIterator[Job]], slots: int) -> bool:
     """Take so many with so few slots, in less time than looks by the clock would need."""
-    busy: set[asyncio.Task[None]] = set()
+    busy: list[asyncio.Task[None]] = []
     served = 0
     async with asyncio.timeout(10):
-        async for job in take(lambda: slots - len(busy)):
-            busy.add(task := asyncio.create_task(drained(job)))
-            task.add_done_callback(busy.discard)
-            del job, task
+        async for job in take(Slots(slots)):
+            busy.append(asyncio.create_task(work(job)))
             served += 1
             if served == count:
                 break
@@ -109,28 +109,29 @@ async def all_served(count: int, take: Callable[[Slots], AsyncIterator[Job]], sl
     return served == count
 
 
-async def drained(job: Job) -> None:
-    await asyncio.sleep(0.01)
-    await job.ack()
+async def work(job: Job) -> None:
+    async with job:
+        await asyncio.sleep(0.01)
+        await job.ack()
 
 
 async def test_a_lane_whose_last_job_is_done_may_have_another_in_a_full_runner(
     own_server: Server,
 ) -> None:
-    """Nothing remembers the job that came last: its lane would count as busy."""
+    """A released job no longer counts for its lane, so the lane is idle again."""
     await provision(own_server.url)
     async with connect(own_server.url, name="test") as eventlog:
         await eventlog.wakes.wake(Address("crowd", ids.session_id()))
         held: list[Job] = []
         alone = 0
         async with asyncio.timeout(10):
-            async for job in eventlog.wakes.take(lambda: 1 - len(held)):
+            async for job in eventlog.wakes.take(Slots(1)):
                 if subjects.address(job.subject).tenant == "crowd":
                     held.append(job)
                 else:
-                    await job.ack()
+                    async with job:
+                        await job.ack()
                     alone += 1
-                del job
                 if alone == 3:
                     break
                 await eventlog.wakes.wake(Address("alone", ids.session_id()))

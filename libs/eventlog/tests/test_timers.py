@@ -4,6 +4,7 @@ import asyncio
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.timers import MemoryTimers
+from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
@@ -17,7 +18,7 @@ async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Add
         eventlog.timers.fire(at)
 
     async with asyncio.timeout(20):
-        async for job in eventlog.timers.take_due(lambda: 10):
+        async for job in eventlog.timers.take_due(Slots(10)):
             if job.subject == subjects.timer_due(at):
                 break
     await job.ack()

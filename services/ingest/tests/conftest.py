@@ -12,7 +12,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
-from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWorkQueues
+from fairlead_eventlog.memory.work_queues import MemoryMessage, MemoryWorkQueues
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_ingest.answers import answer
 from fairlead_ingest.command_context import CommandContext
@@ -87,14 +87,14 @@ async def written(eventlog: EventLog, *made: SessionEvent, at: Address = AT) -> 
     await eventlog.log.append(at, ids.commit_id(), drafts, after=await eventlog.log.head(at))
 
 
-def wakes(eventlog: EventLog) -> list[MemoryJob]:
+def wakes(eventlog: EventLog) -> list[MemoryMessage]:
     assert isinstance(eventlog.wakes, MemoryWakes)
-    return eventlog.wakes.queue.jobs
+    return eventlog.wakes.queue.messages
 
 
-def jobs(eventlog: EventLog, stream: str) -> list[MemoryJob]:
+def jobs(eventlog: EventLog, stream: str) -> list[MemoryMessage]:
     assert isinstance(eventlog.work, MemoryWorkQueues)
-    return eventlog.work.queue(stream).jobs
+    return eventlog.work.queue(stream).messages
 
 
 async def until(true: Callable[[], bool]) -> None:

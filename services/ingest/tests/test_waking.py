@@ -169,14 +169,14 @@ async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog:
     desk = CommandContext(replace(eventlog, wakes=held), settings())
     await created(desk)
     await prompt(desk, "default", prompt_command())
-    await until(lambda: len(held.queue.jobs) == 1)
-    await held.queue.jobs[0].ack()
+    await until(lambda: len(held.queue.messages) == 1)
+    await held.queue.messages[0].ack()
 
     await prompt(desk, "default", prompt_command())
     held.answers.set()
     await settled(desk)
 
-    assert len(held.queue.jobs) == 1
+    assert len(held.queue.messages) == 1
 
 
 async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
@@ -186,7 +186,7 @@ async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
     await created(desk)
     for _ in range(20):
         await prompt(desk, "default", prompt_command())
-    await held.queue.jobs[0].ack()
+    await held.queue.messages[0].ack()
 
     held.answers.set()
     await settled(desk)
@@ -203,7 +203,7 @@ async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> 
     await prompt(desk, "default", prompt_command())
     await settled(desk)
 
-    assert len(down.queue.jobs) == 1
+    assert len(down.queue.messages) == 1
 
 
 async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(

@@ -73,5 +73,5 @@ async def test_the_sweep_wakes_a_session_that_stands_still(
         wakes = given.eventlog.wakes
         assert isinstance(wakes, MemoryWakes)
         await projection.until(
-            lambda: [job.subject for job in wakes.queue.jobs] == [subjects.wake(AT)]
+            lambda: [job.subject for job in wakes.queue.messages] == [subjects.wake(AT)]
         )

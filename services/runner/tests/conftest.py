@@ -21,7 +21,7 @@ from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
-from fairlead_eventlog.memory.work_queues import MemoryJob
+from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_runner.runner_context import RunnerContext
@@ -164,9 +164,9 @@ class World:
             self.eventlog.requests.answerers[subjects.observe("default")] = answered
 
     @property
-    def wakes(self) -> list[MemoryJob]:
+    def wakes(self) -> list[MemoryMessage]:
         assert isinstance(self.eventlog.wakes, MemoryWakes)
-        return self.eventlog.wakes.queue.jobs
+        return self.eventlog.wakes.queue.messages
 
     async def wake(self, at: Address = AT) -> None:
         await self.eventlog.wakes.wake(at)

@@ -87,7 +87,7 @@ async def test_a_defect_releases_the_session_with_its_reason(
     monkeypatch.setattr("fairlead_runner.boundary.dispatch", lambda *_, **__: 1 / 0)
     await world.wake()
     (job,) = world.wakes
-    job.times = 4
+    job.deliveries = 4
 
     async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
@@ -106,7 +106,7 @@ async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
     monkeypatch.setattr("fairlead_runner.drain.Turn.perform", lambda *_: 1 / 0)
     await world.wake()
     (job,) = world.wakes
-    job.times = 4
+    job.deliveries = 4
 
     async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)

@@ -99,7 +99,7 @@ async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_tu
         called = await first(world, "tool.called")
         work = world.eventlog.work
         assert isinstance(work, MemoryWorkQueues)
-        await until(lambda: bool(work.queue("TOOLS").jobs))
+        await until(lambda: bool(work.queue("TOOLS").messages))
         await world.write(settled(called))
         await until(lambda: not world.wakes)
 
@@ -266,7 +266,7 @@ async def test_too_many_calls_in_one_turn_are_refused_at_once(world: World) -> N
     assert [event.call_id for event in failed] == ["c2"]
     work = world.eventlog.work
     assert isinstance(work, MemoryWorkQueues)
-    assert len(work.queue("TOOLS").jobs) == 1
+    assert len(work.queue("TOOLS").messages) == 1
 
 
 async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None:
@@ -307,13 +307,15 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
         await world.write(ToolDeferred(**ids, until=1))
     work = world.eventlog.work
     assert isinstance(work, MemoryWorkQueues)
-    assert len(work.queue("TOOLS").jobs) == 1
+    assert len(work.queue("TOOLS").messages) == 1
 
     if life == "reconnects":
         comes_back(world, "wkr_1", monkeypatch)
     await world.drained("run_b")
 
-    again = [ToolRequest.model_validate_json(job.payload) for job in work.queue("TOOLS").jobs[1:]]
+    again = [
+        ToolRequest.model_validate_json(job.payload) for job in work.queue("TOOLS").messages[1:]
+    ]
     assert [request.call_id for request in again] == (["c1"] if life in {"gone", "overdue"} else [])
     assert all(request.snapshot is None for request in again)
 
@@ -347,7 +349,7 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
     monkeypatch.setattr(type(world.log), "read", FailingLog.read)
     await world.wake()
     (job,) = world.wakes
-    job.times = 4
+    job.deliveries = 4
 
     async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)

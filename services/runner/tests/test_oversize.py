@@ -94,7 +94,7 @@ async def test_calls_that_fit_only_one_by_one_are_written_one_by_one(world: Worl
     assert of(events, StepFailed) == []
     work = world.eventlog.work
     assert isinstance(work, MemoryWorkQueues)
-    assert len(work.queue("TOOLS").jobs) == 2
+    assert len(work.queue("TOOLS").messages) == 2
     assert (await world.session()).rested == "parked"
 
 
@@ -119,7 +119,7 @@ async def test_a_call_that_was_refused_is_not_sent_because_its_commit_was_split(
     assert len(of(events, ToolFailed)) == count - 1
     work = world.eventlog.work
     assert isinstance(work, MemoryWorkQueues)
-    assert len(work.queue("TOOLS").jobs) == 1
+    assert len(work.queue("TOOLS").messages) == 1
     assert not any(alone)
 
 

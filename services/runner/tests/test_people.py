@@ -43,7 +43,7 @@ def permitted(call: str = "c1") -> PermissionReplied:
 def requests(world: World) -> list[ToolRequest]:
     """What was asked of the tools, in order."""
     assert isinstance(world.eventlog.work, MemoryWorkQueues)
-    jobs = world.eventlog.work.queue("TOOLS").jobs
+    jobs = world.eventlog.work.queue("TOOLS").messages
     return [ToolRequest.model_validate_json(job.payload) for job in jobs]
 
 

@@ -228,7 +228,7 @@ async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(
     (job,) = world.wakes
 
     async with standing(WakeConsumer(world.tackle())):
-        while world.wakes and job.times < 10:
+        while world.wakes and job.deliveries < 10:
             await asyncio.sleep(0.01)
             job.expire()
 

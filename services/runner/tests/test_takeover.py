@@ -108,7 +108,7 @@ async def test_a_live_owner_keeps_its_session_and_the_wake_is_put_back(world: Wo
     (job,) = world.wakes
 
     async with standing(WakeConsumer(world.tackle("run_b"))):
-        await until(lambda: job.times >= 2)
+        await until(lambda: job.deliveries >= 2)
 
     assert await world.types() == before
     assert world.wakes == [job]
@@ -180,7 +180,7 @@ async def test_one_runner_takes_a_redelivered_wake_once(world: World) -> None:
 
     async def meanwhile() -> Response:
         job.expire()
-        await until(lambda: job.times == 2)
+        await until(lambda: job.deliveries == 2)
         return says("once")
 
     world.provider.replies.append(meanwhile)

@@ -17,7 +17,7 @@ from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
-from fairlead_eventlog.memory.work_queues import MemoryJob, MemoryWorkQueues
+from fairlead_eventlog.memory.work_queues import MemoryMessage, MemoryWorkQueues
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_schema import subjects
 from fairlead_schema.catalog import ModelRef
@@ -144,7 +144,7 @@ class World:
         id_: str = "call_1",
         retry: RetryClass | None = None,
         **asked: Any,  # noqa: ANN401
-    ) -> MemoryJob:
+    ) -> MemoryMessage:
         """A call in the log and its request in the queue, as a runner leaves them."""
         name, info = (called, None) if isinstance(called, str) else (called.name, called.info)
         await self.write(
@@ -162,7 +162,7 @@ class World:
         )
         return await self.put(id_)
 
-    async def put(self, id_: str = "call_1") -> MemoryJob:
+    async def put(self, id_: str = "call_1") -> MemoryMessage:
         request = ToolRequest(session_id="ses_1", assistant_message_id="msg_a", call_id=id_)
         if self.briefed:
             session, head = await self.session(), await self.log.head(AT)
@@ -205,14 +205,14 @@ class World:
         return await self.settlements()
 
     @property
-    def jobs(self) -> list[MemoryJob]:
+    def jobs(self) -> list[MemoryMessage]:
         assert isinstance(self.eventlog.work, MemoryWorkQueues)
-        return self.eventlog.work.queue("TOOLS").jobs
+        return self.eventlog.work.queue("TOOLS").messages
 
     @property
-    def wakes(self) -> list[MemoryJob]:
+    def wakes(self) -> list[MemoryMessage]:
         assert isinstance(self.eventlog.wakes, MemoryWakes)
-        return self.eventlog.wakes.queue.jobs
+        return self.eventlog.wakes.queue.messages
 
     @property
     def liveness(self) -> MemoryLiveness:

@@ -354,9 +354,9 @@ async def handed(office: Office, **change: object) -> ToolTask:
     await office.ask("register", {**QUEUED, **change})
     await office.call("double", n=4)
     async with standing(office.worker):
-        await until(lambda: bool(_queue(office).jobs))
+        await until(lambda: bool(_queue(office).messages))
         await _deferred(office)
-    return ToolTask.model_validate_json(_queue(office).jobs[0].payload)
+    return ToolTask.model_validate_json(_queue(office).messages[0].payload)
 
 
 def _queue(office: Office) -> Any:  # noqa: ANN401
@@ -404,8 +404,8 @@ async def test_a_service_may_be_quicker_than_the_worker_that_left_it_the_call(
     settling: list[asyncio.Task[dict[str, Any]]] = []
 
     async def before(_drafts: tuple[Draft, ...]) -> None:
-        if not settling and _queue(office).jobs:
-            task = ToolTask.model_validate_json(_queue(office).jobs[0].payload)
+        if not settling and _queue(office).messages:
+            task = ToolTask.model_validate_json(_queue(office).messages[0].payload)
             asking = office.ask("settle", _settlement(task, output={"n": 8}))
             settling.append(asyncio.create_task(asking))
             await asyncio.sleep(0.02)
@@ -490,7 +490,7 @@ async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
     assert await _under(office, "ask") == []
     (asked,) = [one for one in await office.world.events() if isinstance(one, PermissionAsked)]
     assert (asked.request.action, asked.request.save) == ("sums", ("*",))
-    assert _queue(office).jobs == []
+    assert _queue(office).messages == []
 
     await office.call("double", id_="call_2", n=4)
     (denied,) = await _under(office, "deny")

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from fairlead_eventlog.memory.work_queues import MemoryJob
+from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
 from fairlead_session.state import UnsettledCall
 from fairlead_tools.calls.begin import LOOK_S, Later, Looks, Spare
@@ -21,8 +21,8 @@ def attended(answer: Callable[[], Outcome | None]) -> Callable[..., object]:
     return attend
 
 
-def _looked(job: MemoryJob, times: int) -> bool:
-    return job.times > times
+def _looked(job: MemoryMessage, times: int) -> bool:
+    return job.deliveries > times
 
 
 async def test_requests_for_a_call_that_is_not_answered_do_not_add_up(world: World) -> None:
@@ -37,8 +37,8 @@ async def test_requests_for_a_call_that_is_not_answered_do_not_add_up(world: Wor
 
     async with standing(world.worker("wkr_a")):
         await until(lambda: world.jobs == [newest])
-        looked = newest.times
-        await until(lambda: newest.times > looked + 1)
+        looked = newest.deliveries
+        await until(lambda: newest.deliveries > looked + 1)
         assert world.jobs == [newest], "it looks again"
 
         answers.append(Succeeded({"said": "at last"}))
@@ -55,7 +55,7 @@ async def test_a_worker_that_saw_no_newer_request_keeps_the_one_it_has(world: Wo
     job = await world.call(made)
     for name in ("wkr_a", "wkr_b"):
         async with standing(world.worker(name)):
-            seen = job.times
+            seen = job.deliveries
             await until(partial(_looked, job, seen + 2))
         job.expire()
 

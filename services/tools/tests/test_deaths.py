@@ -47,7 +47,7 @@ async def test_a_worker_that_dies_before_its_start_is_simply_replaced(
     running = tool(retry=retry)
     world.registry.register(running)
     job = await world.call(running)
-    job.times = 1
+    job.deliveries = 1
 
     assert await world.served("wkr_b") == ["{'said': 'k'}"]
     assert await world.starts() == ["wkr_b"]
@@ -87,7 +87,7 @@ async def test_a_once_call_whose_worker_died_settles_as_interrupted(world: World
     await world.write(STARTED)
 
     assert await world.served("wkr_b") == [INTERRUPTED_TOOL]
-    assert job.times == 1
+    assert job.deliveries == 1
     assert gate.runs == []
     assert len(world.wakes) == 1
 
@@ -102,16 +102,16 @@ async def test_a_silent_workers_call_is_left_until_its_own_deadline(
     running = tool()
     world.registry.register(running)
     job = await world.call(running)
-    job.times = deliveries
+    job.deliveries = deliveries
     await world.write(STARTED)
     world.liveness.alive.add("wkr_dead")
     world.liveness.paused.add("wkr_dead")
 
     async with standing(world.worker("wkr_b")):
-        await until(lambda: job.times >= deliveries + 3)
+        await until(lambda: job.deliveries >= deliveries + 3)
         now += TOOL_DEADLINE_S - 0.1
-        seen = job.times
-        await until(lambda: job.times >= seen + 3)
+        seen = job.deliveries
+        await until(lambda: job.deliveries >= seen + 3)
         assert await world.settlements() == []
         now += 0.2
         await until(lambda: not world.jobs)
@@ -151,7 +151,7 @@ async def test_a_live_workers_call_is_left_to_it(world: World) -> None:
     world.liveness.alive.add("wkr_dead")
 
     async with standing(world.worker("wkr_b")):
-        await until(lambda: job.times >= 3)
+        await until(lambda: job.deliveries >= 3)
         assert await world.settlements() == []
         await world.write(failed("by its worker"))
         await until(lambda: not world.jobs)
@@ -165,7 +165,7 @@ async def test_a_worker_that_died_between_settlement_and_wake_is_made_good(world
     world.registry.register(running)
     job = await world.call(running)
     await world.write(STARTED, failed("settled"))
-    job.times = 1
+    job.deliveries = 1
 
     assert await world.served("wkr_b") == ["settled"]
     assert len(world.wakes) == 1
@@ -215,9 +215,9 @@ async def test_one_worker_runs_a_redelivered_call_once(world: World) -> None:
     async with standing(world.worker()):
         await until(lambda: len(gate.runs) == 1)
         job.expire()
-        await until(lambda: job.times == 2)
+        await until(lambda: job.deliveries == 2)
         second = await world.put()
-        await until(lambda: second.times == 1)
+        await until(lambda: second.deliveries == 1)
         gate.opened.set()
         await until(lambda: not world.jobs)
 

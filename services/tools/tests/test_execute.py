@@ -56,7 +56,7 @@ async def test_a_request_that_comes_again_after_the_settlement_runs_nothing(worl
     await wake.ack()
 
     job = await world.put()
-    job.times = 1
+    job.deliveries = 1
 
     assert await world.served("wkr_b") == ["{'said': 'k'}"]
     assert await world.starts() == ["wkr_a"]
@@ -89,7 +89,7 @@ async def test_a_request_is_not_dropped_because_a_read_lags_behind(
     monkeypatch.setattr(world.log, "read", lag)
 
     assert await world.served() == ["{'said': 'k'}"]
-    assert job.times == 2
+    assert job.deliveries == 2
 
 
 async def test_a_name_that_was_never_advertised_is_unknown(world: World) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.work_queues import MemoryJob
+from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_eventlog.ports import Job
 from fairlead_schema.events import SessionArchived
 from fairlead_schema.record import Commit, Draft, encode, record
@@ -42,7 +42,7 @@ async def test_a_held_request_is_kept_in_progress(world: World) -> None:
     beating = asyncio.create_task(execute.beat(0.001))
 
     async with standing(execute):
-        await until(lambda: job.kept >= 2)
+        await until(lambda: job.extensions >= 2)
         gate.opened.set()
         await until(lambda: not world.jobs)
     await ended(beating)
@@ -141,7 +141,7 @@ def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     return failed
 
 
-async def again(world: World, job: MemoryJob, failed: list[int]) -> None:
+async def again(world: World, job: MemoryMessage, failed: list[int]) -> None:
     """Let the deadline of a request pass each time that nobody keeps it."""
     seen = 0
 
@@ -162,7 +162,7 @@ async def test_a_request_that_was_often_put_back_survives_a_defect(
     running = tool()
     world.registry.register(running)
     job = await world.call(running)
-    job.times = 100
+    job.deliveries = 100
 
     async with standing(world.worker()):
         await again(world, job, failed)

@@ -113,7 +113,7 @@ async def test_the_request_that_an_answer_brought_is_not_dropped_because_a_read_
     monkeypatch.setattr(world.log, "read", lag)
 
     assert await served(world, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
-    assert job.times == 2
+    assert job.deliveries == 2
 
 
 async def test_an_answer_may_come_before_the_request_that_asked_is_done_with(
@@ -128,7 +128,7 @@ async def test_an_answer_may_come_before_the_request_that_asked_is_done_with(
         (asked,) = await asks(world)
         await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
         second = await world.put()
-        await until(lambda: second.times > 0)
+        await until(lambda: second.deliveries > 0)
         await ack()
 
     monkeypatch.setattr(first, "ack", late)

@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, Self, TypeAlias
 
+from fairlead_eventlog.slots import Slots
 from fairlead_schema.delta import Delta
 from fairlead_schema.events import SessionPurged
 from fairlead_schema.ids import CommitId, MessageId, OutputId, SessionId, TenantId
@@ -112,7 +113,10 @@ class ShardLog(Protocol):
 
 
 class Job(Protocol):
-    """One delivered message of a work queue: a token while it is held."""
+    """One delivery of a message of a work queue. The job occupies a slot until it is released.
+
+    `async with job:` releases it at the end of the block, also after an exception.
+    """
 
     @property
     def subject(self) -> str: ...
@@ -129,20 +133,24 @@ class Job(Protocol):
     def deliveries(self) -> int: ...
 
     async def extend(self) -> None:
-        """Hold the token for another deadline."""
+        """Keep the message for another deadline."""
         ...
 
     async def ack(self) -> None:
-        """Give the token up and wait until the server knows it."""
+        """Remove the message from its queue, and wait until the server has confirmed it."""
         ...
 
     async def retry_later(self, delay_s: float) -> None:
-        """Put the token back for somebody else, after a delay."""
+        """Put the message back; any worker gets it again after the delay."""
         ...
 
+    def release(self) -> None:
+        """Free the slot. An unacknowledged message comes again later. A second call does nothing."""
+        ...
 
-Slots: TypeAlias = Callable[[], int]
-"""How many more jobs the taker can hold now; nobody hoards what others could do."""
+    async def __aenter__(self) -> Self: ...
+
+    async def __aexit__(self, *_exception: object) -> None: ...
 
 
 class Wakes(Protocol):

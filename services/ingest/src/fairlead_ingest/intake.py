@@ -8,6 +8,7 @@ from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_ingest.answers import data, parse, refusal, unreadable
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.input.prompt import prompt
@@ -27,10 +28,10 @@ DELIVERIES_MAX = 5
 async def take_in(desk: CommandContext) -> None:
     """Admit published prompts for ever."""
     running: set[asyncio.Task[None]] = set()
+    slots = Slots(JOBS_MAX)
     while True:
         try:
-            jobs = desk.eventlog.work.take("PROMPTS", "ingest", lambda: JOBS_MAX - len(running))
-            async for job in jobs:
+            async for job in desk.eventlog.work.take("PROMPTS", "ingest", slots):
                 task = asyncio.create_task(_admit(desk, job))
                 running.add(task)
                 task.add_done_callback(running.discard)
@@ -40,17 +41,20 @@ async def take_in(desk: CommandContext) -> None:
 
 
 async def _admit(desk: CommandContext, job: Job) -> None:
-    try:
-        await _settle(desk, job)
-        await job.ack()
-    except LogError as error:
-        # Not acknowledged: the message comes again, and an exact retry admits nothing twice.
-        log.warning("intake deferred", extra={"subject": job.subject, "reason": str(error)})
-    except Exception as error:
-        log.exception("intake defect", extra={"subject": job.subject})
-        if job.deliveries >= DELIVERIES_MAX:
-            await desk.eventlog.dead_letters.add("prompt", job.subject, job.payload, repr(error))
+    async with job:
+        try:
+            await _settle(desk, job)
             await job.ack()
+        except LogError as error:
+            # Not acknowledged: the message comes again, and an exact retry admits nothing twice.
+            log.warning("intake deferred", extra={"subject": job.subject, "reason": str(error)})
+        except Exception as error:
+            log.exception("intake defect", extra={"subject": job.subject})
+            if job.deliveries >= DELIVERIES_MAX:
+                await desk.eventlog.dead_letters.add(
+                    "prompt", job.subject, job.payload, repr(error)
+                )
+                await job.ack()
 
 
 async def _settle(desk: CommandContext, job: Job) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_runner.drain import Drain
 from fairlead_runner.metrics import DRAINING, DRAINS
 from fairlead_runner.runner_context import RunnerContext
@@ -40,6 +41,8 @@ class WakeConsumer:
         self._next: dict[Address, Job] = {}
         self._drains: dict[Address, Drain] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = Slots(tackle.settings.config.runner.sessions_max)
+        self._timer_slots = Slots(TIMERS_MAX)
         self._leaving = False
 
     async def stand(self) -> None:
@@ -55,17 +58,10 @@ class WakeConsumer:
         await lasting("ringing timers", self._due)
 
     async def _take(self) -> None:
-        runner = self._tackle.settings.config.runner
-        async for job in self._tackle.eventlog.wakes.take(
-            lambda: runner.sessions_max - len(self._tasks)
-        ):
-            self._start(job)
-            del job  # It counts against its lane for as long as anything names it.
-
-    def _start(self, job: Job) -> None:
-        task = asyncio.create_task(self._on_wake(job))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        async for job in self._tackle.eventlog.wakes.take(self._slots):
+            task = asyncio.create_task(self._on_wake(job))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _keep(self) -> None:
         while True:
@@ -79,9 +75,10 @@ class WakeConsumer:
 
     async def _due(self) -> None:
         eventlog = self._tackle.eventlog
-        async for job in eventlog.timers.take_due(lambda: TIMERS_MAX):
-            await eventlog.wakes.wake(subjects.address(job.subject))
-            await job.ack()
+        async for job in eventlog.timers.take_due(self._timer_slots):
+            async with job:
+                await eventlog.wakes.wake(subjects.address(job.subject))
+                await job.ack()
 
     def nudge(self, at: Address) -> None:
         """Somebody wrote something that the session's drain should see now."""
@@ -100,16 +97,26 @@ class WakeConsumer:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=grace_s)
+        for job in self._next.values():
+            with suppress(LogError):
+                await job.retry_later(0.0)
 
     async def _on_wake(self, job: Job) -> None:
-        at = subjects.address(job.subject)
-        held = self._jobs.get(at)
-        if held is not None:
-            # A redelivery of what is held says nothing new; a newer wake came just as the drain
-            # gave up its own, and is served right after it.
-            if job.sequence != held.sequence:
+        """Serve a wake, then any newer wake of its session, all in the slot of the first."""
+        async with job:
+            at = subjects.address(job.subject)
+            held = self._jobs.get(at)
+            if held is None:
+                wake: Job | None = job
+                while wake is not None:
+                    await self._serve_wake(at, wake)
+                    wake = self._next.pop(at, None)
+            elif job.sequence != held.sequence:
+                # A newer wake came just as the drain acknowledged its own: it is served right after.
+                # A redelivery of the wake being served says nothing new.
                 self._next[at] = job
-            return
+
+    async def _serve_wake(self, at: Address, job: Job) -> None:
         self._jobs[at] = job
         DRAINING.set(len(self._jobs))
         try:
@@ -123,8 +130,6 @@ class WakeConsumer:
             self._jobs.pop(at, None)
             self._drains.pop(at, None)
             DRAINING.set(len(self._jobs))
-            if at in self._next:
-                self._start(self._next.pop(at))
 
     async def _ended(self, at: Address, job: Job) -> str:
         """Serve one wake; the answer says how it ended."""

@@ -1,7 +1,7 @@
 """A pull consumer in callback mode: several times faster than fetch, and it never hoards."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Final
 
@@ -10,7 +10,6 @@ from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import Link
-from fairlead_eventlog.ports import Slots
 
 # The server ends a pull with one of these; "100" is a heartbeat.
 _NOBODY: Final = "503"
@@ -21,11 +20,17 @@ class Pull:
     """Pipelined pull requests on one consumer."""
 
     def __init__(
-        self, link: Link, stream: str, consumer: str, *, slots: Slots, expires_s: float
+        self,
+        link: Link,
+        stream: str,
+        consumer: str,
+        *,
+        capacity: Callable[[], int],
+        expires_s: float,
     ) -> None:
         self._link = link
         self._next = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
-        self._slots = slots
+        self._capacity = capacity
         self._expires_s = expires_s
         self._buffer: list[Msg] = []
         self._outstanding = 0
@@ -56,14 +61,14 @@ class Pull:
             with suppress(Exception):
                 await subscription.unsubscribe()
 
-    def look(self) -> None:
-        """Slots have come free: ask for more now."""
+    def ask_again(self) -> None:
+        """The capacity has grown: ask for more messages now."""
         self._changed.set()
 
     async def _ask(self, reply: str) -> None:
         """Ask for what the taker can hold beyond what it has asked for already."""
-        wanted = self._slots() - self._outstanding - len(self._buffer)
-        if wanted <= 0 or self._outstanding > self._slots() // 2:
+        wanted = self._capacity() - self._outstanding - len(self._buffer)
+        if wanted <= 0 or self._outstanding > self._capacity() // 2:
             return
         self._outstanding += wanted
         expires = int(self._expires_s * 1e9)
@@ -76,7 +81,7 @@ class Pull:
             async with asyncio.timeout(min(self._expires_s, 0.5)):
                 await self._changed.wait()
         except TimeoutError:
-            # Slots may have come free untold; an unanswered pull is forgotten once it has expired.
+            # Other jobs may have freed capacity. A pull without any answer is given up once it has expired.
             self._quiet_s += min(self._expires_s, 0.5)
             if self._quiet_s > self._expires_s * 2:
                 self._start_over()

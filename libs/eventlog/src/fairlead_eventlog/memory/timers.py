@@ -3,10 +3,8 @@
 from collections.abc import AsyncIterator
 
 from fairlead_eventlog.memory.work_queues import MemoryQueue
-from fairlead_eventlog.ports import (
-    Job,
-    Slots,
-)
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 

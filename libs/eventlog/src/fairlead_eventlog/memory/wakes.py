@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 
 from fairlead_eventlog.memory.work_queues import MemoryQueue
-from fairlead_eventlog.ports import Job, Slots
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 
@@ -16,17 +17,18 @@ class MemoryWakes:
 
     async def wake(self, at: Address) -> bool:
         subject = subjects.wake(at)
-        if any(job.subject == subject for job in self.queue.jobs):
+        if any(message.subject == subject for message in self.queue.messages):
             return False
         self.queue.add(subject, b"")
         return True
 
     async def renew(self, at: Address) -> bool:
-        there = [job for job in self.queue.jobs if job.subject == subjects.wake(at)]
-        if any(job.times == 0 for job in there):
+        subject = subjects.wake(at)
+        wakes = [message for message in self.queue.messages if message.subject == subject]
+        if any(wake.deliveries == 0 for wake in wakes):
             return False
-        for job in there:
-            self.queue.remove(job)
+        for wake in wakes:
+            self.queue.remove(wake)
         return await self.wake(at)
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:

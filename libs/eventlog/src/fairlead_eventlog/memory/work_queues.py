@@ -1,40 +1,23 @@
-"""Work queues in memory: deadlines are the test's to end, everything else is as on the server."""
+"""Work queues in memory. A test ends deadlines; everything else is as on the server."""
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Self
 
-from fairlead_eventlog.ports import Job, Slots
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slot, Slots
 
 
-class MemoryJob:
-    """A delivered message; `expire` is what a passed deadline does."""
+class MemoryMessage:
+    """A stored message, delivered any number of times until it is acknowledged."""
 
     def __init__(self, queue: "MemoryQueue", subject: str, payload: bytes, sequence: int) -> None:
         self._queue = queue
-        self._sequence = sequence
-        self._subject = subject
-        self._payload = payload
-        self.times = 0
-        self.kept = 0
-
-    @property
-    def subject(self) -> str:
-        return self._subject
-
-    @property
-    def payload(self) -> bytes:
-        return self._payload
-
-    @property
-    def sequence(self) -> int:
-        return self._sequence
-
-    @property
-    def deliveries(self) -> int:
-        return self.times
-
-    async def extend(self) -> None:
-        self.kept += 1
+        self.subject = subject
+        self.payload = payload
+        self.sequence = sequence
+        self.deliveries = 0
+        self.extensions = 0
 
     async def ack(self) -> None:
         self._queue.remove(self)
@@ -45,40 +28,82 @@ class MemoryJob:
         self.expire()
 
     def expire(self) -> None:
-        """Deliver it again."""
-        self._queue.again(self)
+        """Deliver the message again, as the server does after the deadline."""
+        self._queue.redeliver(self)
+
+
+class MemoryJob:
+    """One delivery of a message."""
+
+    def __init__(self, message: MemoryMessage, slot: Slot) -> None:
+        self._message = message
+        self._slot = slot
+        self._deliveries = message.deliveries
+
+    @property
+    def subject(self) -> str:
+        return self._message.subject
+
+    @property
+    def payload(self) -> bytes:
+        return self._message.payload
+
+    @property
+    def sequence(self) -> int:
+        return self._message.sequence
+
+    @property
+    def deliveries(self) -> int:
+        return self._deliveries
+
+    async def extend(self) -> None:
+        self._message.extensions += 1
+
+    async def ack(self) -> None:
+        await self._message.ack()
+
+    async def retry_later(self, delay_s: float) -> None:
+        await self._message.retry_later(delay_s)
+
+    def release(self) -> None:
+        self._slot.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.release()
 
 
 class MemoryQueue:
-    """Messages that wait, and messages that somebody holds."""
+    """Messages that wait for a taker, and messages that a taker has and has not acknowledged."""
 
     def __init__(self) -> None:
-        self.jobs: list[MemoryJob] = []
-        self._waiting: asyncio.Queue[MemoryJob] = asyncio.Queue()
-        self._last = 0
+        self.messages: list[MemoryMessage] = []
+        self._waiting: asyncio.Queue[MemoryMessage] = asyncio.Queue()
+        self._last_sequence = 0
 
     def add(self, subject: str, payload: bytes) -> None:
-        self._last += 1
-        job = MemoryJob(self, subject, payload, self._last)
-        self.jobs.append(job)
-        self._waiting.put_nowait(job)
+        self._last_sequence += 1
+        message = MemoryMessage(self, subject, payload, self._last_sequence)
+        self.messages.append(message)
+        self._waiting.put_nowait(message)
 
-    def again(self, job: MemoryJob) -> None:
-        if job in self.jobs:
-            self._waiting.put_nowait(job)
+    def redeliver(self, message: MemoryMessage) -> None:
+        if message in self.messages:
+            self._waiting.put_nowait(message)
 
-    def remove(self, job: MemoryJob) -> None:
-        if job in self.jobs:
-            self.jobs.remove(job)
+    def remove(self, message: MemoryMessage) -> None:
+        if message in self.messages:
+            self.messages.remove(message)
 
     async def take(self, slots: Slots) -> AsyncIterator[Job]:
         while True:
-            job = await self._waiting.get()
-            while slots() <= 0:  # noqa: ASYNC110 - the taker frees slots without telling us
-                await asyncio.sleep(0.001)
-            if job in self.jobs:
-                job.times += 1
-                yield job
+            await slots.wait_until_free()
+            message = await self._waiting.get()
+            if message in self.messages:
+                message.deliveries += 1
+                yield MemoryJob(message, slots.occupy())
 
 
 class MemoryWorkQueues:

@@ -1,6 +1,7 @@
 """A request that a worker has taken, and what it led to."""
 
 from dataclasses import dataclass
+from typing import Self
 
 from fairlead_eventlog.ports import Job
 from fairlead_tools.calls.execution import Stop
@@ -36,3 +37,10 @@ class Unheld:
     async def ack(self) -> None: ...
 
     async def retry_later(self, delay_s: float) -> None: ...
+
+    def release(self) -> None: ...
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None: ...

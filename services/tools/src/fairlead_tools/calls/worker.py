@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import TOOL_DEADLINE_S, TOOLS, tools_consumer
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
@@ -92,6 +93,7 @@ class Execute:
         self._next: dict[Key, Job] = {}
         self._busy: Counter[LocationRef | None] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._slots = Slots(settings.concurrency)
         self._worker = worker
         self._defects: Counter[int] = Counter()
 
@@ -106,15 +108,12 @@ class Execute:
         while True:
             try:
                 async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
-                    self._start(job)
+                    task = asyncio.create_task(self._on_job(job))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
             except LogError as error:
                 log.warning("cannot take requests", extra={"reason": str(error)})
                 await asyncio.sleep(RETRY_S)
-
-    def _start(self, job: Job) -> None:
-        task = asyncio.create_task(self._on_job(job))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def beat(self, every_s: float = HEARTBEAT_S) -> None:
         """Keep every held request in progress, so that nobody else is given it."""
@@ -138,11 +137,19 @@ class Execute:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=RETRY_S)
-
-    def _slots(self) -> int:
-        return self._settings.concurrency - len(self._tasks)
+        for job in self._next.values():
+            with suppress(LogError):
+                await job.retry_later(0.0)
 
     async def _on_job(self, job: Job) -> None:
+        """Serve a request, then any newer request for its call, all in the slot of the first."""
+        async with job:
+            request: Job | None = job
+            while request is not None:
+                await self._handle(request)
+                request = self._take_next(request)
+
+    async def _handle(self, job: Job) -> None:
         try:
             end = await self._served(job)
         except Poison as poison:
@@ -175,8 +182,16 @@ class Execute:
             return await self._in_turn(asked, held)
         finally:
             del self._held[asked.key]
-            if asked.key in self._next:
-                self._start(self._next.pop(asked.key))
+
+    def _take_next(self, job: Job) -> Job | None:
+        """The newer request for the call of a finished one, unless another task serves the call."""
+        if not self._next:
+            return None
+        try:
+            key = read(job).key
+        except Poison:
+            return None
+        return None if key in self._held else self._next.pop(key, None)
 
     async def _joined(self, key: Key, held: Held, job: Job) -> str:
         """A request for a call that is in hand.

@@ -5,109 +5,107 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from functools import partial
-from typing import Final
-from weakref import finalize
+from typing import Final, NamedTuple
 
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.link import (
-    Link,
-    ServerRefusal,
-    stream_error,
-)
+from fairlead_eventlog.jetstream.link import Link, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.jetstream.streams.work_queues import PULL_EXPIRES_S, JetStreamJob
-from fairlead_eventlog.ports import Job, Slots
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import WAKES
 from fairlead_schema.subjects import ROOT
 
+# Whoever creates a lane publishes here, so that every runner pulls from it at once.
 LANE_OPENED: Final = f"{ROOT}.lane"
-LOOK_S: Final = 5.0
+LIST_LANES_S: Final = 5.0
+
+
+class _Arrival(NamedTuple):
+    """A wake that a lane delivered and nobody has taken yet."""
+
+    lane: str
+    pull: Pull
+    msg: Msg
 
 
 class Lanes:
-    """Pulls every lane at once, each with its fair share of the free slots."""
+    """Pulls from all lanes at once, each with its fair share of the free slots."""
 
     def __init__(self, link: Link, slots: Slots) -> None:
         self._link = link
         self._slots = slots
-        self._arrived: asyncio.Queue[Job | LogError] = asyncio.Queue()
+        self._arrivals: asyncio.Queue[_Arrival | LogError] = asyncio.Queue()
         self._pulls: dict[str, asyncio.Task[None]] = {}
-        self._held: Counter[str] = Counter()
-        self._loop = asyncio.get_running_loop()
+        self._busy: Counter[str] = Counter()
 
     async def jobs(self) -> AsyncIterator[Job]:
+        """Wakes of all lanes as they come. Raises LogError when a lane cannot be pulled."""
         opened = asyncio.Event()
 
-        async def hear(_msg: Msg) -> None:
+        async def on_opened(_msg: Msg) -> None:
             opened.set()
 
-        subscription = await self._link.client.subscribe(LANE_OPENED, cb=hear)
-        watching = asyncio.create_task(self._watch(opened))
+        subscription = await self._link.client.subscribe(LANE_OPENED, cb=on_opened)
+        discovery = asyncio.create_task(self._discover(opened))
         try:
             while True:
-                yield await self._next()  # Without a name: the last one would count for ever.
+                arrival = await self._arrivals.get()
+                if isinstance(arrival, LogError):
+                    raise arrival
+                yield self._job(arrival)
         finally:
-            watching.cancel()
+            discovery.cancel()
             for pull in self._pulls.values():
                 pull.cancel()
             with suppress(Exception):
                 await subscription.unsubscribe()
 
-    async def _next(self) -> Job:
-        arrived = await self._arrived.get()
-        if isinstance(arrived, LogError):
-            raise arrived
-        return arrived
+    def _job(self, arrival: _Arrival) -> Job:
+        slot = self._slots.occupy(partial(self._on_release, arrival.lane, arrival.pull))
+        return JetStreamJob(self._link, arrival.msg, slot)
 
-    async def _watch(self, opened: asyncio.Event) -> None:
-        """Pull from every lane there is; a new one is told, and looked for now and then."""
+    def _on_release(self, lane: str, pull: Pull) -> None:
+        self._busy[lane] -= 1
+        pull.ask_again()
+
+    async def _discover(self, opened: asyncio.Event) -> None:
+        """Pull from every lane. A new lane is announced; the list is the net below the announcement."""
         try:
             while True:
-                for name in await lane_names(self._link):
-                    if name not in self._pulls:
-                        self._pulls[name] = asyncio.create_task(self._pull(name))
+                for lane in await lane_names(self._link):
+                    if lane not in self._pulls:
+                        self._pulls[lane] = asyncio.create_task(self._pull(lane))
                 opened.clear()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
+                    async with asyncio.timeout(LIST_LANES_S):
                         await opened.wait()
         except LogError as error:
-            self._arrived.put_nowait(error)
+            self._arrivals.put_nowait(error)
 
-    async def _pull(self, name: str) -> None:
-        share = partial(self._share, name)
-        pull = Pull(self._link, WAKES.name, name, slots=share, expires_s=PULL_EXPIRES_S)
+    async def _pull(self, lane: str) -> None:
+        share = partial(self._share, lane)
+        pull = Pull(self._link, WAKES.name, lane, capacity=share, expires_s=PULL_EXPIRES_S)
         try:
             async for batch in pull.batches():
+                self._busy[lane] += len(batch)
                 for msg in batch:
-                    self._arrived.put_nowait(self._job(name, msg, pull))
+                    self._arrivals.put_nowait(_Arrival(lane, pull, msg))
         except LogError as error:
-            self._arrived.put_nowait(error)
+            self._arrivals.put_nowait(error)
 
-    def _job(self, name: str, msg: Msg, pull: Pull) -> Job:
-        """A job that counts against its lane for as long as anybody holds it."""
-        job = JetStreamJob(self._link, msg)
-        self._held[name] += 1
-        finalize(job, self._dropped, name, pull).atexit = False
-        return job
-
-    def _dropped(self, name: str, pull: Pull) -> None:
-        """Nobody holds the job any more. Whoever did counts it out a moment later: look then."""
-        self._held[name] -= 1
-        if not self._loop.is_closed():
-            self._loop.call_soon(pull.look)
-
-    def _share(self, name: str) -> int:
-        """Free slots are shared. With none free, a lane that holds nothing may still have one."""
-        free, lanes = self._slots() - self._arrived.qsize(), max(1, len(self._pulls))
+    def _share(self, lane: str) -> int:
+        """The lane's part of the free slots. Without a free slot, an idle lane may still have one."""
+        free, lanes = self._slots.free - self._arrivals.qsize(), max(1, len(self._pulls))
         if free > 0:
             return max(1, free // lanes)
-        return 1 if lanes > 1 and self._held[name] <= 0 else 0
+        return 1 if lanes > 1 and self._busy[lane] <= 0 else 0
 
 
 async def lane_names(link: Link) -> list[str]:
-    """The lanes there are."""
+    """The names of all lanes."""
     names: list[str] = []
     while True:
         try:

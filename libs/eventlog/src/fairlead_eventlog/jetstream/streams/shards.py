@@ -31,7 +31,7 @@ class JetStreamShards:
     ) -> AsyncIterator[Sequence[LogEntry]]:
         stream = log_stream(shard)
         await self._remake(stream, reader, after)
-        pull = Pull(self._link, stream, reader, slots=lambda: BATCH, expires_s=PULL_EXPIRES_S)
+        pull = Pull(self._link, stream, reader, capacity=lambda: BATCH, expires_s=PULL_EXPIRES_S)
         delivered = 0
         async for batch in pull.batches():
             for msg in batch:

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from fairlead_eventlog.jetstream.link import Link
 from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
-from fairlead_eventlog.ports import Job, Slots
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_schema import subjects
 from fairlead_schema.subjects import Address
 

@@ -13,7 +13,8 @@ from fairlead_eventlog.jetstream.link import (
 )
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.jetstream.streams.lanes import LANE_OPENED, Lanes, lane_names
-from fairlead_eventlog.ports import Job, Slots
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import WAKES, lane, lane_consumer
 from fairlead_schema import subjects
 from fairlead_schema.ids import TenantId

@@ -1,9 +1,7 @@
 """Work queues on JetStream."""
 
-import asyncio
 from collections.abc import AsyncIterator
-from typing import Final
-from weakref import finalize
+from typing import Final, Self
 
 import orjson
 from nats.aio.msg import Msg
@@ -12,18 +10,20 @@ from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import MESSAGE_ID, Link, NoAnswer
 from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_eventlog.jetstream.pull import Pull
-from fairlead_eventlog.ports import Job, Slots
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slot, Slots
 
-# Redeliveries also go into the open pull of a paused process, so a pull must end before a deadline.
+# The server also redelivers into the open pull of a paused process. So a pull ends before a deadline.
 PULL_EXPIRES_S: Final = 1.0
 
 
 class JetStreamJob:
-    """A delivered message of a work queue."""
+    """One delivery of a message of a work queue."""
 
-    def __init__(self, link: Link, msg: Msg) -> None:
+    def __init__(self, link: Link, msg: Msg, slot: Slot) -> None:
         self._link = link
         self._msg = msg
+        self._slot = slot
 
     @property
     def subject(self) -> str:
@@ -54,9 +54,18 @@ class JetStreamJob:
         body = orjson.dumps({"delay": int(delay_s * 1e9)})
         await self._link.send(self._msg.reply, b"-NAK " + body)
 
+    def release(self) -> None:
+        self._slot.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.release()
+
 
 class JetStreamWorkQueues:
-    """Work queues."""
+    """Work queues, each a stream with one durable consumer per kind of worker."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -66,19 +75,10 @@ class JetStreamWorkQueues:
         await store_message(self._link, subject, payload, headers)
 
     async def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
-        pull = Pull(self._link, stream, consumer, slots=slots, expires_s=PULL_EXPIRES_S)
-        loop = asyncio.get_running_loop()
+        pull = Pull(
+            self._link, stream, consumer, capacity=lambda: slots.free, expires_s=PULL_EXPIRES_S
+        )
         async for batch in pull.batches():
             for msg in batch:
-                yield _told(JetStreamJob(self._link, msg), loop, pull)
-
-
-def _told(job: JetStreamJob, loop: asyncio.AbstractEventLoop, pull: Pull) -> JetStreamJob:
-    """A job whose end makes a full taker look for more at once."""
-
-    def dropped() -> None:
-        if not loop.is_closed():
-            loop.call_soon(pull.look)
-
-    finalize(job, dropped).atexit = False
-    return job
+                # A job occupies its slot when the taker gets it: an unread batch must not leak slots.
+                yield JetStreamJob(self._link, msg, slots.occupy(pull.ask_again))

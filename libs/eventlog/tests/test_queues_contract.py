@@ -1,0 +1,119 @@
+"""Wakes and work queues, tested in memory and on JetStream alike."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.ports import Job
+from fairlead_eventlog.slots import Slots
+from fairlead_schema import subjects
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+
+
+async def take_job(jobs: AsyncIterator[Job], subject: str) -> Job:
+    """The first job of one subject. Jobs that other tests left are acknowledged."""
+    async with asyncio.timeout(20):
+        async for job in jobs:
+            if job.subject == subject:
+                return job
+            async with job:
+                await job.ack()
+    raise AssertionError("the queue ended")
+
+
+async def test_a_second_wake_is_refused_while_the_first_is_there(
+    eventlog: EventLog, at: Address
+) -> None:
+    assert await eventlog.wakes.wake(at)
+    assert not await eventlog.wakes.wake(at)
+
+
+async def test_a_held_wake_still_refuses_and_a_finished_one_does_not(
+    eventlog: EventLog, at: Address
+) -> None:
+    await eventlog.wakes.wake(at)
+    job = await take_job(eventlog.wakes.take(Slots(100)), subjects.wake(at))
+
+    assert subjects.address(job.subject) == at
+    assert not await eventlog.wakes.wake(at)
+    await job.extend()
+    await job.ack()
+    assert await eventlog.wakes.wake(at)
+
+
+async def test_a_renewed_wake_is_delivered_whatever_became_of_the_first(
+    eventlog: EventLog, at: Address
+) -> None:
+    """C-05: one that a killed server does not give to anybody must not refuse all others."""
+    await eventlog.wakes.wake(at)
+    jobs = eventlog.wakes.take(Slots(100))
+    lost = await take_job(jobs, subjects.wake(at))
+
+    await eventlog.wakes.renew(at)
+
+    found = await take_job(jobs, subjects.wake(at))
+    assert found.sequence > lost.sequence
+    assert not await eventlog.wakes.wake(at)
+    await found.ack()
+    assert await eventlog.wakes.wake(at)
+
+
+async def test_a_wake_that_waits_for_its_turn_keeps_its_place(
+    eventlog: EventLog, at: Address
+) -> None:
+    """C-05: behind a crowd a wake is not lost, however long it takes."""
+    behind = Address(at.tenant, f"{at.session_id}b")
+    await eventlog.wakes.wake(at)
+    await eventlog.wakes.wake(behind)
+
+    assert not await eventlog.wakes.renew(at)
+
+    jobs = eventlog.wakes.take(Slots(100))
+    earlier = await take_job(jobs, subjects.wake(at))
+    later = await take_job(jobs, subjects.wake(behind))
+    assert earlier.sequence < later.sequence
+    assert await eventlog.wakes.renew(at), "it was given to somebody, who may be gone"
+
+
+async def test_a_wake_put_back_is_delivered_again(eventlog: EventLog, at: Address) -> None:
+    await eventlog.wakes.wake(at)
+    jobs = eventlog.wakes.take(Slots(100))
+    job = await take_job(jobs, subjects.wake(at))
+
+    await job.retry_later(0.0)
+
+    again = await take_job(jobs, subjects.wake(at))
+    assert again.deliveries == 2
+    assert again.sequence == job.sequence
+
+
+async def test_work_is_kept_until_it_is_done(eventlog: EventLog, at: Address) -> None:
+    subject = subjects.prompt(at)
+    await eventlog.work.put(subject, b"one")
+    jobs = eventlog.work.take("PROMPTS", "ingest", Slots(100))
+
+    job = await take_job(jobs, subject)
+    assert job.payload == b"one"
+    await job.retry_later(0.0)
+    job = await take_job(jobs, subject)
+    await job.ack()
+
+    await eventlog.work.put(subject, b"two")
+    assert (await take_job(jobs, subject)).payload == b"two"
+
+
+async def test_work_that_must_be_stored_once_is(eventlog: EventLog, at: Address) -> None:
+    subject, once = subjects.prompt(at), ids.message_id()
+    await eventlog.work.put(subject, b"same", once=once)
+    await eventlog.work.put(subject, b"same", once=once)
+    await eventlog.work.put(subject, b"last")
+    jobs = eventlog.work.take("PROMPTS", "ingest", Slots(100))
+
+    payloads = []
+    for _ in range(2):
+        job = await take_job(jobs, subject)
+        payloads.append(job.payload)
+        await job.ack()
+
+    assert payloads == [b"same", b"last"]
