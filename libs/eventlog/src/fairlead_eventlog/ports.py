@@ -1,4 +1,4 @@
-"""What Fairlead asks of a log, in its own words. Two things implement it: JetStream and a twin."""
+"""The ports: what Fairlead needs of its log. JetStream and an in-memory twin implement every one."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from fairlead_schema.subjects import Address
 
 
 class Head(NamedTuple):
-    """How far a session has come: the log's position of its last commit, its last event's seq."""
+    """How far a session has come: the position of its last commit, the seq of its last event."""
 
     position: int
     seq: int
@@ -24,7 +24,7 @@ START = Head(0, 0)
 
 
 class StoredCommit(NamedTuple):
-    """A commit and where the log keeps it."""
+    """A commit and its position in the log."""
 
     position: int
     commit: Commit
@@ -35,7 +35,7 @@ class StoredCommit(NamedTuple):
 
     @property
     def is_purge(self) -> bool:
-        """Whether this is the last word of a session: nothing before it exists any more."""
+        """Whether this commit ends a purged session: no earlier commit of the session exists."""
         return isinstance(self.commit.events[-1].event, SessionPurged)
 
 
@@ -52,43 +52,37 @@ class SessionLog(Protocol):
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
     ) -> StoredCommit:
-        """Commit all drafts if the session is still at `after`.
+        """Store all drafts as one commit if the session is still at `after`.
 
-        Raises AppendConflict, CommitTooLarge, LogUnavailable. A repeated commit id that already
-        landed is answered with what it stored.
+        Appending a commit id that is stored already returns that commit.
+        Raises AppendConflict, CommitTooLarge, LogUnavailable.
         """
-        ...
 
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
-        """The commits after a head that was seen before, oldest first.
+        """The commits after a head that the caller has read before, oldest first.
 
-        A page ends before a commit that cannot be read; the next one raises RecordError.
+        A page ends before a commit that cannot be read. The next page raises RecordError.
         """
-        ...
 
     async def locate(self, at: Address, seq: int) -> Head:
         """A head at or before event `seq`, from which reading reaches the event after it."""
-        ...
 
     async def head(self, at: Address) -> Head:
-        """The last commit's head, from the leader.
+        """The head of the last commit, read from the leader.
 
-        START for a session that does not exist: it was never written, or it was purged.
-        Raises RecordError if it cannot be read.
+        START for a session that was never written or was purged.
+        Raises RecordError if the last commit cannot be read.
         """
-        ...
 
     def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
-        """Every commit holding events after seq `after`, then new ones as they land, for ever."""
-        ...
+        """Every commit with events after seq `after`, then each new commit, for ever."""
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:
-        """Forget a session's commits before a position; without one, every commit."""
-        ...
+        """Delete a session's commits before a position; without a position, every commit."""
 
 
 class LogEntry(NamedTuple):
-    """One message of a shard, still encoded: a poison one must not stop its reader."""
+    """One message of a shard, still encoded: an unreadable message must not stop the reader."""
 
     position: int
     at: Address
@@ -101,15 +95,13 @@ class ShardLog(Protocol):
     def follow(
         self, shard: int, *, after: int, reader: str = "projector"
     ) -> AsyncIterator[Sequence[LogEntry]]:
-        """Batches of entries after a position, then new ones as they land, for ever.
+        """Batches of entries after a position, then new entries as they land, for ever.
 
-        One process follows a shard under one reader's name; a second one ends the first.
+        One process follows a shard under a reader's name. A second process ends the first.
         """
-        ...
 
     async def last_position(self, shard: int) -> int:
-        """The position of the shard's last message, 0 when empty."""
-        ...
+        """The position of the shard's last message, 0 for an empty shard."""
 
 
 class Job(Protocol):
@@ -126,27 +118,23 @@ class Job(Protocol):
 
     @property
     def sequence(self) -> int:
-        """The message's own place in its queue: the same at every delivery."""
-        ...
+        """The place of the message in its queue, the same at every delivery."""
 
     @property
-    def deliveries(self) -> int: ...
+    def deliveries(self) -> int:
+        """How often the message was delivered, this delivery included."""
 
     async def extend(self) -> None:
         """Keep the message for another deadline."""
-        ...
 
     async def ack(self) -> None:
         """Remove the message from its queue, and wait until the server has confirmed it."""
-        ...
 
     async def retry_later(self, delay_s: float) -> None:
-        """Put the message back; any worker gets it again after the delay."""
-        ...
+        """Put the message back. Any worker gets it again after the delay."""
 
     def release(self) -> None:
         """Free the slot. An unacknowledged message comes again later. A second call does nothing."""
-        ...
 
     async def __aenter__(self) -> Self: ...
 
@@ -154,71 +142,60 @@ class Job(Protocol):
 
 
 class Wakes(Protocol):
-    """Advisory hints that durable work may exist; at most one per session."""
+    """Hints that a session may have work; at most one per session."""
 
     async def wake(self, at: Address) -> bool:
-        """Leave a wake. False: one is already there, which is as good. Raises LogUnavailable."""
-        ...
+        """Leave a wake. False: the session has one already. Raises LogUnavailable."""
 
     async def renew(self, at: Address) -> bool:
-        """Leave a wake in the place of the one that is there. Raises LogUnavailable.
+        """Leave a new wake in place of the stored one. Raises LogUnavailable.
 
-        A server that was killed may remember a wake and forget that nobody was given it yet, or
-        that it was done with: such a one is never delivered, and refuses every other. False: the
-        one that is there only waits for its turn behind others, and keeps its place.
+        A killed server may keep a wake that it never delivers, and that wake refuses all others.
+        False: the stored wake waits for its first delivery, and keeps its place.
         """
-        ...
 
     def take(self, slots: Slots) -> AsyncIterator[Job]:
-        """Wakes for this process, as they come. Not exclusive: the log fences, not the token."""
-        ...
+        """Wakes for this process, as they come. A wake excludes nobody: the log fences writers."""
 
 
 class Timers(Protocol):
     """Durable timers, one per session."""
 
     async def wake_at(self, at: Address, time_ms: int) -> None:
-        """Have the session woken at a time; a later call replaces an earlier one."""
-        ...
+        """Set the session's timer. A later call replaces an earlier one."""
 
     def take_due(self, slots: Slots) -> AsyncIterator[Job]:
-        """Sessions whose time has come, for whoever wakes them."""
-        ...
+        """The timers whose time has come. The taker wakes their sessions."""
 
 
 class WorkQueue(Protocol):
-    """Work that exactly one of several workers should do."""
+    """Work that one of several workers should do."""
 
     async def put(self, subject: str, payload: bytes, *, once: str | None = None) -> None:
-        """Leave work durably; the same `once` within the stream's window is stored once."""
-        ...
+        """Store work durably. The same `once` within the stream's window is stored one time."""
 
     def take(self, stream: str, consumer: str, slots: Slots) -> AsyncIterator[Job]:
-        """Jobs for this process, as they come; a job whose deadline passes goes to another."""
-        ...
+        """Jobs for this process, as they come. A job whose deadline passes goes to another worker."""
 
 
 PingResult: TypeAlias = Literal["alive", "gone", "silent"]
 
 
 OnNudge: TypeAlias = Callable[[Address], None]
-"""Is told that a session has news for whoever works on it."""
+"""Runs when another process says that a session's log has news."""
 
 
 class Liveness(Protocol):
-    """Who is alive. Decides when to try a take-over, never whether it is allowed."""
+    """Which instances are alive. It says when to try a take-over, never whether one is allowed."""
 
     async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
-        """Answer pings for this instance from now on, and hear nudges."""
-        ...
+        """Answer pings to this instance from now on, and receive its nudges."""
 
     async def nudge(self, instance: str, at: Address) -> None:
-        """Tell an instance to look at a session's log again. A hint: it may be lost."""
-        ...
+        """Ask an instance to read a session's log again. A nudge may be lost."""
 
     async def ping(self, instance: str, *, timeout_s: float) -> PingResult:
-        """`gone` when nobody listens there; `silent` when it listens but does not answer."""
-        ...
+        """`gone`: nobody listens under this name. `silent`: the instance listens and does not answer."""
 
 
 class Snapshot(NamedTuple):
@@ -229,19 +206,16 @@ class Snapshot(NamedTuple):
 
 
 class Snapshots(Protocol):
-    """Folded states as a cache: any may be dropped at any time."""
+    """Folded states as a cache: any snapshot may disappear at any time."""
 
     async def load(self, at: Address) -> Snapshot | None:
         """The last stored snapshot, if there is one."""
-        ...
 
     async def store(self, at: Address, snapshot: Snapshot) -> None:
-        """Replace the snapshot. One that does not fit is dropped silently: it is a cache."""
-        ...
+        """Replace the snapshot. A snapshot that is too large is dropped silently."""
 
     async def remove(self, at: Address) -> None:
-        """Forget the snapshot."""
-        ...
+        """Delete the snapshot."""
 
 
 class MessageRegister(Protocol):
@@ -250,40 +224,34 @@ class MessageRegister(Protocol):
     async def bind(
         self, tenant: TenantId, message_id: MessageId, session_id: SessionId
     ) -> SessionId:
-        """Bind the id, or find who has it: the answer is the session it belongs to."""
-        ...
+        """Bind the id unless it is bound; the answer is the session that has it."""
 
 
 class SourceRegister(Protocol):
-    """Keeps what services registered as context sources, each key once per pool."""
+    """The context sources that services registered, each key once per pool."""
 
     async def add(self, pool: str, key: str, body: bytes) -> bytes:
-        """Keep it under its key, or find what is there: the answer is what is kept."""
-        ...
+        """Store a body under its key unless the key is taken; the answer is the stored body."""
 
     async def remove(self, pool: str, key: str) -> None:
-        """Forget a key."""
-        ...
+        """Delete a key."""
 
     async def get_all(self, pool: str) -> dict[str, bytes]:
-        """Everything that is kept, in key order."""
-        ...
+        """Every body of a pool, in key order."""
 
 
 class Deltas(Protocol):
-    """Live fragments of a session; nothing is kept."""
+    """Live fragments of a session; nothing is stored."""
 
     async def send(self, at: Address, delta: Delta) -> None:
         """Broadcast one fragment."""
-        ...
 
     def listen(self, at: Address) -> AsyncIterator[Delta]:
-        """Fragments from now on; subscribed once the iterator is first awaited."""
-        ...
+        """Fragments from now on; the subscription starts with the first await of the iterator."""
 
 
 class StoredOutput(NamedTuple):
-    """A managed output: how long it is and what it is."""
+    """The size and the type of a managed output."""
 
     bytes: int
     mime: str
@@ -295,58 +263,50 @@ class OutputStore(Protocol):
     async def put(
         self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
     ) -> StoredOutput:
-        """Keep an output of a session, in whatever pieces it comes. It is there once this returns.
+        """Store an output of a session, in pieces of any size.
 
-        Raises LogUnavailable, StreamMissing; then nobody ever reads a part of it.
+        Raises LogUnavailable, StreamMissing; after that nobody can read a part of it.
         """
-        ...
 
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
-        """What is kept under an id of this tenant; None if nothing is, or no longer."""
-        ...
+        """The size and type of an output of this tenant; None if it is not stored, or no longer."""
 
     def get(self, tenant: TenantId, output_id: OutputId, *, first: int = 0) -> AsyncIterator[bytes]:
-        """An output from a byte on, piece by piece; nothing where nothing is kept.
+        """An output from byte `first` on, piece by piece; nothing if it is not stored.
 
-        Raises LogUnavailable, also when it comes to an end too early.
+        Raises LogUnavailable, also for an output that ends too early.
         """
-        ...
 
     async def remove_all(self, at: Address) -> None:
-        """Forget every output of a session before its time, also those that no event names.
+        """Delete every output of a session, also outputs that no event names.
 
-        Raises LogUnavailable; doing it again does the rest.
+        Raises LogUnavailable; a second call deletes the rest.
         """
-        ...
 
 
 class Requests(Protocol):
     """Request and reply between services."""
 
     async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:
-        """One answer. Raises Unanswered (nobody there) or LogUnavailable (no answer in time)."""
-        ...
+        """One answer. Raises NoResponders (nobody serves it) or LogUnavailable (no answer in time)."""
 
 
 class ToolRegistrations(Protocol):
-    """What services of a tenant registered: small named values that every process can read."""
+    """The tools that services of a tenant registered, as values by key."""
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
-        """Keep a value under its key, instead of what was there. Raises LogUnavailable."""
-        ...
+        """Store a value under its key, in place of an earlier value. Raises LogUnavailable."""
 
     async def remove(self, tenant: TenantId, key: str) -> None:
-        """Forget a key."""
-        ...
+        """Delete a key."""
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
-        """Everything that one tenant has now, by key. Raises LogUnavailable."""
-        ...
+        """Every value of one tenant, by key. Raises LogUnavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedItem:
-    """One public event on its way to the feed, deduplicated by its id."""
+    """One public event for the feed, stored once per event id."""
 
     subject: str
     event_id: str
@@ -357,47 +317,38 @@ class Feed(Protocol):
     """The public feed: one message per public event, in order."""
 
     async def publish(self, items: Sequence[FeedItem]) -> None:
-        """Publish in order; an item already there is not stored again."""
-        ...
+        """Publish in order. An item that is in the feed already is not stored again."""
 
     async def close(self, at: Address, last: FeedItem) -> None:
-        """Publish a session's last item, and forget everything the feed held of it before."""
-        ...
+        """Publish a session's last item, and delete every earlier item of the session."""
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:
         """How far the feed of a shard has come, and the revision that guards the next advance."""
-        ...
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
         """Move the checkpoint; the answer is its new revision. Raises AppendConflict if fenced."""
-        ...
 
 
 class Approvals(Protocol):
-    """What people approved for always, by project. Each is there once, whoever saves it."""
+    """Permissions that people approved for always, by project."""
 
     async def save(
         self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
     ) -> None:
-        """Keep an approval of an action for each resource pattern; those that are kept stay."""
-        ...
+        """Save an approval of an action for each resource pattern. A saved pattern stays as it is."""
 
     async def get_all(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
-        """The approvals of a project, in the order in which they were saved: never stale."""
-        ...
+        """The approvals of a project in the order of saving, read from the leader."""
 
     async def remove(self, tenant: TenantId, id_: str) -> None:
-        """Forget one approval, if it is there."""
-        ...
+        """Delete one approval, if it exists."""
 
     async def revision(self) -> int:
-        """Changes whenever anything is saved or removed."""
-        ...
+        """A number that changes with every save and every removal."""
 
 
 class DeadLetters(Protocol):
-    """Where poison goes."""
+    """Messages that nobody can ever handle, for people to look at."""
 
     async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:
-        """Keep a message that can never be handled, with its reason."""
-        ...
+        """Store such a message with its reason."""
