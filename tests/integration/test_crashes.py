@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_cli.errors import Answered, Unreachable
+from fairlead_cli.errors import ServerRefused, Unreachable
 from fairlead_eventlog.errors import LogError
 from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_testing.stack import Stack, check, types
@@ -165,7 +165,7 @@ async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(u
 async def test_the_read_models_rebuild_to_the_same_rows(up: Stack) -> None:
     """H-22: after everything above, a fresh replay gives identical tables."""
     session = await up.session()
-    with suppress(Answered, Unreachable):
+    with suppress(ServerRefused, Unreachable):
         await up.client.prompt(session, "last words")
     await up.rested(session)
     await asyncio.sleep(2)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import pytest
 import pytest_asyncio
 
-from fairlead_cli.commits import whole
+from fairlead_cli.commits import read_all
 from fairlead_eventlog.ports import START
 from fairlead_schema.events import SessionCreated
 from fairlead_schema.location import LocationRef, project_id
@@ -105,7 +105,7 @@ class Times:
 
 async def times(up: Stack) -> Times:
     read = Times()
-    async for entry in whole(up.eventlog):
+    async for entry in read_all(up.eventlog):
         for item in decode(entry.payload).events:
             if item.event.type == "prompt.admitted":
                 read.admitted.setdefault(entry.at, item.time)

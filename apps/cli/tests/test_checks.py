@@ -1,4 +1,4 @@
-"""What the doctor says, and how to mend it."""
+"""The findings of `fairlead doctor`."""
 
 import json
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_the_doctor_fails_when_a_configured_server_is_away(
 
     code = main(["doctor", "--json", "--config", str(path), "--state", str(tmp_path / "none")])
 
-    # The binary and the server share a name; the server is asked later.
+    # The binary and the server share a name; the finding of the server comes later.
     findings = {f["name"]: f for f in map(json.loads, capsys.readouterr().out.splitlines())}
     assert code == 1
     assert findings["postgres"]["status"] == "fail"

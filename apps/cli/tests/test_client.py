@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from fairlead_cli.client import Client
-from fairlead_cli.commands import asks
-from fairlead_cli.commands.explain import structure
-from fairlead_cli.errors import Answered, Unreachable
+from fairlead_cli.commands.session import asks
+from fairlead_cli.commands.session.explain import detail_lines
+from fairlead_cli.errors import ServerRefused, Unreachable
 from fairlead_schema.permission import (
     PermissionRequest,
     QuestionInfo,
@@ -29,18 +29,18 @@ REFUSAL = {"_tag": "SessionNotFoundError", "message": "Session not found: ses_a"
 
 
 class Server:
-    """Answers everything alike and remembers what it was sent."""
+    """Gives every request the same response and keeps the requests."""
 
     def __init__(self, answer: httpx.Response | None) -> None:
         self._answer = answer
-        self.asked: list[httpx.Request] = []
+        self.requests: list[httpx.Request] = []
 
     def client(self) -> Client:
         transport = httpx.MockTransport(self._handle)
         return Client(httpx.AsyncClient(transport=transport, base_url="http://test"))
 
     def _handle(self, request: httpx.Request) -> httpx.Response:
-        self.asked.append(request)
+        self.requests.append(request)
         if self._answer is None:
             raise httpx.ConnectError("refused")
         return self._answer
@@ -52,20 +52,20 @@ async def test_a_prompt_without_an_id_sends_none() -> None:
     receipt = await server.client().prompt("ses_a", "hi")
 
     assert (receipt.id, receipt.admitted_seq) == ("msg_a", 2)
-    assert json.loads(server.asked[0].content) == {"prompt": {"text": "hi"}, "delivery": "steer"}
+    assert json.loads(server.requests[0].content) == {"prompt": {"text": "hi"}, "delivery": "steer"}
 
 
 async def test_a_refusal_is_told_in_the_servers_words() -> None:
     server = Server(httpx.Response(404, json=REFUSAL))
 
-    with pytest.raises(Answered, match=r"\(404\): Session not found: ses_a"):
+    with pytest.raises(ServerRefused, match=r"\(404\): Session not found: ses_a"):
         await server.client().session("ses_a")
 
 
 async def test_an_answer_that_is_not_ours_is_told_as_it_is() -> None:
     server = Server(httpx.Response(502, text="Bad gateway"))
 
-    with pytest.raises(Answered, match=r"\(502\): Bad gateway"):
+    with pytest.raises(ServerRefused, match=r"\(502\): Bad gateway"):
         await server.client().sessions()
 
 
@@ -80,10 +80,10 @@ async def test_history_is_read_page_by_page() -> None:
     page = {"data": [{**event, "durable": durable}], "hasMore": False}
     server = Server(httpx.Response(200, json=page))
 
-    found = [envelope async for envelope in server.client().history("ses_a", after=2)]
+    envelopes = [envelope async for envelope in server.client().history("ses_a", after=2)]
 
-    assert [one.durable.seq for one in found if one.durable] == [3]
-    assert server.asked[0].url.params["after"] == "2"
+    assert [envelope.durable.seq for envelope in envelopes if envelope.durable] == [3]
+    assert server.requests[0].url.params["after"] == "2"
 
 
 async def test_a_stream_asks_to_resume_after_what_was_seen() -> None:
@@ -94,8 +94,8 @@ async def test_a_stream_asks_to_resume_after_what_was_seen() -> None:
     await stream.aclose()
 
     assert event.seq == 8
-    assert server.asked[0].url.path == "/api/session/ses_a/stream"
-    assert server.asked[0].headers["last-event-id"] == "7"
+    assert server.requests[0].url.path == "/api/session/ses_a/stream"
+    assert server.requests[0].headers["last-event-id"] == "7"
 
 
 async def test_a_streamed_text_may_hold_a_unicode_line_separator() -> None:
@@ -110,7 +110,7 @@ async def test_a_streamed_text_may_hold_a_unicode_line_separator() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "request_line"),
+    ("send", "request_line"),
     [
         (lambda client: client.interrupt("ses_a"), "POST /api/session/ses_a/interrupt"),
         (lambda client: client.resume("ses_a"), "POST /api/session/ses_a/resume"),
@@ -119,25 +119,25 @@ async def test_a_streamed_text_may_hold_a_unicode_line_separator() -> None:
     ids=["interrupt", "resume", "cancel"],
 )
 async def test_a_command_needs_no_answer_but_its_status(
-    asked: Callable[[Client], Awaitable[None]], request_line: str
+    send: Callable[[Client], Awaitable[None]], request_line: str
 ) -> None:
     """C-11, C-23, P-29."""
     server = Server(httpx.Response(204))
 
-    await asked(server.client())
+    await send(server.client())
 
-    sent = server.asked[0]
+    sent = server.requests[0]
     assert f"{sent.method} {sent.url.path}" == request_line
 
 
 async def test_an_explanation_is_shown_line_by_line() -> None:
     waiting = {"kind": "tool", "id": "call_1", "what": "the tool bash"}
-    told = {"state": "waiting", "reason": "It waits.", "since": 0, "waiting_on": [waiting]}
-    server = Server(httpx.Response(200, json={"data": told}))
+    explanation = {"state": "waiting", "reason": "It waits.", "since": 0, "waiting_on": [waiting]}
+    server = Server(httpx.Response(200, json={"data": explanation}))
 
-    found = await server.client().explain("ses_a")
+    answer = await server.client().explain("ses_a")
 
-    state, since, waits = structure(found)
+    state, since, waits = detail_lines(answer)
     assert (state, waits) == ("state: waiting", "waiting on: the tool bash (call_1)")
     assert since.startswith("since: ")
 
@@ -166,7 +166,7 @@ async def test_what_people_answer_goes_to_the_session_that_asked() -> None:
     await client.answer(QUESTION, [["this"]])
     await client.answer(QUESTION, None)
 
-    sent = [(one.url.path, one.content.decode()) for one in server.asked]
+    sent = [(request.url.path, request.content.decode()) for request in server.requests]
     assert sent == [
         ("/api/session/ses_a/permission/per_a/reply", '{"reply":"once"}'),
         ("/api/session/ses_a/permission/per_a/reply", '{"reply":"reject","message":"no"}'),
@@ -182,4 +182,4 @@ async def test_what_waits_is_read_and_told_in_a_line() -> None:
     questions = Server(httpx.Response(200, json={"data": [QUESTION.wire()]}))
     (question,) = await questions.client().questions()
 
-    assert (asks.told(permission), asks.told(question)) == ("bash ls", "Which? [this]")
+    assert (asks.describe(permission), asks.describe(question)) == ("bash ls", "Which? [this]")

@@ -1,15 +1,17 @@
-"""What people type: names, options, exit codes, one line for a failure."""
+"""The command line: names of commands, options, exit codes, one line for a failure."""
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from fairlead_cli.__main__ import COMMANDS, build_parser, main
-from fairlead_cli.commands.prompt import parse_model
-from fairlead_cli.commands.sim import settings_of
-from fairlead_cli.commands.up import parse_scale, plan_of
-from fairlead_cli.embedded.services import checked_scale
+from fairlead_cli.__main__ import COMMANDS, CommandEntry, build_parser, main
+from fairlead_cli.commands.session.prompt import parse_model
+from fairlead_cli.commands.stack.sim import parse_settings
+from fairlead_cli.commands.stack.up import build_plan, parse_scale
+from fairlead_cli.embedded.services import SCALABLE, complete_scale
 from fairlead_cli.errors import UsageError
 
 NOWHERE = "http://127.0.0.1:9"
@@ -21,10 +23,10 @@ def parse(*argv: str) -> argparse.Namespace:
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench"}))
 def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         main([name, "--help"])
 
-    assert ended.value.code == 0
+    assert exit_info.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: fairlead {name}")
 
 
@@ -38,14 +40,14 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("argv", [[], ["nonsense"], ["up", "--nonsense"], ["tail"]])
 def test_what_is_not_understood_exits_2(argv: list[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as exit_info:
         main(argv)
 
-    assert ended.value.code == 2
+    assert exit_info.value.code == 2
 
 
 def test_up_has_the_defaults_it_promises(tmp_path: Path) -> None:
-    plan = plan_of(parse("up"), tmp_path, None)
+    plan = build_plan(parse("up"), tmp_path, None)
 
     assert (plan.port, plan.state, plan.config, plan.sim) == (None, Path(".fairlead"), None, True)
 
@@ -53,28 +55,28 @@ def test_up_has_the_defaults_it_promises(tmp_path: Path) -> None:
 def test_up_finds_the_configuration_of_its_directory(tmp_path: Path) -> None:
     (tmp_path / "fairlead.toml").touch()
 
-    found = plan_of(parse("up"), tmp_path, None)
-    simulated = plan_of(parse("up", "--sim"), tmp_path, None)
-    named = plan_of(parse("up", "--config", "other.toml"), tmp_path, "third.toml")
+    local = build_plan(parse("up"), tmp_path, None)
+    sim = build_plan(parse("up", "--sim"), tmp_path, None)
+    explicit = build_plan(parse("up", "--config", "other.toml"), tmp_path, "third.toml")
 
-    assert (found.config, found.sim) == (tmp_path / "fairlead.toml", False)
-    assert (simulated.config, simulated.sim) == (None, True)
-    assert named.config == Path("other.toml")
+    assert (local.config, local.sim) == (tmp_path / "fairlead.toml", False)
+    assert (sim.config, sim.sim) == (None, True)
+    assert explicit.config == Path("other.toml")
 
 
 def test_the_simulated_provider_takes_a_seed_and_scenarios(tmp_path: Path) -> None:
     file = tmp_path / "scenarios.toml"
     file.write_text('[[scenario]]\nname = "hi"\nmodel = "demo"\nscript = "answer=hello"\n')
 
-    settings = settings_of(parse("sim", "--scenarios", str(file), "--seed", "7"))
+    settings = parse_settings(parse("sim", "--scenarios", str(file), "--seed", "7"))
 
-    assert (settings.seed, [one.name for one in settings.scenarios]) == (7, ["hi"])
-    assert settings_of(parse("sim")).scenarios == ()
+    assert (settings.seed, [scenario.name for scenario in settings.scenarios]) == (7, ["hi"])
+    assert parse_settings(parse("sim")).scenarios == ()
 
 
 def test_scenarios_that_cannot_be_read_are_a_mistake_of_the_caller(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--scenarios: .*missing"):
-        settings_of(parse("sim", "--scenarios", str(tmp_path / "missing.toml")))
+        parse_settings(parse("sim", "--scenarios", str(tmp_path / "missing.toml")))
 
 
 def test_scale_is_read_pair_by_pair() -> None:
@@ -90,7 +92,36 @@ def test_a_scale_that_is_no_number_is_refused(pair: str) -> None:
 @pytest.mark.parametrize("scale", [{"runer": 2}, {"runner": 65}, {"gateway": 2}])
 def test_a_scale_that_cannot_run_is_refused(scale: dict[str, int]) -> None:
     with pytest.raises(UsageError):
-        checked_scale(scale)
+        complete_scale(scale)
+
+
+def test_help_offers_exactly_the_services_that_can_be_scaled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["up", "--help"])
+
+    help_text = " ".join(capsys.readouterr().out.split())
+    offered = (
+        help_text.partition("processes of a service to run (")[2].partition(")")[0].split(", ")
+    )
+    assert offered == list(SCALABLE)
+    assert all(complete_scale({name: 2})[name] == 2 for name in offered)
+    with pytest.raises(UsageError, match=f"scale {', '.join(offered)} instead"):
+        complete_scale({"gateway": 2})
+
+
+def test_loading_one_command_leaves_the_others_unloaded() -> None:
+    script = (
+        "import sys; from fairlead_cli.__main__ import build_parser; build_parser('cancel');"
+        "print([name for name in sys.modules if name.startswith('fairlead_cli.commands.')])"
+    )
+
+    output = subprocess.check_output([sys.executable, "-c", script], text=True)
+
+    assert output.strip() == str(
+        ["fairlead_cli.commands.session", "fairlead_cli.commands.session.cancel"]
+    )
 
 
 def test_a_model_is_named_with_its_provider() -> None:
@@ -125,10 +156,10 @@ def test_a_server_that_is_away_is_said_in_one_line(
 ) -> None:
     code = main([*argv, "--http", NOWHERE])
 
-    said = capsys.readouterr().err
+    message = capsys.readouterr().err
     assert code == 1
-    assert "fairlead up" in said
-    assert said.count("\n") == 1
+    assert "fairlead up" in message
+    assert message.count("\n") == 1
 
 
 def test_options_that_contradict_each_other_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
@@ -141,7 +172,7 @@ def test_options_that_contradict_each_other_exit_2(capsys: pytest.CaptureFixture
 def test_a_command_that_is_not_installed_says_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(COMMANDS, "yodel", "sing")
+    monkeypatch.setitem(COMMANDS, "yodel", CommandEntry("session.yodel", "sing"))
 
     code = main(["yodel"])
 

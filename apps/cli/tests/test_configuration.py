@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_cli.embedded.configuration import choose
-from fairlead_cli.embedded.nats import Nats
-from fairlead_cli.embedded.state import State
+from fairlead_cli.embedded.configuration import choose_config
+from fairlead_cli.embedded.nats import NatsServer
+from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_service.config.configuration import ConfigError
 
 GIVEN = """
@@ -22,22 +22,24 @@ context = 1000
 
 
 def test_without_a_file_the_simulated_provider_is_the_default(tmp_path: Path) -> None:
-    chosen = choose(tmp_path / "made.toml", given=None, sim=True, env={}, cwd=tmp_path)
+    stack_config = choose_config(tmp_path / "made.toml", given=None, sim=True, env={}, cwd=tmp_path)
 
-    sim = chosen.config.provider["sim"]
-    assert chosen.config.default_model == "sim/fast"
+    sim = stack_config.config.provider["sim"]
+    assert stack_config.config.default_model == "sim/fast"
     assert sim.protocol == "openai-chat"
-    assert sim.base_url == f"http://127.0.0.1:{chosen.sim_port}"
-    assert chosen.config.location.roots == (str(tmp_path),)
+    assert sim.base_url == f"http://127.0.0.1:{stack_config.sim_port}"
+    assert stack_config.config.location.roots == (str(tmp_path),)
 
 
 def test_a_given_file_is_used_as_it_is(tmp_path: Path) -> None:
     given = tmp_path / "given.toml"
     given.write_text(GIVEN)
 
-    chosen = choose(tmp_path / "made.toml", given=given, sim=False, env={}, cwd=tmp_path)
+    stack_config = choose_config(
+        tmp_path / "made.toml", given=given, sim=False, env={}, cwd=tmp_path
+    )
 
-    assert (chosen.path, chosen.sim_port) == (given, None)
+    assert (stack_config.path, stack_config.sim_port) == (given, None)
     assert not (tmp_path / "made.toml").exists()
 
 
@@ -45,29 +47,35 @@ def test_the_simulated_provider_joins_a_given_file(tmp_path: Path) -> None:
     given = tmp_path / "given.toml"
     given.write_text(f'default_model = "acme/fast"\n{GIVEN}')
 
-    chosen = choose(tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path)
+    stack_config = choose_config(
+        tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path
+    )
 
-    assert chosen.config.default_model == "acme/fast"
-    assert set(chosen.config.provider) == {"acme", "sim"}
-    assert stat.S_IMODE(chosen.path.stat().st_mode) == 0o600
+    assert stack_config.config.default_model == "acme/fast"
+    assert set(stack_config.config.provider) == {"acme", "sim"}
+    assert stat.S_IMODE(stack_config.path.stat().st_mode) == 0o600
 
 
 def test_a_given_file_without_a_default_gets_the_simulated_one(tmp_path: Path) -> None:
     given = tmp_path / "given.toml"
     given.write_text(GIVEN)
 
-    chosen = choose(tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path)
+    stack_config = choose_config(
+        tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path
+    )
 
-    assert chosen.config.default_model == "sim/fast"
+    assert stack_config.config.default_model == "sim/fast"
 
 
 def test_a_file_that_has_its_own_simulated_provider_says_where_it_listens(tmp_path: Path) -> None:
     given = tmp_path / "given.toml"
     given.write_text(GIVEN.replace("acme", "sim"))
 
-    chosen = choose(tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path)
+    stack_config = choose_config(
+        tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path
+    )
 
-    assert (chosen.path, chosen.sim_port) == (given, 9000)
+    assert (stack_config.path, stack_config.sim_port) == (given, 9000)
 
 
 def test_a_broken_file_is_named_with_its_key(tmp_path: Path) -> None:
@@ -75,15 +83,15 @@ def test_a_broken_file_is_named_with_its_key(tmp_path: Path) -> None:
     given.write_text("[runner]\nturns_max = 0\n")
 
     with pytest.raises(ConfigError, match=r"given\.toml: runner\.turns_max: "):
-        choose(tmp_path / "made.toml", given=given, sim=False, env={}, cwd=tmp_path)
+        choose_config(tmp_path / "made.toml", given=given, sim=False, env={}, cwd=tmp_path)
 
 
 def test_odd_directory_names_survive(tmp_path: Path) -> None:
     odd = tmp_path / 'a "quoted" name'
 
-    chosen = choose(tmp_path / "made.toml", given=None, sim=True, env={}, cwd=odd)
+    stack_config = choose_config(tmp_path / "made.toml", given=None, sim=True, env={}, cwd=odd)
 
-    assert tomllib.loads(chosen.path.read_text())["location"]["default"] == str(odd)
+    assert tomllib.loads(stack_config.path.read_text())["location"]["default"] == str(odd)
 
 
 @pytest.mark.parametrize(("relaxed", "sync"), [(False, "always"), (True, "2m")])
@@ -92,7 +100,7 @@ def test_nats_syncs_every_commit_unless_relaxed(
     sync: str,
     tmp_path: Path,
 ) -> None:
-    config = Nats(State(tmp_path), 1, 2, relaxed=relaxed).config()
+    config = NatsServer(StateDirectory(tmp_path), 1, 2, relaxed=relaxed).config()
 
     assert f"sync_interval: {sync}" in config
     assert 'listen: "127.0.0.1:1"' in config

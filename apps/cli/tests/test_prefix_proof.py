@@ -50,12 +50,12 @@ def test_every_wire_is_proved() -> None:
 def test_a_request_opens_with_the_whole_of_the_one_before(
     protocol: str, history: list[Round]
 ) -> None:
-    opened: bytes | None = None
+    prefix_before: bytes | None = None
     for request in requests(history, NAMES.get(protocol, "m"), {}):
-        whole, cut = told(protocol, request)
+        whole, cut = serialise(protocol, request)
 
-        assert opened is None or whole.startswith(opened), (opened, whole)
-        opened = cut
+        assert prefix_before is None or whole.startswith(prefix_before), (prefix_before, whole)
+        prefix_before = cut
 
 
 @settings(deadline=None, max_examples=60)
@@ -64,16 +64,16 @@ def test_native_system_messages_keep_the_prefix_while_the_model_answers(
     history: list[Round],
 ) -> None:
     """O-20: a native update stands before an answer; after an empty one it would be wrapped."""
-    spoken = [
-        Round(one.prompts, one.update, Answer("so", None, one.answer.local, False, False))  # noqa: FBT003
-        for one in history
+    answered = [
+        Round(round_.prompts, round_.update, Answer("so", None, round_.answer.local, False, False))  # noqa: FBT003
+        for round_ in history
     ]
-    opened: bytes | None = None
-    for request in requests(spoken, "claude", {"native_system": True}):
-        whole, cut = told("anthropic-messages", request)
+    prefix_before: bytes | None = None
+    for request in requests(answered, "claude", {"native_system": True}):
+        whole, cut = serialise("anthropic-messages", request)
 
-        assert opened is None or whole.startswith(opened), (opened, whole)
-        opened = cut
+        assert prefix_before is None or whole.startswith(prefix_before), (prefix_before, whole)
+        prefix_before = cut
 
 
 @settings(deadline=None, max_examples=60)
@@ -87,17 +87,19 @@ def test_the_fingerprint_sees_no_break_where_there_is_none(history: list[Round])
         before = now
 
 
-def told(protocol: str, request: ModelRequest) -> tuple[bytes, bytes]:
+def serialise(protocol: str, request: ModelRequest) -> tuple[bytes, bytes]:
     """The body as bytes, and its part up to the last message."""
     body, growing = WIRES[protocol].body(request), GROWING[protocol]
     assert list(body)[-1] == growing, "what grows comes last"
     if protocol == "anthropic-messages":
-        body = unmarked(body)
+        body = without_breakpoints(body)
     cut = {**body, growing: body[growing][:-1]}
     return orjson.dumps(body), orjson.dumps(cut).removesuffix(b"]}")
 
 
-def unmarked(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def without_breakpoints(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, dict):
-        return {key: unmarked(one) for key, one in value.items() if key != "cache_control"}
-    return [unmarked(one) for one in value] if isinstance(value, list) else value
+        return {
+            key: without_breakpoints(item) for key, item in value.items() if key != "cache_control"
+        }
+    return [without_breakpoints(item) for item in value] if isinstance(value, list) else value

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from fairlead_cli.client import connected
-from fairlead_cli.embedded import child
+from fairlead_cli.client import open_client
+from fairlead_cli.embedded import child_process
 from fairlead_cli.embedded.services import SERVICES
-from fairlead_cli.embedded.stack import running
+from fairlead_cli.embedded.stack import run_stack
 from fairlead_testing.places import opened
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
@@ -37,7 +37,7 @@ def fairlead(*argv: str | Path, cwd: Path | None = None) -> subprocess.Completed
 
 
 class Up:
-    """A `fairlead up --json` that said it is ready."""
+    """A `fairlead up --json` that has printed its addresses."""
 
     def __init__(self, *argv: str | Path) -> None:
         command = [sys.executable, "-m", "fairlead_cli", "up", "--json", "--port", "0", *argv]
@@ -48,17 +48,17 @@ class Up:
         readable, _, _ = select.select([self.process.stdout], [], [], START_S)
         line = self.process.stdout.readline() if readable else ""
         assert line, self.end(signal.SIGKILL)
-        self.told: dict[str, Any] = json.loads(line)
+        self.addresses: dict[str, Any] = json.loads(line)
 
     @property
     def pids(self) -> list[int]:
-        return [pid for pids in self.told["services"].values() for pid in pids]
+        return [pid for pids in self.addresses["services"].values() for pid in pids]
 
     def end(self, sig: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
-        """Send a signal; the answer is the exit code and what it said."""
+        """Send a signal; return the exit code and the output on standard error."""
         self.process.send_signal(sig)
-        _, said = self.process.communicate(timeout=60)
-        return self.process.returncode, said
+        _, output = self.process.communicate(timeout=60)
+        return self.process.returncode, output
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def up(state: Path) -> Iterator[Callable[..., Up]]:
-    """Starts stacks on the state; ends what a test left."""
+    """Starts stacks on the state, and ends those that still run after the test."""
     started: list[Up] = []
 
     def start(*argv: str | Path) -> Up:
@@ -76,15 +76,15 @@ def up(state: Path) -> Iterator[Callable[..., Up]]:
         return started[-1]
 
     yield start
-    for one in started:
-        if one.process.poll() is None:
-            one.end()
+    for stack in started:
+        if stack.process.poll() is None:
+            stack.end()
 
 
-def gone(pids: list[int], *, within_s: float = 10.0) -> bool:
+def wait_until_gone(pids: list[int], *, within_s: float = 10.0) -> bool:
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
-        if all(child.command_line(pid) is None for pid in pids):
+        if all(child_process.command_line(pid) is None for pid in pids):
             return True
         time.sleep(0.05)
     return False
@@ -93,8 +93,8 @@ def gone(pids: list[int], *, within_s: float = 10.0) -> bool:
 def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], state: Path) -> None:
     stack = up("--scale", "runner=2")
 
-    assert set(stack.told) == {"http", "nats", "postgres", "services"}
-    assert {name: len(pids) for name, pids in stack.told["services"].items()} == {
+    assert set(stack.addresses) == {"http", "nats", "postgres", "services"}
+    assert {name: len(pids) for name, pids in stack.addresses["services"].items()} == {
         **dict.fromkeys(SERVICES, 1),
         "sim": 1,
         "runner": 2,
@@ -110,20 +110,20 @@ def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], st
     code, _ = stack.end(signal.SIGINT)
 
     assert code == 0
-    assert gone(stack.pids, within_s=0.5)
+    assert wait_until_gone(stack.pids, within_s=0.5)
 
 
 def test_a_prompt_is_answered_and_kept_through_a_killed_stack(
     up: Callable[..., Up], state: Path
 ) -> None:
     first = up()
-    asked = fairlead("prompt", "--state", state, "--json", "Say hello")
-    assert asked.returncode == 0, asked.stderr
-    answer = json.loads(asked.stdout)
+    prompt = fairlead("prompt", "--state", state, "--json", "Say hello")
+    assert prompt.returncode == 0, prompt.stderr
+    answer = json.loads(prompt.stdout)
     before = fairlead("tail", "--state", state, "--no-follow", "--json", answer["session"])
 
     first.end(signal.SIGKILL)
-    assert gone(first.pids)
+    assert wait_until_gone(first.pids)
     up()
     after = fairlead("tail", "--state", state, "--no-follow", "--json", answer["session"])
 
@@ -135,26 +135,26 @@ def test_a_prompt_is_answered_and_kept_through_a_killed_stack(
 
 def test_rebuilt_read_models_have_the_same_digest(up: Callable[..., Up], state: Path) -> None:
     up()
-    asked = fairlead("prompt", "--state", state, "--json", "Say hello")
-    assert asked.returncode == 0, asked.stderr
+    prompt = fairlead("prompt", "--state", state, "--json", "Say hello")
+    assert prompt.returncode == 0, prompt.stderr
 
     digests = [fairlead("rebuild", "--state", state) for _ in range(2)]
 
-    assert [ran.returncode for ran in digests] == [0, 0], digests
+    assert [result.returncode for result in digests] == [0, 0], digests
     assert digests[0].stdout == digests[1].stdout
 
 
 async def test_what_dies_is_started_again(state: Path) -> None:
-    async with running(state) as stack:
+    async with run_stack(state) as stack:
         before = {name: stack.pid(name) for name in ("nats", "postgres", "ingest")}
         for name in before:
             stack.kill(name, 0, signal.SIGKILL)
-        # Only time tells of a death.
+        # A death has no event to wait for.
         while any(stack.pid(name) in {before[name], None} for name in before):
             await asyncio.sleep(0.05)
         await stack.ready()
 
-        async with connected(stack.http) as client:
+        async with open_client(stack.http) as client:
             session = await client.create()
             receipt = await client.prompt(session.id, "Still there?")
         assert receipt.admitted_seq > 1
@@ -162,27 +162,27 @@ async def test_what_dies_is_started_again(state: Path) -> None:
 
 
 def test_a_taken_port_is_named(state: Path) -> None:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        held.listen()
-        port = str(held.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = str(listener.getsockname()[1])
 
-        ran = fairlead("up", "--state", state, "--port", port)
+        result = fairlead("up", "--state", state, "--port", port)
 
-    assert ran.returncode == 1
-    assert f"port {port}" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    assert result.returncode == 1
+    assert f"port {port}" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_a_broken_configuration_says_file_key_and_reason(state: Path, tmp_path: Path) -> None:
     config = tmp_path / "fairlead.toml"
     config.write_text("[gateway]\nport = 'nine'\n")
 
-    ran = fairlead("up", "--state", state, "--config", config)
+    result = fairlead("up", "--state", state, "--config", config)
 
-    assert ran.returncode == 1
-    assert ran.stderr.startswith(f"fairlead: {config}: gateway.port: ")
-    assert ran.stderr.count("\n") == 1
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"fairlead: {config}: gateway.port: ")
+    assert result.stderr.count("\n") == 1
 
 
 def test_the_demo_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
@@ -190,11 +190,11 @@ def test_the_demo_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     before = set(Path("/tmp").glob("fairlead-demo-*"))  # noqa: S108 - the place to look at
 
     began = time.monotonic()
-    ran = fairlead("demo", cwd=tmp_path)
+    result = fairlead("demo", cwd=tmp_path)
 
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     assert time.monotonic() - began < 60
-    assert "prompt.admitted" in ran.stdout
-    assert "step.ended" in ran.stdout
-    assert "\x1b" not in ran.stdout
+    assert "prompt.admitted" in result.stdout
+    assert "step.ended" in result.stdout
+    assert "\x1b" not in result.stdout
     assert set(Path("/tmp").glob("fairlead-demo-*")) <= before  # noqa: S108

@@ -1,4 +1,4 @@
-"""`fairlead verify`: what it reads, what it says, and how it ends."""
+"""`fairlead verify`: its sources, its output and its exit code."""
 
 import json
 from pathlib import Path
@@ -7,8 +7,8 @@ import pytest
 
 from fairlead_cli import commits
 from fairlead_cli.__main__ import main
-from fairlead_cli.commands.verify import Findings
-from fairlead_cli.commits import Entry
+from fairlead_cli.commands.stack.verify import LogReport
+from fairlead_cli.commits import EncodedCommit
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import START
@@ -26,67 +26,69 @@ def drafts(*events: SessionEvent, first: int = 1) -> tuple[Draft, ...]:
     return tuple(Draft(f"evt_{number}", 1, event) for number, event in enumerate(events, first))
 
 
-def entry(*events: SessionEvent, after: int = 0) -> Entry:
+def commit_of(*events: SessionEvent, after: int = 0) -> EncodedCommit:
     commit = Commit(f"cmt_{after}", record(drafts(*events, first=after + 1), after=after))
-    return Entry(AT, encode(commit))
+    return EncodedCommit(AT, encode(commit))
 
 
-def written(path: Path, *entries: Entry) -> Path:
+def write_export(path: Path, *exported: EncodedCommit) -> Path:
     with path.open("w") as file:
-        for one in entries:
-            commits.write(file, one)
+        for commit in exported:
+            commits.write_commit(file, commit)
     return path
 
 
-def verified(*argv: str) -> int:
+def verify(*argv: str) -> int:
     return main(["verify", *argv])
 
 
 def test_a_sound_file_exits_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, after=1))
+    file = write_export(tmp_path / "log.jsonl", commit_of(CREATED), commit_of(CLAIMED, after=1))
 
-    assert verified("--file", str(file)) == 0
+    assert verify("--file", str(file)) == 0
     assert capsys.readouterr().out == "1 sessions, 2 commits, 2 events, 0 violations\n"
 
 
 def test_a_violation_is_listed_and_exits_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, CLAIMED, after=1))
+    file = write_export(
+        tmp_path / "log.jsonl", commit_of(CREATED), commit_of(CLAIMED, CLAIMED, after=1)
+    )
 
-    assert verified("--file", str(file)) == 1
+    assert verify("--file", str(file)) == 1
     assert "ses_1 (tenant default) at 3: generation: 1 follows 1" in capsys.readouterr().out
 
 
 def test_findings_as_json_are_one_per_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, after=2))
+    file = write_export(tmp_path / "log.jsonl", commit_of(CREATED), commit_of(CLAIMED, after=2))
 
-    assert verified("--file", str(file), "--json") == 1
+    assert verify("--file", str(file), "--json") == 1
 
-    found, counted = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    assert (found["sessionID"], found["seq"], found["rule"]) == ("ses_1", 3, "sequence")
-    assert counted == {"sessions": 1, "commits": 2, "events": 2, "violations": 1}
+    violation, totals = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert (violation["sessionID"], violation["seq"], violation["rule"]) == ("ses_1", 3, "sequence")
+    assert totals == {"sessions": 1, "commits": 2, "events": 2, "violations": 1}
 
 
 def test_what_is_exported_reads_back_the_same(tmp_path: Path) -> None:
-    file = written(tmp_path / "log.jsonl", entry(CREATED), entry(CLAIMED, after=1))
+    file = write_export(tmp_path / "log.jsonl", commit_of(CREATED), commit_of(CLAIMED, after=1))
     again = tmp_path / "again.jsonl"
 
-    assert verified("--file", str(file), "--export", str(again)) == 0
+    assert verify("--file", str(file), "--export", str(again)) == 0
     assert again.read_text() == file.read_text()
 
 
 def test_an_unreadable_commit_is_a_violation_of_its_session_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    strange = json.loads(entry(CREATED).payload)
-    strange["events"][0]["type"] = "session.dreamt"
-    other = Entry(Address("default", "ses_2"), json.dumps(strange).encode())
-    file = written(tmp_path / "log.jsonl", entry(CREATED), other)
+    unknown = json.loads(commit_of(CREATED).payload)
+    unknown["events"][0]["type"] = "session.dreamt"
+    other = EncodedCommit(Address("default", "ses_2"), json.dumps(unknown).encode())
+    file = write_export(tmp_path / "log.jsonl", commit_of(CREATED), other)
 
-    assert verified("--file", str(file)) == 1
+    assert verify("--file", str(file)) == 1
     assert "ses_2 (tenant default) at 0: readable: unknown event" in capsys.readouterr().out
 
 
@@ -97,19 +99,19 @@ def test_a_file_that_is_no_export_is_refused_with_its_line(
     file = tmp_path / "log.jsonl"
     file.write_text(text)
 
-    assert verified("--file", str(file)) == 1
-    assert f"{file}:1 is no commit" in capsys.readouterr().err
+    assert verify("--file", str(file)) == 1
+    assert f"{file}:1 is not an exported commit" in capsys.readouterr().err
 
 
 def test_a_missing_file_is_said_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert verified("--file", str(tmp_path / "none")) == 1
+    assert verify("--file", str(tmp_path / "none")) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_a_session_and_a_file_do_not_go_together() -> None:
-    assert verified("ses_1", "--file", "x") == 2
+    assert verify("ses_1", "--file", "x") == 2
 
 
 async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
@@ -117,35 +119,35 @@ async def test_one_session_and_the_whole_log_are_read_in_order() -> None:
     first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
     await eventlog.log.append(AT, "cmt_2", drafts(CLAIMED, first=2), after=first.head)
 
-    alone = [one async for one in commits.one(eventlog, AT)]
-    everything = [one async for one in commits.whole(eventlog)]
+    alone = [commit async for commit in commits.read_session(eventlog, AT)]
+    everything = [commit async for commit in commits.read_all(eventlog)]
 
-    assert [one.payload for one in alone] == [one.payload for one in everything]
-    assert await commits.size(eventlog) == 2
+    assert [commit.payload for commit in alone] == [commit.payload for commit in everything]
+    assert await commits.count_commits(eventlog) == 2
 
 
 async def test_what_cannot_be_read_of_one_session_is_a_violation_like_in_the_whole_log(
     tmp_path: Path,
 ) -> None:
     """H-19: the commits around it are examined too, and an export keeps it byte for byte."""
-    eventlog, strange = memory_eventlog(), b"\xff not even JSON"
+    eventlog, garbage = memory_eventlog(), b"\xff not even JSON"
     first = await eventlog.log.append(AT, "cmt_1", drafts(CREATED), after=START)
     assert isinstance(eventlog.log, MemoryLog)
-    await eventlog.log.append_raw(AT, strange)
+    await eventlog.log.append_raw(AT, garbage)
     other = Address("default", "ses_2")
     await eventlog.log.append(other, "cmt_2", drafts(CREATED), after=START)
-    await eventlog.log.append_raw(AT, entry(CLAIMED, after=first.head.seq).payload)
+    await eventlog.log.append_raw(AT, commit_of(CLAIMED, after=first.head.seq).payload)
 
-    alone = [one async for one in commits.one(eventlog, AT)]
+    alone = [commit async for commit in commits.read_session(eventlog, AT)]
 
-    assert [one.at for one in alone] == [AT] * 3
-    assert alone[1].payload == strange
-    found = Findings()
+    assert [commit.at for commit in alone] == [AT] * 3
+    assert alone[1].payload == garbage
+    report = LogReport()
     file = tmp_path / "log.jsonl"
     with file.open("w") as export:
-        for one in alone:
-            found.read(one)
-            commits.write(export, one)
-    assert [violation.rule for _at, violation in found.violations] == ["readable"]
-    assert found.events == 2
-    assert [one.payload for one in commits.exported(file)][1] == strange
+        for commit in alone:
+            report.add(commit)
+            commits.write_commit(export, commit)
+    assert [violation.rule for _at, violation in report.violations] == ["readable"]
+    assert report.events == 2
+    assert [commit.payload for commit in commits.read_export(file)][1] == garbage

@@ -11,7 +11,7 @@ import httpx
 import orjson
 
 from fairlead_cli.client import Client
-from fairlead_cli.embedded.stack import Running, running
+from fairlead_cli.embedded.stack import RunningStack, run_stack
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.ports import START
@@ -27,7 +27,7 @@ PATIENCE_S = 60.0
 class Stack:
     """Everything a test needs of a running stack."""
 
-    up: Running
+    up: RunningStack
     http: httpx.AsyncClient
     eventlog: EventLog
 
@@ -105,7 +105,7 @@ async def _tail(eventlog: EventLog, at: Address) -> AsyncGenerator[Recorded, Non
 async def stack(state: Path, **options: Any) -> AsyncIterator[Stack]:  # noqa: ANN401
     """A stack for the length of a block."""
     async with (
-        running(state, **options) as up,
+        run_stack(state, **options) as up,
         connect(up.nats, name="test") as eventlog,
         httpx.AsyncClient(base_url=up.http, timeout=30.0, trust_env=False) as http,
     ):

@@ -1,1 +1,1 @@
-"""The `fairlead` command: the embedded stack, the simulated provider, and what people type."""
+"""The `fairlead` command: its subcommands, the embedded stack, the simulated provider, the bench."""

@@ -1,4 +1,4 @@
-"""The `fairlead` command: finds the command that was asked for, runs it, says plainly what failed."""
+"""The `fairlead` command: loads the chosen subcommand, runs it, prints a failure in one line."""
 
 import argparse
 import logging
@@ -7,30 +7,40 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Final, Protocol, cast
+from typing import Final, NamedTuple, Protocol, cast
 
 from fairlead_cli.errors import CommandError
 from fairlead_eventlog.errors import LogError
 from fairlead_service.config.configuration import ConfigError
 
+
+class CommandEntry(NamedTuple):
+    """Where a command's module is, under `commands`, and its line in the help."""
+
+    module: str
+    summary: str
+
+
 COMMANDS: Final = {
-    "up": "run the whole stack on this machine",
-    "demo": "see it work in under a minute: stack, session, answer, log",
-    "prompt": "send a prompt and watch the answer",
-    "tail": "follow the events of a session",
-    "sessions": "list sessions",
-    "explain": "say why a session moves or does not",
-    "asks": "list what waits for a person",
-    "reply": "answer a permission or a question",
-    "interrupt": "stop a session's work and keep its inbox",
-    "resume": "run at least one turn of a session",
-    "cancel": "withdraw one pending input",
-    "doctor": "check this machine and say how to mend it",
-    "provision": "create or update the streams",
-    "rebuild": "drop the read models and rebuild them from the log",
-    "verify": "check the log: every session, one, or an exported file",
-    "bench": "measure throughput and latency",
-    "sim": "run the simulated model provider alone",
+    "up": CommandEntry("stack.up", "run the whole stack on this machine"),
+    "demo": CommandEntry("stack.demo", "see a stack, a session, an answer and its log in a minute"),
+    "prompt": CommandEntry("session.prompt", "send a prompt and watch the answer"),
+    "tail": CommandEntry("session.tail", "follow the events of a session"),
+    "sessions": CommandEntry("session.sessions", "list sessions"),
+    "explain": CommandEntry("session.explain", "say why a session works or rests"),
+    "asks": CommandEntry("session.asks", "list permissions and questions that wait for an answer"),
+    "reply": CommandEntry("session.reply", "answer a permission or a question"),
+    "interrupt": CommandEntry("session.interrupt", "stop a session's work and keep its inbox"),
+    "resume": CommandEntry("session.resume", "run at least one turn of a session"),
+    "cancel": CommandEntry("session.cancel", "withdraw one pending input"),
+    "doctor": CommandEntry("stack.doctor", "check this machine and say how to repair it"),
+    "provision": CommandEntry("stack.provision", "create or update the streams"),
+    "rebuild": CommandEntry("stack.rebuild", "drop the read models and rebuild them from the log"),
+    "verify": CommandEntry(
+        "stack.verify", "check the log: all sessions, one session, or an exported file"
+    ),
+    "bench": CommandEntry("stack.bench", "measure throughput and latency"),
+    "sim": CommandEntry("stack.sim", "run the simulated model provider alone"),
 }
 EPILOG: Final = """\
 start here:
@@ -38,39 +48,39 @@ start here:
   fairlead up                       then, in another terminal:
   fairlead prompt "Say hello"
 
-`fairlead COMMAND --help` says more about a command.
+`fairlead COMMAND --help` lists the options of a command.
 """
 INTERRUPTED: Final = 130
 
 
 class CommandModule(Protocol):
-    """What a module under `commands` offers."""
+    """The interface of a module under `commands`."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Say the command's options."""
+        """Add the command's options."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Do it; the answer is the exit code."""
+        """Run the command and return its exit code."""
 
 
 class _Help(argparse.RawDescriptionHelpFormatter):
-    """Command names and what they do on one line each."""
+    """Prints each command and its summary on one line."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=16, width=100)
-        # argparse forgets how far commands are indented when it measures them.
+        # argparse leaves out the indentation when it measures the names of commands.
         self._action_max_length = 16
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Expected failures become one line on standard error."""
+    """Run one command. An expected failure becomes one line on standard error."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     chosen = next((word for word in arguments if not word.startswith("-")), None)
     args = build_parser(chosen).parse_args(arguments)
-    # What libraries log is not for people; commands say themselves what matters.
+    # Log lines of libraries are not for the terminal: commands print what users need.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
-        return _module(args.command).run(args)
+        return _load(args.command).run(args)
     except CommandError as error:
         return _fail(str(error), error.exit_code)
     except (ConfigError, LogError) as error:
@@ -78,13 +88,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader left (`fairlead tail … | head`): nothing more to say, to anybody.
+        # The reader of the pipe has left (`fairlead tail … | head`): there is nobody to write to.
         sys.stderr.close()
         return 0
 
 
 def build_parser(chosen: str | None) -> argparse.ArgumentParser:
-    """Every command by name; only the chosen one is loaded, so that help stays fast."""
+    """A parser with every command. Only the chosen command's module is loaded: help stays fast."""
     parser = argparse.ArgumentParser(
         prog="fairlead",
         description="A durable, distributed session runtime for AI agents.",
@@ -94,26 +104,31 @@ def build_parser(chosen: str | None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"fairlead {version('fairlead')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
+    for name, entry in COMMANDS.items():
+        summary = entry.summary
         command = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             allow_abbrev=False,
         )
-        if name == chosen and _available(name):
-            _module(name).configure(command)
+        if name == chosen and _is_installed(name):
+            _load(name).configure(command)
     return parser
 
 
-def _module(name: str) -> CommandModule:
-    if not _available(name):
+def _load(name: str) -> CommandModule:
+    if not _is_installed(name):
         raise CommandError(f"{name} is not part of this installation")
-    return cast("CommandModule", import_module(f"fairlead_cli.commands.{name}"))
+    return cast("CommandModule", import_module(_module_path(name)))
 
 
-def _available(name: str) -> bool:
-    return find_spec(f"fairlead_cli.commands.{name}") is not None
+def _is_installed(name: str) -> bool:
+    return find_spec(_module_path(name)) is not None
+
+
+def _module_path(name: str) -> str:
+    return f"fairlead_cli.commands.{COMMANDS[name].module}"
 
 
 def _fail(message: str, exit_code: int) -> int:

@@ -1,4 +1,4 @@
-"""Follows the answer to one prompt: what a reader sees next, and how it ended."""
+"""Follows the answer to one prompt: the text to print next, and the outcome."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from fairlead_cli.terminal import shorten
 from fairlead_schema.prompt import Receipt
 from fairlead_schema.public_events import PREFIX, EventEnvelope
 
-# A step that an interruption closed is followed by the next one at once.
+# After an interruption the next step starts at once: a failure is final only after this time.
 FAILURE_SETTLES_S: Final = 1.5
 TOOL_CALLS: Final = "tool-calls"
 
 
-class Piece(NamedTuple):
+class AnswerPiece(NamedTuple):
     """A part of the answer, in reading order."""
 
     kind: Literal["text", "reasoning", "note"]
@@ -26,8 +26,8 @@ class Piece(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
-    """The step ended."""
+class AnswerFinished:
+    """The last step ended."""
 
     text: str
     finish: str
@@ -36,17 +36,17 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """The step failed, and nothing went on."""
+class AnswerFailed:
+    """The last step failed, and no other step followed."""
 
     message: str
 
 
-Outcome: TypeAlias = Finished | Failed
+AnswerOutcome: TypeAlias = AnswerFinished | AnswerFailed
 
 
-class Answer:
-    """Folds events into pieces, each once: after a reconnect nothing is shown again."""
+class AnswerFold:
+    """Folds events into pieces to print. After a reconnect no text is printed a second time."""
 
     def __init__(self, message_id: str) -> None:
         self._message_id = message_id
@@ -54,14 +54,14 @@ class Answer:
         self._received: dict[str, str] = {}
         self._shown: dict[str, int] = {}
         self._texts: list[str] = []
-        self.outcome: Outcome | None = None
+        self.outcome: AnswerOutcome | None = None
 
     def restart(self) -> None:
-        """The connection is new: fragments start again from the beginning of each part."""
+        """Start over on a new connection: the server sends each part from its beginning again."""
         self._received.clear()
 
-    def take(self, envelope: EventEnvelope) -> list[Piece]:
-        """What this event adds."""
+    def take(self, envelope: EventEnvelope) -> list[AnswerPiece]:
+        """The pieces that this event adds."""
         data, type_ = envelope.data, envelope.type.removeprefix(PREFIX)
         if type_ == "prompted" and data["messageID"] == self._message_id:
             self._promoted = True
@@ -83,9 +83,9 @@ class Answer:
                 self.outcome = None
             case "step.ended" if data["finish"] != TOOL_CALLS:
                 text = "\n\n".join(self._texts)
-                self.outcome = Finished(text, data["finish"], data["cost"], data["tokens"])
+                self.outcome = AnswerFinished(text, data["finish"], data["cost"], data["tokens"])
             case "step.failed":
-                self.outcome = Failed(data["error"]["message"])
+                self.outcome = AnswerFailed(data["error"]["message"])
             case _:
                 return _notes(type_, data)
         return []
@@ -93,37 +93,41 @@ class Answer:
     def _part(self, data: dict[str, Any], kind: str) -> str:
         return f"{data['assistantMessageID']}/{kind}/{data[f'{kind}ID']}"
 
-    def _unseen(self, kind: Literal["text", "reasoning"], part: str, text: str) -> list[Piece]:
-        shown = self._shown.get(part, 0)
-        self._shown[part] = max(shown, len(text))
-        return [Piece(kind, text[shown:])] if len(text) > shown else []
+    def _unseen(
+        self, kind: Literal["text", "reasoning"], part: str, text: str
+    ) -> list[AnswerPiece]:
+        length = self._shown.get(part, 0)
+        self._shown[part] = max(length, len(text))
+        return [AnswerPiece(kind, text[length:])] if len(text) > length else []
 
 
-_BREAK: Final = Piece("note", "")
+_BREAK: Final = AnswerPiece("note", "")
 
 
-def _notes(type_: str, data: dict[str, Any]) -> list[Piece]:
-    """Remarks between the parts of an answer."""
+def _notes(type_: str, data: dict[str, Any]) -> list[AnswerPiece]:
+    """Notes between the parts of an answer."""
     match type_:
         case "tool.called":
-            said = f"{data['tool']} {shorten(str(data['input']), 60)}"
+            note = f"{data['tool']} {shorten(str(data['input']), 60)}"
         case "tool.failed":
-            said = f"tool failed: {shorten(data['error']['message'])}"
+            note = f"tool failed: {shorten(data['error']['message'])}"
         case "retried":
-            said = f"retrying ({data['attempt']}): {shorten(data['error']['message'])}"
+            note = f"retrying ({data['attempt']}): {shorten(data['error']['message'])}"
         case "permission.v2.asked":
-            what = f"{data['action']} {' '.join(data['resources'])}"
-            said = f"waits for permission: {what} (fairlead reply {data['id']} once)"
+            need = f"{data['action']} {' '.join(data['resources'])}"
+            note = f"waits for permission: {need} (fairlead reply {data['id']} once)"
         case "question.v2.asked":
-            said = f"waits for an answer to its question (fairlead reply {data['id']} ANSWER)"
+            note = f"waits for an answer to its question (fairlead reply {data['id']} ANSWER)"
         case _:
             return []
-    return [Piece("note", said)]
+    return [AnswerPiece("note", note)]
 
 
-async def follow(client: Client, receipt: Receipt, show: Callable[[Piece], None]) -> Outcome:
-    """Show the answer to an admitted prompt as it comes; returns how it ended."""
-    answer = Answer(receipt.id)
+async def follow_answer(
+    client: Client, receipt: Receipt, show: Callable[[AnswerPiece], None]
+) -> AnswerOutcome:
+    """Show the answer to an admitted prompt as it comes, and return its outcome."""
+    answer = AnswerFold(receipt.id)
     stream = client.follow(
         receipt.session_id,
         after=max(receipt.admitted_seq - 1, 0),
@@ -136,7 +140,7 @@ async def follow(client: Client, receipt: Receipt, show: Callable[[Piece], None]
             async for event in stream:
                 for piece in _pieces(answer, event.data):
                     show(piece)
-                if isinstance(answer.outcome, Finished):
+                if isinstance(answer.outcome, AnswerFinished):
                     break
                 failed = answer.outcome is not None
                 limit.reschedule(clock() + FAILURE_SETTLES_S if failed else None)
@@ -146,7 +150,7 @@ async def follow(client: Client, receipt: Receipt, show: Callable[[Piece], None]
     return answer.outcome
 
 
-def _pieces(answer: Answer, data: str) -> list[Piece]:
+def _pieces(answer: AnswerFold, data: str) -> list[AnswerPiece]:
     try:
         envelope = EventEnvelope.model_validate_json(data)
     except ValidationError:

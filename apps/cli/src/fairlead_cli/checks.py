@@ -1,4 +1,4 @@
-"""What the doctor looks at: each check is one finding, with how to mend it."""
+"""The checks of `fairlead doctor`: each gives a finding and how to repair it."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from fairlead_cli.embedded import nats, ports, postgres
 from fairlead_cli.embedded.services import SERVICES
-from fairlead_cli.embedded.state import DISK_FREE_MB_MIN
+from fairlead_cli.embedded.state_directory import DISK_FREE_MB_MIN
 from fairlead_cli.errors import BinaryMissing
 from fairlead_service.config.configuration import Config, ConfigError, load
 
@@ -25,7 +25,7 @@ DISTRIBUTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the doctor's report."""
+    """One line of the doctor's report; `mend` says how to repair the problem."""
 
     name: str
     status: Status
@@ -35,10 +35,10 @@ class Finding:
 
 def python(current: tuple[int, ...]) -> Finding:
     """Is this Python new enough?"""
-    said = ".".join(str(part) for part in current[:3])
+    number = ".".join(str(part) for part in current[:3])
     if current[:2] >= PYTHON_MIN:
-        return Finding("python", "ok", f"{said} ({sys.executable})")
-    return Finding("python", "fail", said, "install Python 3.11 or later")
+        return Finding("python", "ok", f"{number} ({sys.executable})")
+    return Finding("python", "fail", number, "install Python 3.11 or later")
 
 
 def packages(names: Sequence[str] = DISTRIBUTIONS) -> Finding:
@@ -54,19 +54,19 @@ def packages(names: Sequence[str] = DISTRIBUTIONS) -> Finding:
 
 
 def binaries() -> list[Finding]:
-    """Are the embedded servers there?"""
-    found: list[Finding] = []
+    """Are the programs of the embedded servers installed?"""
+    findings: list[Finding] = []
     for name, find in (("nats-server", nats.find_binary), ("postgres", postgres.find_install)):
         try:
-            found.append(Finding(name, "ok", str(find())))
+            findings.append(Finding(name, "ok", str(find())))
         except BinaryMissing as error:
             mend = "run `make sync`; needed only for `fairlead up` and `demo`"
-            found.append(Finding(name, "warn", str(error), mend))
-    return found
+            findings.append(Finding(name, "warn", str(error), mend))
+    return findings
 
 
 def disk(path: Path, free_mb: int) -> Finding:
-    """Is there room?"""
+    """Is there enough free disk space?"""
     detail = f"{free_mb} MB free at {path}"
     if free_mb < DISK_FREE_MB_MIN:
         mend = f"free some space: `fairlead up` needs {DISK_FREE_MB_MIN} MB"
@@ -77,10 +77,10 @@ def disk(path: Path, free_mb: int) -> Finding:
 
 
 def http_port(port: int, owner: int | None, running: Mapping[str, Any]) -> Finding:
-    """Is the HTTP port free, or ours?"""
+    """Is the HTTP port free, or in use by our own stack?"""
     if owner is not None and running:
         return Finding("port", "ok", f"our stack (pid {owner}) serves {running.get('http')}")
-    if not ports.taken(port):
+    if not ports.is_taken(port):
         return Finding("port", "ok", f"{port} is free")
     return Finding(
         "port", "warn", f"{port} is taken by another program", "choose one: `fairlead up --port 0`"
@@ -88,11 +88,11 @@ def http_port(port: int, owner: int | None, running: Mapping[str, Any]) -> Findi
 
 
 def configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Finding, Config | None]:
-    """Can the configuration be used?"""
+    """Is the configuration valid, and are its keys set?"""
     try:
         config = load(path, env)
     except ConfigError as error:
-        return Finding("config", "fail", str(error), f"mend {error.key or error.origin}"), None
+        return Finding("config", "fail", str(error), f"correct {error.key or error.origin}"), None
     missing = [
         f"{provider.api_key_env} ([provider.{name}])"
         for name, provider in config.provider.items()
@@ -109,7 +109,7 @@ def configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Finding, C
 
 
 def durability(varz: Mapping[str, Any]) -> Finding:
-    """Is an acknowledged commit on disk? From the server's monitoring page."""
+    """Does nats-server sync a commit to disk before it acknowledges? Read from `/varz`."""
     jetstream = varz.get("jetstream") or {}
     settings = jetstream.get("config") or {}
     if settings.get("sync_always"):

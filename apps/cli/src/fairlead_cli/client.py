@@ -1,4 +1,4 @@
-"""A small client of the HTTP API, for commands, tests and benchmarks."""
+"""A small client of the HTTP API, for the commands and for tests."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import ValidationError
 
-from fairlead_cli.errors import Answered, CommandError, Unreachable
+from fairlead_cli.errors import CommandError, ServerRefused, Unreachable
 from fairlead_cli.event_stream import CONNECTED, StreamEvent, follow_stream, parse_events
 from fairlead_llm.sse import FrameTooLarge
 from fairlead_schema.catalog import ModelRef
@@ -27,7 +27,7 @@ LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Client:
-    """Sessions over HTTP. Raises Unreachable when nobody answers, Answered when refused."""
+    """Sessions over HTTP. Raises Unreachable without an answer, ServerRefused on an HTTP error."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
@@ -40,25 +40,25 @@ class Client:
         model: ModelRef | None = None,
         directory: str | None = None,
     ) -> SessionInfo:
-        """Make a session, or find the one that has this id."""
+        """Create a session, or return the existing session with this id."""
         body = {
             "id": session_id,
             "agent": agent,
             "model": model.wire() if model else None,
             "location": {"directory": directory} if directory else None,
         }
-        sent = {key: value for key, value in body.items() if value is not None}
-        return SessionInfo.model_validate(await self._data("POST", "/api/session", json=sent))
+        fields = {key: value for key, value in body.items() if value is not None}
+        return SessionInfo.model_validate(await self._data("POST", "/api/session", json=fields))
 
     async def session(self, session_id: SessionId) -> SessionInfo:
-        """One session as readers see it."""
+        """One session, from the read model."""
         return SessionInfo.model_validate(await self._data("GET", f"/api/session/{session_id}"))
 
     async def sessions(self, *, limit: int = 50, search: str | None = None) -> list[SessionInfo]:
         """The newest sessions."""
         query = {"limit": limit} | ({"search": search} if search else {})
-        found = await self._data("GET", "/api/session", params=query)
-        return [SessionInfo.model_validate(item) for item in found]
+        items = await self._data("GET", "/api/session", params=query)
+        return [SessionInfo.model_validate(item) for item in items]
 
     async def prompt(
         self,
@@ -68,63 +68,63 @@ class Client:
         message_id: MessageId | None = None,
         delivery: Delivery = "steer",
     ) -> Receipt:
-        """Admit one prompt; an exact retry with the same id gets the same receipt."""
-        named = {} if message_id is None else {"id": message_id}
-        body = {**named, "prompt": {"text": text}, "delivery": delivery}
+        """Admit one prompt. An exact retry with the same id gets the same receipt."""
+        id_field = {} if message_id is None else {"id": message_id}
+        body = {**id_field, "prompt": {"text": text}, "delivery": delivery}
         path = f"/api/session/{session_id}/prompt"
         return Receipt.model_validate(await self._data("POST", path, json=body))
 
     async def explain(self, session_id: SessionId) -> dict[str, Any]:
-        """Why a session moves or does not."""
-        found: dict[str, Any] = await self._data("GET", f"/api/session/{session_id}/explain")
-        return found
+        """Why a session works or rests."""
+        explanation: dict[str, Any] = await self._data("GET", f"/api/session/{session_id}/explain")
+        return explanation
 
     async def interrupt(self, session_id: SessionId) -> None:
-        """Stop the active drain and keep the inbox; an idle session stays as it is."""
-        await self._answer("POST", f"/api/session/{session_id}/interrupt")
+        """Stop the active drain and keep the inbox. An idle session does not change."""
+        await self._send("POST", f"/api/session/{session_id}/interrupt")
 
     async def resume(self, session_id: SessionId) -> None:
-        """Run at least one turn, or join the one that runs."""
-        await self._answer("POST", f"/api/session/{session_id}/resume")
+        """Run at least one turn, or join the turn that already runs."""
+        await self._send("POST", f"/api/session/{session_id}/resume")
 
     async def cancel(self, session_id: SessionId, message_id: MessageId) -> None:
         """Withdraw one pending input."""
-        await self._answer("DELETE", f"/api/session/{session_id}/input/{message_id}")
+        await self._send("DELETE", f"/api/session/{session_id}/input/{message_id}")
 
     async def permissions(self) -> list[PermissionRequest]:
-        """What waits for a permission, in every session."""
-        found = await self._data("GET", "/api/permission/request")
-        return [PermissionRequest.model_validate(item) for item in found]
+        """The permission requests that wait for a reply, of all sessions."""
+        items = await self._data("GET", "/api/permission/request")
+        return [PermissionRequest.model_validate(item) for item in items]
 
     async def questions(self) -> list[QuestionRequest]:
-        """What waits for an answer, in every session."""
-        found = await self._data("GET", "/api/question/request")
-        return [QuestionRequest.model_validate(item) for item in found]
+        """The questions that wait for an answer, of all sessions."""
+        items = await self._data("GET", "/api/question/request")
+        return [QuestionRequest.model_validate(item) for item in items]
 
     async def reply(self, request: PermissionRequest, reply: Reply, message: str | None) -> None:
-        """Permit once or always, or reject; words beside a reject reach the model."""
+        """Permit once or always, or reject. The model reads the message of a rejection."""
         path = f"/api/session/{request.session_id}/permission/{request.id}/reply"
-        said = {"reply": reply} | ({"message": message} if message else {})
-        await self._answer("POST", path, json=said)
+        body = {"reply": reply} | ({"message": message} if message else {})
+        await self._send("POST", path, json=body)
 
     async def answer(self, request: QuestionRequest, answers: list[list[str]] | None) -> None:
-        """Answer a question; None dismisses it."""
+        """Answer a question; None rejects it."""
         path = f"/api/session/{request.session_id}/question/{request.id}"
         if answers is None:
-            await self._answer("POST", f"{path}/reject")
+            await self._send("POST", f"{path}/reject")
         else:
-            await self._answer("POST", f"{path}/reply", json={"answers": answers})
+            await self._send("POST", f"{path}/reply", json={"answers": answers})
 
     async def messages(self, session_id: SessionId) -> list[dict[str, Any]]:
         """The first messages of a session, oldest first."""
         path = f"/api/session/{session_id}/message"
-        found = await self._data("GET", path, params={"order": "asc", "limit": 200})
-        return list(found)
+        items = await self._data("GET", path, params={"order": "asc", "limit": 200})
+        return list(items)
 
     async def history(
         self, session_id: SessionId, *, after: int = 0
     ) -> AsyncGenerator[EventEnvelope, None]:
-        """Every public event after a sequence that the log holds now."""
+        """Every public event after a seq that is in the log now."""
         more = True
         while more:
             query = {"after": after, "limit": 100}
@@ -144,7 +144,7 @@ class Client:
         live: bool = False,
         on_reconnect: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Events after a sequence and then as they come, for ever; `live` adds fragments."""
+        """Events after a seq, then new events as they come; `live` adds deltas. It does not end."""
         path = f"/api/session/{session_id}/{'stream' if live else 'event'}"
         return follow_stream(
             lambda seq: self._open_stream(path, seq), after=after, on_reconnect=on_reconnect
@@ -156,14 +156,14 @@ class Client:
             headers["last-event-id"] = str(after)
         timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S, read=SILENCE_S)
         try:
-            async with self._http.stream("GET", path, headers=headers, timeout=timeout) as answer:
-                if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-                    raise Unreachable(str(answer.url))
-                if answer.is_error:
-                    await answer.aread()
-                    raise refusal(answer)
+            async with self._http.stream("GET", path, headers=headers, timeout=timeout) as response:
+                if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                    raise Unreachable(str(response.url))
+                if response.is_error:
+                    await response.aread()
+                    raise refusal_error(response)
                 yield CONNECTED
-                async with aclosing(parse_events(answer.aiter_bytes())) as events:
+                async with aclosing(parse_events(response.aiter_bytes())) as events:
                     async for event in events:
                         yield event
         except httpx.TransportError as error:
@@ -175,31 +175,33 @@ class Client:
         return (await self._json(method, path, **options))["data"]
 
     async def _json(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401
-        return (await self._answer(method, path, **options)).json()
+        return (await self._send(method, path, **options)).json()
 
-    async def _answer(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401
+    async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:  # noqa: ANN401
         try:
-            answer = await self._http.request(method, path, **options)
+            response = await self._http.request(method, path, **options)
         except httpx.TransportError as error:
             raise Unreachable(str(self._http.base_url)) from error
-        if answer.is_error:
-            raise refusal(answer)
-        return answer
+        if response.is_error:
+            raise refusal_error(response)
+        return response
 
 
 @asynccontextmanager
-async def connected(base_url: str) -> AsyncIterator[Client]:
+async def open_client(base_url: str) -> AsyncIterator[Client]:
     """A client for the length of a block."""
-    # A proxy from the environment is for far hosts, never for this machine.
-    near = urlsplit(base_url).hostname in LOOPBACK
+    # A proxy from the environment must not be used for this machine.
+    local = urlsplit(base_url).hostname in LOOPBACK
     timeout = httpx.Timeout(TIMEOUT_S, connect=CONNECT_S)
-    async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=not near) as http:
+    async with httpx.AsyncClient(base_url=base_url, timeout=timeout, trust_env=not local) as http:
         yield Client(http)
 
 
-def refusal(answer: httpx.Response) -> Answered:
-    """What the server said, in its words where they are ours."""
+def refusal_error(response: httpx.Response) -> ServerRefused:
+    """The error of a response: the message of our error body, else the start of the text."""
     try:
-        return Answered(answer.status_code, WireError.model_validate_json(answer.content).message)
+        return ServerRefused(
+            response.status_code, WireError.model_validate_json(response.content).message
+        )
     except ValidationError:
-        return Answered(answer.status_code, answer.text[:200] or answer.reason_phrase)
+        return ServerRefused(response.status_code, response.text[:200] or response.reason_phrase)

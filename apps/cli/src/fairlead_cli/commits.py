@@ -1,4 +1,4 @@
-"""Commits to verify, from wherever they are: all shards, one session, or an exported file."""
+"""Sources of encoded commits: all shards, one session, or an exported file."""
 
 import asyncio
 import json
@@ -16,32 +16,34 @@ from fairlead_schema.record import RecordError, encode
 from fairlead_schema.subjects import SHARDS, Address
 
 READER: Final = "verify"
-# The last entries of a shard may have been erased with their session: then nothing more comes.
+# The last commits of a shard may have been purged with their session: then no commit arrives.
 QUIET_S: Final = 3.0
-# Where an export keeps the bytes of what is no commit, in base64.
+# The field of an export that holds the bytes of an unreadable commit, in base64.
 RAW: Final = "raw"
 
 
-class Entry(NamedTuple):
+class EncodedCommit(NamedTuple):
     """One commit of one session, still encoded."""
 
     at: Address
     payload: bytes
 
 
-async def whole(eventlog: EventLog) -> AsyncIterator[Entry]:
-    """Every commit of every shard, up to where each ends now."""
+async def read_all(eventlog: EventLog) -> AsyncIterator[EncodedCommit]:
+    """Every commit of every shard, up to the present end of each shard."""
     for shard in range(SHARDS):
-        async for entry in _shard(eventlog, shard, after=0):
-            yield entry
+        async for commit in _read_shard(eventlog, shard, after=0):
+            yield commit
 
 
-async def size(eventlog: EventLog) -> int:
-    """About how many commits the whole log holds."""
+async def count_commits(eventlog: EventLog) -> int:
+    """The approximate number of commits in the whole log."""
     return sum([await eventlog.shards.last_position(shard) for shard in range(SHARDS)])
 
 
-async def _shard(eventlog: EventLog, shard: int, *, after: int) -> AsyncIterator[Entry]:
+async def _read_shard(
+    eventlog: EventLog, shard: int, *, after: int
+) -> AsyncIterator[EncodedCommit]:
     end, position = await eventlog.shards.last_position(shard), after
     if position >= end:
         return
@@ -50,14 +52,17 @@ async def _shard(eventlog: EventLog, shard: int, *, after: int) -> AsyncIterator
         while position < end:
             async with asyncio.timeout(QUIET_S):
                 batch = await anext(batches)
-            for entry in batch:
-                position = entry.position
+            for commit in batch:
+                position = commit.position
                 if position <= end:
-                    yield Entry(entry.at, entry.payload)
+                    yield EncodedCommit(commit.at, commit.payload)
 
 
-async def one(eventlog: EventLog, at: Address) -> AsyncIterator[Entry]:
-    """Every commit of one session; from one that cannot be read on, the bytes of its shard."""
+async def read_session(eventlog: EventLog, at: Address) -> AsyncIterator[EncodedCommit]:
+    """Every commit of one session.
+
+    After a commit that cannot be decoded the shard is read instead, because it gives plain bytes.
+    """
     head, more = START, True
     while more:
         try:
@@ -66,46 +71,50 @@ async def one(eventlog: EventLog, at: Address) -> AsyncIterator[Entry]:
             break
         for stored in page.commits:
             head = stored.head
-            yield Entry(at, encode(stored.commit))
+            yield EncodedCommit(at, encode(stored.commit))
         more = page.more
     if more:
         shard = subjects.shard(at.session_id)
-        async for entry in _shard(eventlog, shard, after=head.position):
-            if entry.at == at:
-                yield entry
+        async for commit in _read_shard(eventlog, shard, after=head.position):
+            if commit.at == at:
+                yield commit
 
 
-def exported(path: Path) -> Iterator[Entry]:
-    """The commits of a file that `write` made. Raises CommandError."""
+def read_export(path: Path) -> Iterator[EncodedCommit]:
+    """The commits of a file that `write_commit` wrote. Raises CommandError."""
     try:
         with path.open() as lines:
             for number, line in enumerate(lines, start=1):
-                yield _read(line, path, number)
+                yield _parse_line(line, path, number)
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}") from error
 
 
-def write(file: TextIO, entry: Entry) -> None:
-    """One commit as one line; what is no JSON object is kept as its bytes."""
-    line = {"tenant": entry.at.tenant, "session": entry.at.session_id, **_told(entry.payload)}
+def write_commit(file: TextIO, commit: EncodedCommit) -> None:
+    """Write one commit as one line of JSON; an unreadable payload is written in base64."""
+    line = {
+        "tenant": commit.at.tenant,
+        "session": commit.at.session_id,
+        **_export_fields(commit.payload),
+    }
     file.write(json.dumps(line) + "\n")
 
 
-def _told(payload: bytes) -> dict[str, Any]:
+def _export_fields(payload: bytes) -> dict[str, Any]:
     try:
         commit = json.loads(payload)
     except ValueError:
         commit = None
-    plain = isinstance(commit, dict) and not commit.keys() & {"tenant", "session", RAW}
-    return commit if plain else {RAW: b64encode(payload).decode()}
+    storable = isinstance(commit, dict) and not commit.keys() & {"tenant", "session", RAW}
+    return commit if storable else {RAW: b64encode(payload).decode()}
 
 
-def _read(line: str, path: Path, number: int) -> Entry:
+def _parse_line(line: str, path: Path, number: int) -> EncodedCommit:
     try:
         raw = json.loads(line)
         at = Address(raw.pop("tenant"), raw.pop("session"))
         if RAW in raw:
-            return Entry(at, b64decode(raw[RAW]))
+            return EncodedCommit(at, b64decode(raw[RAW]))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
-        raise CommandError(f"{path}:{number} is no commit that was exported: {error}") from error
-    return Entry(at, json.dumps(raw).encode())
+        raise CommandError(f"{path}:{number} is not an exported commit: {error}") from error
+    return EncodedCommit(at, json.dumps(raw).encode())

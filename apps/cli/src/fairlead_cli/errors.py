@@ -1,15 +1,15 @@
-"""What can go wrong on this machine, each with what to do about it.
+"""Expected failures of commands. Each message says what to do.
 
 CommandError
 ├── UsageError          the arguments do not fit together: exit 2
-├── PortTaken           something listens there: free it or choose another
+├── PortTaken           another program listens on the port: stop it or choose another port
 ├── StateLocked         another `fairlead up` uses the state directory
-├── StateUnusable       the state directory cannot hold our data
-├── DiskFull            too little space to promise durability
+├── StateUnusable       the state directory cannot be written or entered
+├── DiskFull            too little free space to keep the log durable
 ├── BinaryMissing       a wheel is not installed, or not for this machine
-├── ProcessFailed       a process of the stack did not come up: see its log
-├── Unreachable         nothing answers at that address
-└── Answered            the server refused, in its own words
+├── ProcessFailed       a process of the stack did not start: see its log
+├── Unreachable         no server answers at the address
+└── ServerRefused       the server answered with an error
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ LINE_LENGTH_MAX: Final = 400
 
 
 class CommandError(Exception):
-    """An expected failure: one line that says what to do."""
+    """An expected failure. Its message is one line and says what to do."""
 
     exit_code = 1
 
@@ -68,8 +68,9 @@ class BinaryMissing(CommandError):
 
 class ProcessFailed(CommandError):
     def __init__(self, name: str, reason: str, log: Path) -> None:
-        said = f"; it said: {found}" if (found := _last_line(log)) else ""
-        super().__init__(f"{name} did not come up: {reason}{said} (log: {log})")
+        last_line = _last_line(log)
+        output = f"; its last output: {last_line}" if last_line else ""
+        super().__init__(f"{name} did not start: {reason}{output} (log: {log})")
         self.log = log
 
 
@@ -80,7 +81,7 @@ class Unreachable(CommandError):
         )
 
 
-class Answered(CommandError):
+class ServerRefused(CommandError):
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"the server refused ({status}): {message}")
         self.status = status

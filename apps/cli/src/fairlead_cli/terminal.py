@@ -1,4 +1,4 @@
-"""What people see: one console for answers, one for remarks; plain when nobody watches."""
+"""Consoles for standard output and standard error; plain text when the output is no terminal."""
 
 import logging
 import sys
@@ -12,24 +12,24 @@ from typing_extensions import override
 WIDE: Final = 100
 
 
-def answers() -> Console:
-    """Standard output."""
+def stdout_console() -> Console:
+    """Standard output: the result of a command."""
     return _console(stderr=False)
 
 
-def remarks() -> Console:
-    """Standard error: progress and notices, never part of an answer."""
+def stderr_console() -> Console:
+    """Standard error: progress and notes that are no part of the result."""
     return _console(stderr=True)
 
 
 def table(*columns: str) -> Table:
-    """A light table: a heading, no frame. Where it is narrow, the last column wraps."""
-    made = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    *fixed, last = columns
-    for column in fixed:
-        made.add_column(column, no_wrap=True)
-    made.add_column(last)
-    return made
+    """A table with a heading and no frame. Only the last column wraps."""
+    grid = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    *others, last = columns
+    for column in others:
+        grid.add_column(column, no_wrap=True)
+    grid.add_column(last)
+    return grid
 
 
 def shorten(text: str, length: int = 72) -> str:
@@ -38,8 +38,8 @@ def shorten(text: str, length: int = 72) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
-class Remarks(logging.Handler):
-    """Log lines of this process as remarks."""
+class ConsoleLogHandler(logging.Handler):
+    """Prints warnings and errors of this process's loggers to a console."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)

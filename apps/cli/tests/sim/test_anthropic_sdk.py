@@ -17,20 +17,20 @@ FULL = """[[sim: reasoning='Let me see.' search=cats found=page answer='Hello th
 
 @pytest.fixture
 async def client(sim_url: str) -> AsyncIterator[anthropic.AsyncAnthropic]:
-    async with anthropic.AsyncAnthropic(base_url=sim_url, api_key="k", max_retries=0) as one:
-        yield one
+    async with anthropic.AsyncAnthropic(base_url=sim_url, api_key="k", max_retries=0) as sdk:
+        yield sdk
 
 
 async def ask(client: anthropic.AsyncAnthropic, text: str, model: str = "m") -> types.Message:
-    said: types.MessageParam = {"role": "user", "content": text}
-    return await client.messages.create(model=model, max_tokens=2000, messages=[said])
+    message: types.MessageParam = {"role": "user", "content": text}
+    return await client.messages.create(model=model, max_tokens=2000, messages=[message])
 
 
 async def test_a_streamed_answer_is_the_one_in_one_piece(client: anthropic.AsyncAnthropic) -> None:
-    said: types.MessageParam = {"role": "user", "content": FULL}
+    message: types.MessageParam = {"role": "user", "content": FULL}
 
     whole = await ask(client, FULL)
-    async with client.messages.stream(model="m", max_tokens=2000, messages=[said]) as stream:
+    async with client.messages.stream(model="m", max_tokens=2000, messages=[message]) as stream:
         streamed = await stream.get_final_message()
 
     kinds = [block.type for block in whole.content]
@@ -53,8 +53,10 @@ def without_ids(message: types.Message) -> list[Any]:
 async def test_every_frame_is_of_the_official_type(
     client: anthropic.AsyncAnthropic, text: str
 ) -> None:
-    said: types.MessageParam = {"role": "user", "content": text}
-    stream = await client.messages.create(model="m", max_tokens=2000, messages=[said], stream=True)
+    message: types.MessageParam = {"role": "user", "content": text}
+    stream = await client.messages.create(
+        model="m", max_tokens=2000, messages=[message], stream=True
+    )
 
     events = [event.model_dump(mode="json", exclude_unset=True) async for event in stream]
 
@@ -125,8 +127,8 @@ async def test_refusals_are_the_clients_own_errors(
 
 
 async def test_an_error_inside_a_stream_is_raised(client: anthropic.AsyncAnthropic) -> None:
-    said: types.MessageParam = {"role": "user", "content": "x"}
+    message: types.MessageParam = {"role": "user", "content": "x"}
 
-    async with client.messages.stream(model="fail", max_tokens=9, messages=[said]) as stream:
+    async with client.messages.stream(model="fail", max_tokens=9, messages=[message]) as stream:
         with pytest.raises(anthropic.APIStatusError):
             await stream.until_done()

@@ -21,10 +21,10 @@ FULL = """[[sim: reasoning='Let me see.' run='1+1' found=2 answer='Hello there'
 
 @pytest.fixture
 async def client(sim_url: str) -> AsyncIterator[genai.Client]:
-    one = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=sim_url))
-    yield one
-    await one.aio.aclose()
-    one.close()
+    sdk = genai.Client(api_key="k", http_options=types.HttpOptions(base_url=sim_url))
+    yield sdk
+    await sdk.aio.aclose()
+    sdk.close()
 
 
 async def ask(
@@ -40,8 +40,8 @@ def parts_of(answer: types.GenerateContentResponse) -> list[types.Part]:
 
 
 def kind(part: types.Part) -> str:
-    named = part.model_dump(exclude_none=True).keys() - {"thought", "thought_signature"}
-    return f"thought {min(named)}" if part.thought else min(named)
+    fields = part.model_dump(exclude_none=True).keys() - {"thought", "thought_signature"}
+    return f"thought {min(fields)}" if part.thought else min(fields)
 
 
 async def test_a_streamed_answer_is_the_one_in_one_piece(client: genai.Client) -> None:
@@ -54,9 +54,9 @@ async def test_a_streamed_answer_is_the_one_in_one_piece(client: genai.Client) -
         *("function_call", "function_call"),
     ]
     streamed = [part for chunk in chunks for part in parts_of(chunk)]
-    said = "".join(part.text for part in streamed if part.text and not part.thought)
+    text = "".join(part.text for part in streamed if part.text and not part.thought)
     calls = [part.function_call for part in streamed if part.function_call]
-    assert (said, [call.args for call in calls]) == ("Hello there", [{"path": "a"}, {}])
+    assert (text, [call.args for call in calls]) == ("Hello there", [{"path": "a"}, {}])
     last = chunks[-1]
     assert last.candidates is not None
     assert last.candidates[0].finish_reason == types.FinishReason.STOP
@@ -71,7 +71,7 @@ async def test_every_frame_is_of_the_official_type(sim_url: str) -> None:
         answer = await plain.post(url, json=body)
 
     frames = [
-        orjson.loads(one.removeprefix("data: ")) for one in answer.text.split("\r\n\r\n")[:-1]
+        orjson.loads(frame.removeprefix("data: ")) for frame in answer.text.split("\r\n\r\n")[:-1]
     ]
 
     # The client's types forbid unknown fields: a misspelt one is refused.

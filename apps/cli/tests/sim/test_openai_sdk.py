@@ -23,8 +23,8 @@ FULL = """[[sim: reasoning='Let me see.' search=cats run='1+1' found=2 answer='H
 
 @pytest.fixture
 async def client(sim_url: str) -> AsyncIterator[openai.AsyncOpenAI]:
-    async with openai.AsyncOpenAI(base_url=f"{sim_url}/v1", api_key="k", max_retries=0) as one:
-        yield one
+    async with openai.AsyncOpenAI(base_url=f"{sim_url}/v1", api_key="k", max_retries=0) as sdk:
+        yield sdk
 
 
 def kinds(response: Response) -> list[str]:
@@ -99,26 +99,26 @@ ERRORS = [
 async def test_refusals_are_the_clients_own_errors(
     client: openai.AsyncOpenAI, model: str, error: type[openai.APIStatusError]
 ) -> None:
-    with pytest.raises(error) as answered:
+    with pytest.raises(error) as response_error:
         await client.responses.create(model=model, input="x")
-    with pytest.raises(error) as chatted:
+    with pytest.raises(error) as chat_error:
         await client.chat.completions.create(
             model=model, messages=[{"role": "user", "content": "x"}]
         )
 
-    assert answered.value.code == chatted.value.code
+    assert response_error.value.code == chat_error.value.code
     if model == "error-429":
-        assert answered.value.response.headers["retry-after"] == "1"
+        assert response_error.value.response.headers["retry-after"] == "1"
 
 
 async def test_a_failure_inside_a_stream_is_told_or_raised(client: openai.AsyncOpenAI) -> None:
     stream = await client.responses.create(model="fail", input="x", stream=True)
-    told = [EVENT.validate_python(event.model_dump(exclude_unset=True)) async for event in stream]
+    events = [EVENT.validate_python(event.model_dump(exclude_unset=True)) async for event in stream]
     chat = await client.chat.completions.create(
         model="fail", messages=[{"role": "user", "content": "x"}], stream=True
     )
 
-    assert [event.type for event in told[-2:]] == ["error", "response.failed"]
+    assert [event.type for event in events[-2:]] == ["error", "response.failed"]
     with pytest.raises(openai.APIError, match="broke off"):
         async for _ in chat:
             pass

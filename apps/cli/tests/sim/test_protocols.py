@@ -1,4 +1,4 @@
-"""Every protocol that we speak, against the simulated provider: the same script, the same turn."""
+"""Every protocol against the simulated provider: the same script gives the same turn."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_cli.sim.app import Settings
-from fairlead_cli.sim.scenario import parsed
+from fairlead_cli.sim.app import SimSettings
+from fairlead_cli.sim.scenario import parse_scenarios
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
 from fairlead_llm.protocol import WIRES
@@ -39,31 +39,31 @@ from fairlead_schema.provider.request import (
 pytestmark = [pytest.mark.integration, pytest.mark.parametrize("protocol", sorted(WIRES))]
 
 READ = ToolDefinition("read", "Read a file.", {"type": "object", "properties": {"path": {}}})
-# Where reasoning comes back signed, and is refused when it was altered.
+# These protocols sign reasoning, and refuse it when it was altered.
 SIGNED = {"anthropic-messages", "openai-responses"}
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(trust_env=False) as one:
-        yield one
+    async with httpx.AsyncClient(trust_env=False) as http:
+        yield http
 
 
-class Asker:
-    """One protocol's conversation with the simulated provider."""
+class Conversation:
+    """Sends requests of one protocol to the simulated provider."""
 
     def __init__(self, client: httpx.AsyncClient, url: str, protocol: str) -> None:
         self._client = client
         self._endpoint = Endpoint(protocol, url)
 
-    async def play(self, *turns: Turn, model: str = "m", idle_s: float = 5) -> list[ProviderEvent]:
+    async def send(self, *turns: Turn, model: str = "m", idle_s: float = 5) -> list[ProviderEvent]:
         headers = {"X-Session-Id": "ses_1"}
         request = ModelRequest(model, ("be brief",), turns, (READ,), headers=headers)
         endpoint = replace(self._endpoint, idle_s=idle_s)
         return [event async for event in stream(self._client, endpoint, request)]
 
     async def ask(self, text: str, model: str = "m", idle_s: float = 5) -> list[ProviderEvent]:
-        return await self.play(user(text), model=model, idle_s=idle_s)
+        return await self.send(user(text), model=model, idle_s=idle_s)
 
     async def failure(self, text: str, model: str = "m", idle_s: float = 5) -> ProviderFailure:
         last = (await self.ask(text, model, idle_s))[-1]
@@ -72,8 +72,8 @@ class Asker:
 
 
 @pytest.fixture
-def asker(client: httpx.AsyncClient, sim_url: str, protocol: str) -> Asker:
-    return Asker(client, sim_url, protocol)
+def conversation(client: httpx.AsyncClient, sim_url: str, protocol: str) -> Conversation:
+    return Conversation(client, sim_url, protocol)
 
 
 def user(text: str) -> UserTurn:
@@ -88,20 +88,20 @@ def calls_of(events: list[ProviderEvent]) -> list[ToolCall]:
     return [event for event in events if isinstance(event, ToolCall) and not event.executed]
 
 
-def remembered(events: list[ProviderEvent]) -> AssistantTurn:
+def assistant_turn(events: list[ProviderEvent]) -> AssistantTurn:
     """The turn as a session keeps it, in the order in which its parts came."""
     parts: list[TextPart | ReasoningPart | ToolCallPart | ToolResultPart] = []
-    thought = ""
+    reasoning = ""
     for event in events:
         match event:
             case ReasoningChunk(text=text):
-                thought += text
+                reasoning += text
             case ReasoningEnd(metadata=metadata):
-                parts.append(ReasoningPart(thought, metadata))
-                thought = ""
+                parts.append(ReasoningPart(reasoning, metadata))
+                reasoning = ""
             case ToolCall():
-                made = (event.id, event.name, event.input, event.executed, event.metadata)
-                parts.append(ToolCallPart(*made))
+                fields = (event.id, event.name, event.input, event.executed, event.metadata)
+                parts.append(ToolCallPart(*fields))
             case ToolResult():
                 parts.append(ToolResultPart(event.id, "", "json", event.value, event.metadata))
             case _:
@@ -112,21 +112,21 @@ def remembered(events: list[ProviderEvent]) -> AssistantTurn:
     return AssistantTurn((*before, *((TextPart(text),) if text else ()), *calls))
 
 
-def forged(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+def forge(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """The value with its signatures altered."""
     match value:
         case dict():
-            return {name: _altered(name, held) for name, held in value.items()}
+            return {name: _altered(name, value_) for name, value_ in value.items()}
         case _:
             return value
 
 
-def _altered(name: str, held: Any) -> Any:  # noqa: ANN401 - any JSON value
-    return "AAAA" if name in {"signature", "encrypted_content"} else forged(held)
+def _altered(name: str, value_: Any) -> Any:  # noqa: ANN401 - any JSON value
+    return "AAAA" if name in {"signature", "encrypted_content"} else forge(value_)
 
 
-async def test_text_and_usage(asker: Asker, protocol: str) -> None:
-    events = await asker.ask(
+async def test_text_and_usage(conversation: Conversation, protocol: str) -> None:
+    events = await conversation.ask(
         "[[sim: answer='a b c' input_tokens=9 output_tokens=5 cached_tokens=4]]"
     )
 
@@ -137,38 +137,42 @@ async def test_text_and_usage(asker: Asker, protocol: str) -> None:
     assert (usage.input, usage.cache_read, usage.output) == (5, 4, 5), protocol
 
 
-async def test_a_tool_loop_with_reasoning_runs_to_its_end(asker: Asker, protocol: str) -> None:
+async def test_a_tool_loop_with_reasoning_runs_to_its_end(
+    conversation: Conversation, protocol: str
+) -> None:
     prompt = user(
         """[[sim: reasoning='Let me see.' tool=read args='{"path":"a"}' tool=read args='{}'
         ; reasoning='So.' answer=done ]]"""
     )
 
-    first = await asker.play(prompt)
+    first = await conversation.send(prompt)
     calls = calls_of(first)
-    results = (ToolTurn(ToolResultPart(one.id, one.name, "text", "ok")) for one in calls)
-    loop: tuple[Turn, ...] = (prompt, remembered(first), *results, SystemTurn("It is Monday."))
-    second = await asker.play(*loop)
-    third = await asker.play(*loop, remembered(second), user("hello"))
+    results = (ToolTurn(ToolResultPart(call.id, call.name, "text", "ok")) for call in calls)
+    loop: tuple[Turn, ...] = (prompt, assistant_turn(first), *results, SystemTurn("It is Monday."))
+    second = await conversation.send(*loop)
+    third = await conversation.send(*loop, assistant_turn(second), user("hello"))
 
-    assert [one.input for one in calls] == [{"path": "a"}, {}]
-    assert len({one.id for one in calls}) == 2
+    assert [call.input for call in calls] == [{"path": "a"}, {}]
+    assert len({call.id for call in calls}) == 2
     assert getattr(first[-1], "finish", None) == "tool-calls"
     assert (text_of(second), text_of(third)) == ("done", "You said: hello"), protocol
 
 
-async def test_reasoning_that_was_altered_is_refused(asker: Asker, protocol: str) -> None:
+async def test_reasoning_that_was_altered_is_refused(
+    conversation: Conversation, protocol: str
+) -> None:
     if protocol not in SIGNED:
         pytest.skip(f"{protocol} does not sign the text of reasoning")
-    first = remembered(await asker.ask("[[sim: reasoning=hm answer=yes]]"))
+    first = assistant_turn(await conversation.ask("[[sim: reasoning=hm answer=yes]]"))
     thought = first.content[0]
     assert isinstance(thought, ReasoningPart)
     assert thought.metadata is not None
     altered = AssistantTurn(
-        (replace(thought, metadata=forged(thought.metadata)), *first.content[1:])
+        (replace(thought, metadata=forge(thought.metadata)), *first.content[1:])
     )
 
-    honest = await asker.play(user("a"), first, user("b"))
-    lying = await asker.play(user("a"), altered, user("b"))
+    honest = await conversation.send(user("a"), first, user("b"))
+    lying = await conversation.send(user("a"), altered, user("b"))
 
     assert text_of(honest) == "You said: b"
     assert getattr(lying[-1], "kind", None) == "invalid-request"
@@ -176,27 +180,29 @@ async def test_reasoning_that_was_altered_is_refused(asker: Asker, protocol: str
 
 @pytest.mark.parametrize("directive", ["search=cats found=page", "run='1+1' found=2"])
 async def test_hosted_tools_come_back_with_the_history(
-    asker: Asker, protocol: str, directive: str
+    conversation: Conversation, protocol: str, directive: str
 ) -> None:
-    first = await asker.ask(f"[[sim: {directive} answer=so]]")
-    second = await asker.play(user("a"), remembered(first), user("b"))
+    first = await conversation.ask(f"[[sim: {directive} answer=so]]")
+    second = await conversation.send(user("a"), assistant_turn(first), user("b"))
 
-    hosted = [event for event in first if isinstance(event, ToolCall) and event.executed]
+    calls = [event for event in first if isinstance(event, ToolCall) and event.executed]
     results = [event.id for event in first if isinstance(event, ToolResult)]
-    assert [one.id for one in hosted] == results
-    assert hosted or protocol in {"openai-chat", "gemini"}
+    assert [call.id for call in calls] == results
+    assert calls or protocol in {"openai-chat", "gemini"}
     assert (text_of(first), text_of(second)) == ("so", "You said: b")
 
 
-async def test_a_long_stream_arrives_whole(asker: Asker, protocol: str) -> None:
-    events = await asker.ask("[[sim: chunks=2000]]")
+async def test_a_long_stream_arrives_whole(conversation: Conversation, protocol: str) -> None:
+    events = await conversation.ask("[[sim: chunks=2000]]")
 
     assert sum(isinstance(event, TextChunk) for event in events) == 2000, protocol
 
 
 @pytest.mark.parametrize(("model", "finish"), [("length", "length"), ("filter", "content-filter")])
-async def test_other_ends_are_told(asker: Asker, protocol: str, model: str, finish: str) -> None:
-    assert getattr((await asker.ask("x", model))[-1], "finish", None) == finish, protocol
+async def test_other_ends_are_told(
+    conversation: Conversation, protocol: str, model: str, finish: str
+) -> None:
+    assert getattr((await conversation.ask("x", model))[-1], "finish", None) == finish, protocol
 
 
 @pytest.mark.parametrize(
@@ -212,16 +218,18 @@ async def test_other_ends_are_told(asker: Asker, protocol: str, model: str, fini
     ],
 )
 async def test_a_refusal_is_one_failure(
-    asker: Asker, protocol: str, model: str, kind: str, *, retryable: bool
+    conversation: Conversation, protocol: str, model: str, kind: str, *, retryable: bool
 ) -> None:
-    (failure,) = await asker.ask("x", model)
+    (failure,) = await conversation.ask("x", model)
 
     assert isinstance(failure, ProviderFailure)
     assert (failure.kind, failure.retryable) == (kind, retryable), protocol
 
 
-async def test_a_rate_limit_says_how_long_to_wait(asker: Asker, protocol: str) -> None:
-    failure = await asker.failure("[[sim: status=429 retry_after=7]]")
+async def test_a_rate_limit_says_how_long_to_wait(
+    conversation: Conversation, protocol: str
+) -> None:
+    failure = await conversation.failure("[[sim: status=429 retry_after=7]]")
 
     assert failure.retry_after_s == 7.0, protocol
 
@@ -237,35 +245,37 @@ async def test_a_rate_limit_says_how_long_to_wait(asker: Asker, protocol: str) -
     ],
 )
 async def test_a_fault_keeps_what_came_before_it(
-    asker: Asker, protocol: str, fault: str, kind: str
+    conversation: Conversation, protocol: str, fault: str, kind: str
 ) -> None:
-    events = await asker.ask(f"[[sim: {fault}=2 answer='a b c d']]", idle_s=0.3)
+    events = await conversation.ask(f"[[sim: {fault}=2 answer='a b c d']]", idle_s=0.3)
 
     last = events[-1]
     assert isinstance(last, ProviderFailure)
     assert (last.kind, last.retryable, text_of(events)) == (kind, False, "a b"), protocol
 
 
-async def test_a_fault_can_be_over_at_the_next_attempt(asker: Asker, protocol: str) -> None:
+async def test_a_fault_can_be_over_at_the_next_attempt(
+    conversation: Conversation, protocol: str
+) -> None:
     prompt = "[[sim: status=503 times=1 answer=better]]"
 
-    first, second = await asker.failure(prompt), await asker.ask(prompt)
+    first, second = await conversation.failure(prompt), await conversation.ask(prompt)
 
     assert (first.kind, text_of(second)) == ("overloaded", "better"), protocol
 
 
 async def test_calls_are_counted_by_protocol(
-    asker: Asker, client: httpx.AsyncClient, sim_url: str, protocol: str
+    conversation: Conversation, client: httpx.AsyncClient, sim_url: str, protocol: str
 ) -> None:
-    await asker.ask("one")
-    await asker.ask("two")
+    await conversation.ask("one")
+    await conversation.ask("two")
 
-    told = (await client.get(f"{sim_url}/sim/calls")).json()
+    log = (await client.get(f"{sim_url}/sim/calls")).json()
 
-    assert (told["protocols"], told["sessions"]) == ({protocol: 2}, {"ses_1": 2})
+    assert (log["protocols"], log["sessions"]) == ({protocol: 2}, {"ses_1": 2})
 
 
-SCENARIOS = parsed(
+SCENARIOS = parse_scenarios(
     """
     [[scenario]]
     name = "weather"
@@ -280,14 +290,16 @@ SCENARIOS = parsed(
 )
 
 
-@pytest.mark.parametrize("sim_url", [Settings(scenarios=SCENARIOS)], indirect=True)
-async def test_scenarios_are_chosen_by_text_and_by_model(asker: Asker, protocol: str) -> None:
-    weather = await asker.ask("What is the weather in Oslo?")
-    grumpy = await asker.failure("hi", "grumpy")
-    plain = await asker.ask("hi")
-    directed = await asker.ask("[[sim: answer=mine]]", "grumpy")
+@pytest.mark.parametrize("sim_url", [SimSettings(scenarios=SCENARIOS)], indirect=True)
+async def test_scenarios_are_chosen_by_text_and_by_model(
+    conversation: Conversation, protocol: str
+) -> None:
+    weather = await conversation.ask("What is the weather in Oslo?")
+    grumpy = await conversation.failure("hi", "grumpy")
+    plain = await conversation.ask("hi")
+    directed = await conversation.ask("[[sim: answer=mine]]", "grumpy")
 
-    assert [one.name for one in calls_of(weather)] == ["read"]
+    assert [call.name for call in calls_of(weather)] == ["read"]
     assert (grumpy.kind, text_of(plain), text_of(directed)) == (
         "overloaded",
         "You said: hi",
@@ -295,11 +307,15 @@ async def test_scenarios_are_chosen_by_text_and_by_model(asker: Asker, protocol:
     ), protocol
 
 
-async def test_an_answer_that_was_begun_for_the_model_is_continued(asker: Asker) -> None:
+async def test_an_answer_that_was_begun_for_the_model_is_continued(
+    conversation: Conversation,
+) -> None:
     """E-23: the last step ends with the model's own words, which newer models refuse to finish."""
-    begun = AssistantTurn((TextPart("This is the last step."),))
+    prefill = AssistantTurn((TextPart("This is the last step."),))
 
-    events = await asker.play(user("well"), begun)
+    events = await conversation.send(user("well"), prefill)
 
-    assert "".join(one.text for one in events if isinstance(one, TextChunk)) == "You said: well"
+    assert (
+        "".join(event.text for event in events if isinstance(event, TextChunk)) == "You said: well"
+    )
     assert isinstance(events[-1], StepFinish)

@@ -1,18 +1,18 @@
-"""Requests that each real API refuses, and what it says."""
+"""Requests that each real API refuses, and the text of each refusal."""
 
 from typing import Any
 
 import pytest
 
 from fairlead_cli.sim import anthropic_messages, gemini, openai_responses
-from fairlead_cli.sim.response import Dialect
-from fairlead_cli.sim.seal import closed, genuine, opened, seal
+from fairlead_cli.sim.response import SimProtocol
+from fairlead_cli.sim.signatures import is_genuine, seal, sign, unseal
 
 USE = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
 CALL = {"type": "function_call", "call_id": "c1", "name": "read", "arguments": "{}"}
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
-THOUGHT = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": closed("hm")}
+THOUGHT = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": seal("hm")}
 SPOKEN = {"role": "assistant", "content": [{"type": "output_text", "text": "x"}]}
 
 
@@ -24,20 +24,20 @@ def assistant(*blocks: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "content": list(blocks)}
 
 
-def messages(*said: object, **fields: object) -> dict[str, Any]:
-    return {"model": "m", "max_tokens": 2048, "messages": list(said), **fields}
+def messages(*history: object, **fields: object) -> dict[str, Any]:
+    return {"model": "m", "max_tokens": 2048, "messages": list(history), **fields}
 
 
-def items(*said: object, **fields: object) -> dict[str, Any]:
-    return {"model": "m", "input": list(said), **fields}
+def items(*history: object, **fields: object) -> dict[str, Any]:
+    return {"model": "m", "input": list(history), **fields}
 
 
-def contents(*said: object, model: str = "gemini-2.5") -> dict[str, Any]:
-    return {"model": model, "stream": True, "contents": list(said)}
+def contents(*history: object, model: str = "gemini-2.5") -> dict[str, Any]:
+    return {"model": model, "stream": True, "contents": list(history)}
 
 
-def parts(role: str, *held: object) -> dict[str, Any]:
-    return {"role": role, "parts": list(held)}
+def parts(role: str, *content: object) -> dict[str, Any]:
+    return {"role": role, "parts": list(content)}
 
 
 def thinking(signature: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ BUDGET = {"type": "enabled", "budget_tokens": 1024}
     ],
 )
 def test_messages_refuses(body: object, words: str) -> None:
-    assert words in (anthropic_messages.complaint(body) or "")
+    assert words in (anthropic_messages.refusal_reason(body) or "")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_messages_refuses(body: object, words: str) -> None:
     ],
 )
 def test_responses_refuses(body: object, words: str) -> None:
-    assert words in (openai_responses.complaint(body) or "")
+    assert words in (openai_responses.refusal_reason(body) or "")
 
 
 @pytest.mark.parametrize(
@@ -135,17 +135,17 @@ def test_responses_refuses(body: object, words: str) -> None:
     ],
 )
 def test_gemini_refuses(body: object, words: str) -> None:
-    assert words in (gemini.complaint(body) or "")
+    assert words in (gemini.refusal_reason(body) or "")
 
 
 @pytest.mark.parametrize(
-    ("dialect", "body"),
+    ("protocol", "body"),
     [
         (
             anthropic_messages,
             messages(
                 user(),
-                assistant(thinking(seal("hm")), {**USE, "id": "toolu_thought_0"}),
+                assistant(thinking(sign("hm")), {**USE, "id": "toolu_thought_0"}),
                 user([{**RESULT, "tool_use_id": "toolu_thought_0"}, {"type": "text", "text": "x"}]),
                 {"role": "system", "content": "x"},
                 thinking=BUDGET,
@@ -160,22 +160,24 @@ def test_gemini_refuses(body: object, words: str) -> None:
             gemini,
             contents(
                 ASKED,
-                parts("model", {**CALLED, "thoughtSignature": closed("read")}, CALLED),
+                parts("model", {**CALLED, "thoughtSignature": seal("read")}, CALLED),
                 parts("user", ANSWERED, ANSWERED, {"text": "x"}),
                 model="gemini-3-pro",
             ),
         ),
     ],
 )
-def test_what_the_real_thing_accepts_is_accepted(dialect: Dialect, body: dict[str, Any]) -> None:
-    assert dialect.complaint(body) is None
+def test_what_the_real_thing_accepts_is_accepted(
+    protocol: SimProtocol, body: dict[str, Any]
+) -> None:
+    assert protocol.refusal_reason(body) is None
 
 
 def test_the_last_round_is_heard_on_every_protocol() -> None:
-    asks = [
-        anthropic_messages.ask(messages(user("go"), assistant(USE, USE), user([RESULT]))),
-        openai_responses.ask(items(user("go"), THOUGHT, CALL, CALL, OUTPUT, OUTPUT)),
-        gemini.ask(
+    requests = [
+        anthropic_messages.parse_request(messages(user("go"), assistant(USE, USE), user([RESULT]))),
+        openai_responses.parse_request(items(user("go"), THOUGHT, CALL, CALL, OUTPUT, OUTPUT)),
+        gemini.parse_request(
             contents(
                 parts("user", {"text": "go"}),
                 parts("model", CALLED, CALLED),
@@ -184,11 +186,13 @@ def test_the_last_round_is_heard_on_every_protocol() -> None:
         ),
     ]
 
-    assert [(one.said, one.rounds, one.tool_said) for one in asks] == [("go", 1, "ok")] * 3
+    assert [(request.user_text, request.rounds, request.tool_text) for request in requests] == [
+        ("go", 1, "ok")
+    ] * 3
 
 
 def test_a_seal_is_known_again_only_for_its_text() -> None:
-    assert genuine("hm", seal("hm"))
-    assert not genuine("hmm", seal("hm"))
-    assert not genuine("hm", None)
-    assert (opened(closed("hm")), opened("forged"), opened(None)) == ("hm", None, None)
+    assert is_genuine("hm", sign("hm"))
+    assert not is_genuine("hmm", sign("hm"))
+    assert not is_genuine("hm", None)
+    assert (unseal(seal("hm")), unseal("forged"), unseal(None)) == ("hm", None, None)

@@ -1,14 +1,14 @@
-"""Scenario files, hosted tools and chance: what else chooses and fills a script."""
+"""Scripts from scenario files, hosted tools, and flaky models."""
 
 from pathlib import Path
 
 import pytest
 
-from fairlead_cli.sim.calls import Calls
-from fairlead_cli.sim.choice import choose
+from fairlead_cli.sim.choice import choose_script
 from fairlead_cli.sim.directive import BadDirective
-from fairlead_cli.sim.scenario import BadScenario, parsed, read
-from fairlead_cli.sim.script import Ask, Call, Hosted, Script
+from fairlead_cli.sim.request_log import RequestLog
+from fairlead_cli.sim.scenario import BadScenario, load_scenarios, parse_scenarios
+from fairlead_cli.sim.script import HostedTool, Script, ScriptedCall, SimRequest
 
 FILE = """
 [[scenario]]
@@ -23,21 +23,21 @@ tool=weather args='{"city":"Oslo"}'
 
 
 def test_a_scenario_plays_its_turns_where_model_and_text_fit() -> None:
-    scenarios = parsed(FILE)
+    scenarios = parse_scenarios(FILE)
 
-    first = choose(Ask("sim/demo", "The weather in Oslo?"), scenarios)
-    second = choose(Ask("sim/demo", "The weather in Oslo?", 1, "sun"), scenarios)
+    first = choose_script(SimRequest("sim/demo", "The weather in Oslo?"), scenarios)
+    second = choose_script(SimRequest("sim/demo", "The weather in Oslo?", 1, "sun"), scenarios)
 
-    assert first.calls == (Call("weather", '{"city":"Oslo"}'),)
+    assert first.calls == (ScriptedCall("weather", '{"city":"Oslo"}'),)
     assert second == Script(answer="It is sunny.")
-    assert choose(Ask("demo", "hi"), scenarios) == Script(answer="You said: hi")
-    assert choose(Ask("other", "weather in oslo"), scenarios).calls == ()
+    assert choose_script(SimRequest("demo", "hi"), scenarios) == Script(answer="You said: hi")
+    assert choose_script(SimRequest("other", "weather in oslo"), scenarios).calls == ()
 
 
 def test_a_directive_wins_over_a_scenario() -> None:
-    asked = Ask("demo", "weather in oslo [[sim: answer=no]]")
+    request = SimRequest("demo", "weather in oslo [[sim: answer=no]]")
 
-    assert choose(asked, parsed(FILE)) == Script(answer="no")
+    assert choose_script(request, parse_scenarios(FILE)) == Script(answer="no")
 
 
 @pytest.mark.parametrize(
@@ -56,32 +56,37 @@ def test_a_directive_wins_over_a_scenario() -> None:
 )
 def test_a_file_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(BadScenario):
-        parsed(text)
+        parse_scenarios(text)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadScenario):
-        read(tmp_path / "none.toml")
+        load_scenarios(tmp_path / "none.toml")
 
 
 def test_hosted_tools_can_be_directed_or_be_a_model() -> None:
-    directed = choose(Ask("m", "[[sim: search=cats found=page run='1+1' answer=so]]"))
+    directed = choose_script(SimRequest("m", "[[sim: search=cats found=page run='1+1' answer=so]]"))
 
-    assert directed.hosted == (Hosted("search", "cats", "page"), Hosted("run", "1+1"))
-    assert choose(Ask("hosted", "cats")).hosted == (Hosted("search", "cats", "A page"),)
+    assert directed.hosted_tools == (HostedTool("search", "cats", "page"), HostedTool("run", "1+1"))
+    assert choose_script(SimRequest("hosted", "cats")).hosted_tools == (
+        HostedTool("search", "cats", "A page"),
+    )
     with pytest.raises(BadDirective):
-        choose(Ask("m", "[[sim: found=page]]"))
+        choose_script(SimRequest("m", "[[sim: found=page]]"))
 
 
 def test_a_flaky_model_fails_by_the_luck_of_the_request() -> None:
-    failed = [choose(Ask("flaky-30", "x"), (), draw).refusal is not None for draw in range(100)]
+    failures = [
+        choose_script(SimRequest("flaky-30", "x"), (), draw).refusal is not None
+        for draw in range(100)
+    ]
 
-    assert sum(failed) == 30
+    assert sum(failures) == 30
 
 
 def test_the_same_seed_gives_the_same_luck_and_another_seed_another() -> None:
     def digest(seed: int) -> str:
-        return Calls(1, seed).note("gemini", "ses_1", "/x", b"body")[0]
+        return RequestLog(1, seed).add("gemini", "ses_1", "/x", b"body")[0]
 
     assert digest(1) == digest(1)
     assert digest(1) != digest(2)

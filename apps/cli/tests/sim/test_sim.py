@@ -13,8 +13,8 @@ import httpx
 import orjson
 import pytest
 
-from fairlead_cli.sim.app import Settings
-from fairlead_cli.sim.serve import serve
+from fairlead_cli.sim.app import SimSettings
+from fairlead_cli.sim.server import serve
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider.events import (
@@ -46,12 +46,12 @@ class Sim:
         self.url = url
         self.client = client
 
-    async def play(self, request: ModelRequest, **fields: Any) -> list[ProviderEvent]:  # noqa: ANN401
+    async def send(self, request: ModelRequest, **fields: Any) -> list[ProviderEvent]:  # noqa: ANN401
         endpoint = Endpoint(**({"protocol": "openai-chat", "base_url": self.url} | fields))
         return [event async for event in stream(self.client, endpoint, request)]
 
     async def ask(self, text: str, model: str = "fast", **fields: Any) -> list[ProviderEvent]:  # noqa: ANN401
-        return await self.play(asked(text, model), **fields)
+        return await self.send(model_request(text, model), **fields)
 
     async def failure(self, text: str, model: str = "fast", **fields: Any) -> ProviderFailure:  # noqa: ANN401
         last = (await self.ask(text, model, **fields))[-1]
@@ -59,11 +59,11 @@ class Sim:
         return last
 
     async def calls(self) -> dict[str, Any]:
-        told: dict[str, Any] = (await self.client.get(f"{self.url}/sim/calls")).json()
-        return told
+        log: dict[str, Any] = (await self.client.get(f"{self.url}/sim/calls")).json()
+        return log
 
 
-def asked(text: str, model: str = "fast") -> ModelRequest:
+def model_request(text: str, model: str = "fast") -> ModelRequest:
     headers = {"X-Session-Id": "ses_1"}
     return ModelRequest(model, turns=(UserTurn((TextPart(text),)),), headers=headers)
 
@@ -76,9 +76,9 @@ def text_of(events: list[ProviderEvent]) -> str:
 async def sim(request: pytest.FixtureRequest) -> AsyncIterator[Sim]:
     stop = asyncio.Event()
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    settings = getattr(request, "param", Settings())
-    served = serve("127.0.0.1", 0, ready=url.set_result, stop=stop, settings=settings)
-    task = asyncio.create_task(served)
+    settings = getattr(request, "param", SimSettings())
+    serving = serve("127.0.0.1", 0, ready=url.set_result, stop=stop, settings=settings)
+    task = asyncio.create_task(serving)
     async with httpx.AsyncClient(trust_env=False) as client:
         yield Sim(await url, client)
     stop.set()
@@ -111,9 +111,9 @@ async def test_reasoning_and_finish_reasons_arrive(sim: Sim) -> None:
 async def test_a_tool_loop_with_a_system_update_runs_to_its_end(sim: Sim) -> None:
     prompt = UserTurn((TextPart("""go [[sim: tool=read args='{"path":"a"}' ; answer=done]]"""),))
 
-    first = await sim.play(ModelRequest("fast", turns=(prompt,)))
+    first = await sim.send(ModelRequest("fast", turns=(prompt,)))
     call = next(event for event in first if isinstance(event, ToolCall))
-    second = await sim.play(
+    second = await sim.send(
         ModelRequest(
             "fast",
             turns=(
@@ -207,11 +207,11 @@ async def test_chunks_may_be_slower_than_the_whole_if_none_is_idle(sim: Sim) -> 
 
 
 async def test_chunks_come_at_their_pace(sim: Sim) -> None:
-    begun = perf_counter()
+    started = perf_counter()
 
     await sim.ask("[[sim: chunks=10 delay_ms=10 first_byte_ms=50]]")
 
-    assert perf_counter() - begun >= 0.14
+    assert perf_counter() - started >= 0.14
 
 
 async def test_a_malformed_frame_ends_the_stream(sim: Sim) -> None:
@@ -252,37 +252,37 @@ async def test_connections_are_used_again_after_a_finished_turn(sim: Sim) -> Non
     assert len(peers) == 1
 
 
-async def closed(client: httpx.AsyncClient) -> bool:
+async def has_no_connection(client: httpx.AsyncClient) -> bool:
     """Whether the client holds no connection, so that its socket was closed, not parked."""
     pool = client._transport._pool  # type: ignore[attr-defined]  # noqa: SLF001 - no public view
     return not pool.connections
 
 
 async def test_cancelling_a_stream_closes_its_socket(sim: Sim) -> None:
-    begun = asyncio.Event()
+    started = asyncio.Event()
     endpoint = Endpoint("openai-chat", sim.url)
 
     async def consume() -> None:
-        async with aclosing(stream(sim.client, endpoint, asked("x", "stall"))) as events:
+        async with aclosing(stream(sim.client, endpoint, model_request("x", "stall"))) as events:
             async for _ in events:
-                begun.set()
+                started.set()
 
     task = asyncio.create_task(consume())
-    await begun.wait()
+    await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert await closed(sim.client)
+    assert await has_no_connection(sim.client)
 
 
 async def test_leaving_a_stream_early_closes_its_socket(sim: Sim) -> None:
     endpoint = Endpoint("openai-chat", sim.url)
 
-    async with aclosing(stream(sim.client, endpoint, asked("x", "stall"))) as events:
+    async with aclosing(stream(sim.client, endpoint, model_request("x", "stall"))) as events:
         await anext(events)
 
-    assert await closed(sim.client)
+    assert await has_no_connection(sim.client)
 
 
 async def test_many_streams_run_side_by_side(sim: Sim) -> None:
@@ -294,28 +294,28 @@ async def test_many_streams_run_side_by_side(sim: Sim) -> None:
 async def test_calls_are_counted_by_session_until_reset(sim: Sim) -> None:
     await sim.ask("one")
     await sim.ask("two")
-    await sim.play(ModelRequest("fast", turns=(UserTurn((TextPart("three"),)),)))
+    await sim.send(ModelRequest("fast", turns=(UserTurn((TextPart("three"),)),)))
 
-    told = await sim.calls()
+    log = await sim.calls()
     await sim.client.post(f"{sim.url}/sim/reset")
 
-    assert (told["total"], told["sessions"]) == (3, {"ses_1": 2})
-    assert told["last"][1]["body"]["messages"][0]["content"] == "two"
-    assert told["protocols"] == {"openai-chat": 3}
+    assert (log["total"], log["sessions"]) == (3, {"ses_1": 2})
+    assert log["last"][1]["body"]["messages"][0]["content"] == "two"
+    assert log["protocols"] == {"openai-chat": 3}
     assert await sim.calls() == {"total": 0, "sessions": {}, "protocols": {}, "last": []}
 
 
-@pytest.mark.parametrize("sim", [Settings(keep=1)], indirect=True)
+@pytest.mark.parametrize("sim", [SimSettings(keep=1)], indirect=True)
 async def test_only_the_last_bodies_are_kept(sim: Sim) -> None:
     await sim.ask("one")
     await sim.ask("two")
 
-    told = await sim.calls()
+    log = await sim.calls()
 
-    assert (told["total"], len(told["last"])) == (2, 1)
+    assert (log["total"], len(log["last"])) == (2, 1)
 
 
-@pytest.mark.parametrize("sim", [Settings(api_key="right")], indirect=True)
+@pytest.mark.parametrize("sim", [SimSettings(api_key="right")], indirect=True)
 async def test_an_expected_key_must_be_sent(sim: Sim) -> None:
     wrong = await sim.failure("x", api_key="wrong")
     missing = await sim.failure("x")
@@ -357,7 +357,7 @@ async def test_stopping_ends_a_stalled_stream() -> None:
 
     async with httpx.AsyncClient(trust_env=False) as client:
         events: list[ProviderEvent] = []
-        async for event in stream(client, endpoint, asked("x", "stall")):
+        async for event in stream(client, endpoint, model_request("x", "stall")):
             events.append(event)
             stop.set()
     await task
@@ -367,7 +367,7 @@ async def test_stopping_ends_a_stalled_stream() -> None:
 
 async def test_the_command_prints_its_url_and_stops_on_a_signal() -> None:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "fairlead_cli.sim", "--port", "0", "--json"),
+        *(sys.executable, "-m", "fairlead_cli", "sim", "--port", "0", "--json"),
         stdout=asyncio.subprocess.PIPE,
     )
     assert process.stdout is not None

@@ -1,1 +1,1 @@
-"""Benchmarks: every figure beside its limit, measured in the same run on the same machine."""
+"""Benchmarks: each figure and the limit to compare it with come from the same run."""

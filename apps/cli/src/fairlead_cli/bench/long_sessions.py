@@ -1,4 +1,4 @@
-"""Long lives: sessions written straight into the log, as many turns would have left them."""
+"""Long sessions: writes the events of many turns straight into the log."""
 
 from collections.abc import Iterator
 
@@ -27,8 +27,8 @@ MODEL = ModelRef(provider_id="sim", id="fast")
 TURN_EVENTS = 9
 
 
-async def live(eventlog: EventLog, at: Address, *, events: int, compacted: bool) -> Head:
-    """Give a created session a past of about this many events."""
+async def append_history(eventlog: EventLog, at: Address, *, events: int, compacted: bool) -> Head:
+    """Append turns to a session until it has about this many events."""
     head = await eventlog.log.head(at)
     generation = 0
     while head.seq + TURN_EVENTS < events:
@@ -36,10 +36,10 @@ async def live(eventlog: EventLog, at: Address, *, events: int, compacted: bool)
         for commit in _turn(generation):
             head = await _append(eventlog, at, head, commit)
     if compacted:
-        ended = CompactionEnded(
+        compaction = CompactionEnded(
             message_id=ids.message_id(), reason="auto", text="A long talk.", recent="It went on."
         )
-        head = await _append(eventlog, at, head, (ended,))
+        head = await _append(eventlog, at, head, (compaction,))
     return head
 
 

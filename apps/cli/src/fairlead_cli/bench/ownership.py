@@ -1,4 +1,4 @@
-"""Ownership: how long a take-over takes, how soon a steer is heard, what fencing costs."""
+"""Times take-overs of sessions, promotions of steers, and fenced appends."""
 
 import asyncio
 import signal
@@ -6,9 +6,9 @@ import time
 from contextlib import suppress
 from statistics import median
 
-from fairlead_cli.bench.admissions import ask, sessions
-from fairlead_cli.bench.measure import Timing, sequential, timing
-from fairlead_cli.embedded.stack import Running
+from fairlead_cli.bench.admissions import create_sessions, send_command
+from fairlead_cli.bench.measurement import Timing, summarise, time_sequential
+from fairlead_cli.embedded.stack import RunningStack
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.ports import START
@@ -24,41 +24,43 @@ WAKE_HEARTBEAT_S = Config().runner.wake_heartbeat_s
 SLOW = "[[sim: chunks=400 delay_ms=20]] a long answer"
 
 
-async def _until(eventlog: EventLog, at: Address, type_: str, *, count: int = 1) -> float:
-    """When the log first holds so many events of a type, by this process's clock."""
-    seen = 0
+async def _wait_for_event(eventlog: EventLog, at: Address, type_: str, *, count: int = 1) -> float:
+    """Wait until the log has that many events of a type; return the time of this process's clock."""
+    matches = 0
     async with asyncio.timeout(WAIT_S):
         async for stored in eventlog.log.tail(at, after=0):
             for event in stored.commit.events:
-                seen += event.event.type == type_
-            if seen >= count:
+                matches += event.event.type == type_
+            if matches >= count:
                 return time.perf_counter()
     raise TimeoutError(type_)
 
 
-async def take_overs(up: Running, eventlog: EventLog, *, trials: int) -> Timing:
-    """From SIGKILL of a session's owner to the next claim; the supervisor starts it again.
+async def time_take_overs(stack: RunningStack, eventlog: EventLog, *, trials: int) -> Timing:
+    """The time from SIGKILL of a session's owner to the next claim.
 
-    The kills are spread over a heartbeat: one just after it has the longest to wait.
+    The kills are spread over a heartbeat, because a death just after a heartbeat waits longest.
     """
-    taken = []
+    durations = []
     for trial in range(trials):
-        (session,) = await sessions(eventlog, 1)
+        (session,) = await create_sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
-        await ask(eventlog, "session.prompt", {"sessionID": session, "prompt": {"text": SLOW}})
-        await _until(eventlog, at, "step.started")
-        owner = await _owner(up, eventlog, at)
+        await send_command(
+            eventlog, "session.prompt", {"sessionID": session, "prompt": {"text": SLOW}}
+        )
+        await _wait_for_event(eventlog, at, "step.started")
+        owner = await _find_owner(stack, eventlog, at)
         await asyncio.sleep(WAKE_HEARTBEAT_S * trial / trials)
-        began = time.perf_counter()
-        up.kill("runner", owner, signal.SIGKILL)
-        taken.append(await _until(eventlog, at, "execution.claimed", count=2) - began)
-        await ask(eventlog, "session.interrupt", {"sessionID": session})
-        await up.ready()
-    return timing(taken, sum(taken))
+        start = time.perf_counter()
+        stack.kill("runner", owner, signal.SIGKILL)
+        durations.append(await _wait_for_event(eventlog, at, "execution.claimed", count=2) - start)
+        await send_command(eventlog, "session.interrupt", {"sessionID": session})
+        await stack.ready()
+    return summarise(durations, sum(durations))
 
 
-async def _owner(up: Running, eventlog: EventLog, at: Address) -> int:
-    """Which runner drains the session: the one whose pause makes its owner silent."""
+async def _find_owner(stack: RunningStack, eventlog: EventLog, at: Address) -> int:
+    """The index of the runner that owns the session: while it is paused, the owner is silent."""
     page = await eventlog.log.read(at, after=START)
     runner = next(
         event.event.runner
@@ -66,32 +68,32 @@ async def _owner(up: Running, eventlog: EventLog, at: Address) -> int:
         for event in stored.commit.events
         if isinstance(event.event, ExecutionClaimed)
     )
-    for index in range(len(up.services["runner"])):
-        up.kill("runner", index, signal.SIGSTOP)
-        life = await eventlog.liveness.ping(runner, timeout_s=0.2)
-        up.kill("runner", index, signal.SIGCONT)
-        if life == "silent":
+    for index in range(len(stack.services["runner"])):
+        stack.kill("runner", index, signal.SIGSTOP)
+        liveness = await eventlog.liveness.ping(runner, timeout_s=0.2)
+        stack.kill("runner", index, signal.SIGCONT)
+        if liveness == "silent":
             return index
     return 0
 
 
-async def steers(eventlog: EventLog, *, trials: int) -> Timing:
-    """From a steer's receipt to its promotion, while a turn of 0.4 s streams."""
-    taken = []
+async def time_steers(eventlog: EventLog, *, trials: int) -> Timing:
+    """The time from a steer's receipt to its promotion, while a turn of 0.4 s streams."""
+    durations = []
     for _ in range(trials):
-        (session,) = await sessions(eventlog, 1)
+        (session,) = await create_sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
         body = {"sessionID": session, "prompt": {"text": "[[sim: chunks=20 delay_ms=20]] talk"}}
-        await ask(eventlog, "session.prompt", body)
-        await _until(eventlog, at, "step.started")
-        await ask(eventlog, "session.prompt", body | {"prompt": {"text": "and this"}})
-        began = time.perf_counter()
-        taken.append(await _until(eventlog, at, "prompt.promoted", count=2) - began)
-    return timing(taken, sum(taken))
+        await send_command(eventlog, "session.prompt", body)
+        await _wait_for_event(eventlog, at, "step.started")
+        await send_command(eventlog, "session.prompt", body | {"prompt": {"text": "and this"}})
+        start = time.perf_counter()
+        durations.append(await _wait_for_event(eventlog, at, "prompt.promoted", count=2) - start)
+    return summarise(durations, sum(durations))
 
 
-async def fencing(eventlog: EventLog, *, count: int) -> tuple[Timing, float]:
-    """Fenced appends one after another, and the median of a refused one in milliseconds."""
+async def time_fenced_appends(eventlog: EventLog, *, count: int) -> tuple[Timing, float]:
+    """Fenced appends one after another, and the median time of a refused append in milliseconds."""
     at = Address(DEFAULT_TENANT, ids.session_id())
     head = START
 
@@ -103,12 +105,12 @@ async def fencing(eventlog: EventLog, *, count: int) -> tuple[Timing, float]:
         stored = await eventlog.log.append(at, ids.commit_id(), (draft,), after=head)
         head = stored.head
 
-    kept = await sequential(append, count=count)
-    refused = []
+    appends = await time_sequential(append, count=count)
+    refusals = []
     for _ in range(50):
-        began = time.perf_counter()
+        start = time.perf_counter()
         draft = Draft(ids.event_id(), 1, SyntheticAdded(message_id=ids.message_id(), text="x"))
         with suppress(AppendConflict):
             await eventlog.log.append(at, ids.commit_id(), (draft,), after=START)
-        refused.append(time.perf_counter() - began)
-    return kept, median(refused) * 1000
+        refusals.append(time.perf_counter() - start)
+    return appends, median(refusals) * 1000

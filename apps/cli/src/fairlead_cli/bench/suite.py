@@ -1,4 +1,4 @@
-"""The whole suite on one stack: figures, and ratios against the limits of the same run."""
+"""Runs all benchmarks on one stack: timings, figures, and ratios against the limits of the run."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -7,13 +7,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fairlead_cli.bench import admissions, calls, ownership, projection, raw, replay
-from fairlead_cli.bench import turns as turning
-from fairlead_cli.bench.long_sessions import live
-from fairlead_cli.bench.measure import Timing
-from fairlead_cli.bench.parse import AGAINST_SDK, ROUNDS, parsing
+from fairlead_cli.bench import (
+    admissions,
+    ownership,
+    projection,
+    replay,
+    server_limits,
+    tool_calls,
+    turns,
+)
+from fairlead_cli.bench.long_sessions import append_history
+from fairlead_cli.bench.measurement import Timing
+from fairlead_cli.bench.stream_parsers import AGAINST_SDK, ROUNDS, compare_parsers
 from fairlead_cli.embedded.configuration import SIM
-from fairlead_cli.embedded.stack import Running, running
+from fairlead_cli.embedded.stack import RunningStack, run_stack
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT
@@ -23,7 +30,7 @@ from fairlead_service.config.configuration import load
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """A figure against its limit, and what it has to reach."""
+    """A figure divided by its limit, with the target to meet."""
 
     name: str
     value: float
@@ -31,161 +38,167 @@ class Ratio:
     at_most: bool
 
     @property
-    def reached(self) -> bool:
+    def is_met(self) -> bool:
         return self.value <= self.target if self.at_most else self.value >= self.target
 
 
 @dataclass(slots=True)
 class Results:
-    """Everything one run measured."""
+    """All timings, figures and ratios of one run."""
 
     mode: str
     timings: dict[str, Timing] = field(default_factory=dict)
     figures: dict[str, float] = field(default_factory=dict)
     ratios: list[Ratio] = field(default_factory=list)
 
-    def told(self) -> dict[str, Any]:
-        """The run as JSON."""
+    def to_json(self) -> dict[str, Any]:
+        """The run as a JSON object."""
         return {
             "mode": self.mode,
-            "timings": {name: timed.told() for name, timed in self.timings.items()},
+            "timings": {name: timing.to_json() for name, timing in self.timings.items()},
             "figures": {name: round(value, 3) for name, value in self.figures.items()},
             "ratios": [
                 {
                     "name": ratio.name,
                     "value": round(ratio.value, 3),
                     "target": ratio.target,
-                    "reached": ratio.reached,
+                    "reached": ratio.is_met,
                 }
                 for ratio in self.ratios
             ],
         }
 
 
-async def measured(*, relaxed: bool, scale: float, progress: Callable[[str], None]) -> Results:
-    """Start a stack of its own, measure, stop it."""
+async def run_suite(*, relaxed: bool, scale: float, progress: Callable[[str], None]) -> Results:
+    """Start a stack, run all benchmarks, stop the stack."""
     results = Results("relaxed" if relaxed else "sync always")
-    with _place() as place:
+    with _temporary_directory() as directory:
         progress("starting the stack")
         async with (
-            running(place, sim=True, config=calls.configured(place), relaxed=relaxed) as up,
-            connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
+            run_stack(
+                directory, sim=True, config=tool_calls.write_config(directory), relaxed=relaxed
+            ) as stack,
+            connect(stack.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
-            await _measure(results, up, eventlog, scale, progress)
+            await _measure(results, stack, eventlog, scale, progress)
     _compare(results)
     return results
 
 
 @contextmanager
-def _place() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as made:
-        # Postgres runs as an unprivileged user where we are root: let it reach its data.
-        Path(made).chmod(0o755)
-        yield Path(made)
+def _temporary_directory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="fairlead-bench-") as path:
+        # Postgres may run as another user, who must be able to enter the directory.
+        Path(path).chmod(0o755)
+        yield Path(path)
 
 
 async def _measure(
     results: Results,
-    up: Running,
+    stack: RunningStack,
     eventlog: EventLog,
     scale: float,
     progress: Callable[[str], None],
 ) -> None:
     total, timings = max(50, int(500 * scale)), results.timings
     progress("raw publishes")
-    timings["raw publish"], timings["raw publish, 32 at once"] = await raw.publishes(
-        up.nats, count=total
+    timings["raw publish"], timings["raw publish, 32 at once"] = await server_limits.time_publishes(
+        stack.nats, count=total
     )
     progress("admissions")
     (
         timings["admission over NATS"],
         timings["admission over NATS, 32 at once"],
-    ) = await admissions.over_nats(eventlog, total=total)
+    ) = await admissions.time_nats_admissions(eventlog, total=total)
     (
         timings["admission over HTTP"],
         timings["admission over HTTP, 32 at once"],
-    ) = await admissions.over_http(up.http, eventlog, total=total)
+    ) = await admissions.time_http_admissions(stack.http, eventlog, total=total)
     progress("turns")
     each = max(10, int(100 * scale))
-    timings["prompt to first provider byte"] = await turning.first_byte(
-        up.http, eventlog, each=each
+    timings["prompt to first provider byte"] = await turns.time_first_byte(
+        stack.http, eventlog, each=each
     )
     for at_once in (1, 8, 64):
         number = max(5, each * 2 // at_once) if at_once > 1 else each
-        timings[f"turn, {at_once} at once"] = await turning.turns(
-            up.http, eventlog, at_once=at_once, each=number
+        timings[f"turn, {at_once} at once"] = await turns.time_turns(
+            stack.http, eventlog, at_once=at_once, each=number
         )
-    timings["turn with a call"], timings["call to settlement"] = await calls.calls(
-        up.http, up.nats, eventlog, each=each
+    timings["turn with a call"], timings["call to settlement"] = await tool_calls.time_calls(
+        stack.http, stack.nats, eventlog, each=each
     )
     progress("ownership")
-    timings["fenced append"], refused = await ownership.fencing(eventlog, count=total)
-    results.figures["refused append, ms"] = refused
-    timings["steer to promotion"] = await ownership.steers(eventlog, trials=max(3, each // 10))
+    timings["fenced append"], refusal_ms = await ownership.time_fenced_appends(
+        eventlog, count=total
+    )
+    results.figures["refused append, ms"] = refusal_ms
+    timings["steer to promotion"] = await ownership.time_steers(eventlog, trials=max(3, each // 10))
     progress("long sessions")
-    await _lengths(results, eventlog, up.http, each)
+    await _measure_long_sessions(results, eventlog, stack.http, each)
     progress("parsing")
-    results.figures |= await parsing(_provider(up), rounds=max(2, int(ROUNDS * scale)))
+    results.figures |= await compare_parsers(_sim_url(stack), rounds=max(2, int(ROUNDS * scale)))
     progress("projection")
-    projected, copied, rows = await projection.projected(up.postgres, eventlog)
+    projected_per_s, copied_per_s, rows = await projection.measure_projection(
+        stack.postgres, eventlog
+    )
     results.figures |= {
-        "projector, events/s": projected,
-        "raw COPY, events/s": copied,
+        "projector, events/s": projected_per_s,
+        "raw COPY, events/s": copied_per_s,
         "events projected": rows,
     }
-    results.figures |= _memory(up)
+    results.figures |= _memory(stack)
 
 
-async def scaled(
+async def run_scale_out(
     *, runners: int, scale: float, progress: Callable[[str], None]
 ) -> tuple[Timing, Timing | None]:
-    """Turns of 64 sessions whose provider takes a while, with so many runners.
+    """Time turns of 64 sessions with that many runners.
 
-    Of several, one can be killed while it works: the other timing is how soon another took over.
+    With several runners, also time how soon another runner takes over after one is killed.
     """
-    with _place() as place:
+    with _temporary_directory() as directory:
         progress(f"{runners} runner{'s' if runners > 1 else ''}")
         async with (
-            running(place, sim=True, scale={"runner": runners}) as up,
-            connect(up.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
+            run_stack(directory, sim=True, scale={"runner": runners}) as stack,
+            connect(stack.nats, name="fairlead-bench", timeout_s=30.0) as eventlog,
         ):
             each = max(3, int(12 * scale))
-            turns = await turning.turns(up.http, eventlog, at_once=64, each=each)
+            timing = await turns.time_turns(stack.http, eventlog, at_once=64, each=each)
             if runners == 1:
-                return turns, None
+                return timing, None
             progress("take-overs")
             trials = max(10, int(30 * scale))
-            return turns, await ownership.take_overs(up, eventlog, trials=trials)
+            return timing, await ownership.time_take_overs(stack, eventlog, trials=trials)
 
 
-async def _lengths(results: Results, eventlog: EventLog, url: str, each: int) -> None:
+async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str, each: int) -> None:
     for events in (1_000, 10_000):
-        folded, streamed = await replay.replays(url, eventlog, events=events)
-        results.figures[f"fold {events:,} events, ms"] = folded
-        results.figures[f"stream {events:,} events over SSE, ms"] = streamed
+        fold_ms, stream_ms = await replay.time_replay(url, eventlog, events=events)
+        results.figures[f"fold {events:,} events, ms"] = fold_ms
+        results.figures[f"stream {events:,} events over SSE, ms"] = stream_ms
     for events, compacted in ((10, False), (5_000, True), (5_000, False)):
-        (session,) = await admissions.sessions(eventlog, 1)
+        (session,) = await admissions.create_sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
-        await live(eventlog, at, events=events, compacted=compacted)
+        await append_history(eventlog, at, events=events, compacted=compacted)
         name = f"turn in a session of {events:,} events"
         name += ", compacted" if compacted else ""
-        results.timings[name] = await turning.in_session(url, session, each=each)
+        results.timings[name] = await turns.time_session_turns(url, session, each=each)
 
 
-def _provider(up: Running) -> str:
-    """Where the stack's simulated provider listens."""
-    return load(up.config, {}).provider[SIM].base_url
+def _sim_url(stack: RunningStack) -> str:
+    """The URL of the stack's simulated provider."""
+    return load(stack.config, {}).provider[SIM].base_url
 
 
-def _memory(up: Running) -> dict[str, float]:
+def _memory(stack: RunningStack) -> dict[str, float]:
     """The resident memory of each process, in MiB."""
-    found: dict[str, float] = {}
-    for process in up.processes:
+    memory: dict[str, float] = {}
+    for process in stack.processes:
         if process.pid is not None:
             status = Path(f"/proc/{process.pid}/status").read_text()
             line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-            found[f"RSS of {process.label}, MiB"] = int(line.split()[1]) / 1024
-    return found
+            memory[f"RSS of {process.label}, MiB"] = int(line.split()[1]) / 1024
+    return memory
 
 
 def _compare(results: Results) -> None:

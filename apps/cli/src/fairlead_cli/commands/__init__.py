@@ -1,1 +1,1 @@
-"""One module per command: `configure(parser)` says its options, `run(args)` does it."""
+"""One module for each command: `configure(parser)` adds its options, `run(args)` runs it."""

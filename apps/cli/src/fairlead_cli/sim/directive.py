@@ -1,8 +1,8 @@
 """Directives inside a prompt: `[[sim: chunks=20 delay_ms=5 answer="hello"]]`.
 
-Fields are `name=value`, quoted as in a shell. `;` separates the turns of a tool loop, and `tool=NAME`
-with an optional `args=JSON` after it asks for a call, as often as it is written. `search=QUERY` and
-`run=CODE`, each with an optional `found=TEXT` after it, are tools that the provider runs itself.
+Fields are `name=value`, quoted as in a shell, and `;` separates the turns of a tool loop. Each `tool=NAME`
+is a call; `args=JSON` after it sets its arguments. `search=QUERY` and `run=CODE` are tools that the
+provider runs itself; `found=TEXT` after one sets its output.
 """
 
 import re
@@ -22,16 +22,16 @@ _DIRECTIVE = re.compile(r"\[\[sim:(.*?)\]\]", re.DOTALL)
 
 
 class BadDirective(ValueError):
-    """A directive that says nothing we know: mend the prompt."""
+    """The directive has an unknown field or a bad value: correct the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """One turn of a directive, its numbers checked."""
+class DirectiveTurn:
+    """One turn of a directive; its numbers are checked."""
 
     fields: dict[str, str] = field(default_factory=dict)
     calls: tuple[tuple[str, str], ...] = ()
-    hosted: tuple[tuple[str, str, str], ...] = ()
+    hosted_tools: tuple[tuple[str, str, str], ...] = ()
 
     def has(self, name: str) -> bool:
         return name in self.fields
@@ -42,19 +42,19 @@ class Turn:
     def number(self, name: str) -> float | None:
         return float(self.fields[name]) if name in self.fields else None
 
-    def whole(self, name: str) -> int | None:
+    def integer(self, name: str) -> int | None:
         return int(float(self.fields[name])) if name in self.fields else None
 
 
-def turns(text: str) -> tuple[Turn, ...] | None:
-    """The turns of the text's last directive, or None without one. Raises BadDirective."""
-    found = _DIRECTIVE.findall(text)
-    if not found:
+def find_turns(text: str) -> tuple[DirectiveTurn, ...] | None:
+    """The turns of the last directive in a text; None without a directive. Raises BadDirective."""
+    directives = _DIRECTIVE.findall(text)
+    if not directives:
         return None
-    return read(found[-1])
+    return parse_turns(directives[-1])
 
 
-def read(script: str) -> tuple[Turn, ...]:
+def parse_turns(script: str) -> tuple[DirectiveTurn, ...]:
     """The turns of a directive without its brackets. Raises BadDirective."""
     lexer = shlex.shlex(script, posix=True, punctuation_chars=";")
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -68,18 +68,18 @@ def read(script: str) -> tuple[Turn, ...]:
             turns.append([])
         else:
             turns[-1].append(word)
-    return tuple(_turn(turn) for turn in turns)
+    return tuple(_parse_turn(turn) for turn in turns)
 
 
-def without(text: str) -> str:
-    """The text with its directives taken out."""
+def strip_directives(text: str) -> str:
+    """The text without its directives."""
     return _DIRECTIVE.sub("", text)
 
 
-def _turn(words: list[str]) -> Turn:
+def _parse_turn(words: list[str]) -> DirectiveTurn:
     fields: dict[str, str] = {}
     calls: list[tuple[str, str]] = []
-    hosted: list[tuple[str, str, str]] = []
+    hosted_tools: list[tuple[str, str, str]] = []
     for word in words:
         name, _, value = word.partition("=")
         if name == "tool":
@@ -87,17 +87,17 @@ def _turn(words: list[str]) -> Turn:
         elif name == "args" and calls:
             calls[-1] = (calls[-1][0], value)
         elif name in {"search", "run"}:
-            hosted.append((name, value, ""))
-        elif name == "found" and hosted:
-            hosted[-1] = (*hosted[-1][:2], value)
+            hosted_tools.append((name, value, ""))
+        elif name == "found" and hosted_tools:
+            hosted_tools[-1] = (*hosted_tools[-1][:2], value)
         elif name in FIELDS:
-            fields[name] = _checked(name, value)
+            fields[name] = _check_value(name, value)
         else:
             raise BadDirective(f"Unknown directive field: {word}")
-    return Turn(fields, tuple(calls), tuple(hosted))
+    return DirectiveTurn(fields, tuple(calls), tuple(hosted_tools))
 
 
-def _checked(name: str, value: str) -> str:
+def _check_value(name: str, value: str) -> str:
     if name in _NUMBERS and re.fullmatch(r"\d+(?:\.\d+)?", value) is None:
         raise BadDirective(f"Directive field {name} is not a number: {value}")
     return value

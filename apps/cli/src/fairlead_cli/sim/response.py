@@ -1,15 +1,15 @@
-"""A script as the bytes of one answer: what is sent, at what pace, and how it ends."""
+"""A script as the bytes of one HTTP response: the frames, their pace and their end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from fairlead_cli.sim.script import Ask, Fault, Refusal, Script
+from fairlead_cli.sim.script import HttpRefusal, Script, SimRequest, StreamFault
 
 
 @dataclass(frozen=True, slots=True)
-class Reel:
-    """A protocol's frames of one answer: `chunks` are paced and counted, the others come at once."""
+class StreamFrames:
+    """The frames of a streamed answer: `chunks` are paced and counted, the others are not."""
 
     head: tuple[bytes, ...]
     chunks: tuple[bytes, ...]
@@ -19,8 +19,8 @@ class Reel:
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
-    """One answer, ready to send. An answer that is no stream is one frame."""
+class SimResponse:
+    """A response that is ready to send. A response without streaming is one frame."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
@@ -30,31 +30,31 @@ class Play:
     chunk_delay_s: float = 0
 
 
-class Dialect(Protocol):
-    """A wire protocol as its server speaks it. A module of pure functions is one."""
+class SimProtocol(Protocol):
+    """A provider's wire protocol, seen from the server. A module of pure functions implements it."""
 
-    PREFIX: str
+    ID_PREFIX: str
     """How the ids of its answers begin."""
-    ADVISES: bool
-    """Whether a refusal says in a header when to come back."""
+    SENDS_RETRY_AFTER: bool
+    """Whether a refusal has a header that says when to retry."""
 
-    def complaint(self, body: object) -> str | None:
-        """Why the real provider would answer 400, if it would."""
+    def refusal_reason(self, body: object) -> str | None:
+        """Why the real provider would answer 400; None when it would accept the body."""
         ...
 
-    def ask(self, body: dict[str, object]) -> Ask:
-        """The request in neutral words."""
+    def parse_request(self, body: dict[str, object]) -> SimRequest:
+        """The request in the words that all protocols share."""
         ...
 
-    def reel(self, script: Script, ask: Ask, answer_id: str) -> Reel:
+    def stream_frames(self, script: Script, request: SimRequest, answer_id: str) -> StreamFrames:
         """The streamed answer."""
         ...
 
-    def whole(self, script: Script, ask: Ask, answer_id: str) -> bytes:
+    def full_body(self, script: Script, request: SimRequest, answer_id: str) -> bytes:
         """The answer in one piece."""
         ...
 
-    def error(self, refusal: Refusal) -> bytes:
+    def error_body(self, refusal: HttpRefusal) -> bytes:
         """The body of an HTTP error."""
         ...
 
@@ -66,38 +66,43 @@ _SSE = (
 )
 
 
-def played(dialect: Dialect, script: Script, ask: Ask, answer_id: str) -> Play:
-    """The answer that the script asks for."""
-    wait_s = script.first_byte_delay_ms / 1000
+def build_response(
+    protocol: SimProtocol, script: Script, request: SimRequest, answer_id: str
+) -> SimResponse:
+    """The response that the script describes."""
+    delay_s = script.first_byte_delay_ms / 1000
     if script.refusal is not None:
-        return refused(dialect, script.refusal, wait_s=wait_s)
-    if not ask.stream:
-        return Play(200, JSON, (dialect.whole(script, ask, answer_id),), first_byte_delay_s=wait_s)
-    frames, ending = _faulted(dialect.reel(script, ask, answer_id), script.fault)
-    return Play(200, _SSE, frames, ending, wait_s, script.chunk_delay_ms / 1000)
+        return build_refusal(protocol, script.refusal, delay_s=delay_s)
+    if not request.stream:
+        body = protocol.full_body(script, request, answer_id)
+        return SimResponse(200, JSON, (body,), first_byte_delay_s=delay_s)
+    frames, ending = _apply_fault(protocol.stream_frames(script, request, answer_id), script.fault)
+    return SimResponse(200, _SSE, frames, ending, delay_s, script.chunk_delay_ms / 1000)
 
 
-def refused(dialect: Dialect, refusal: Refusal, *, wait_s: float = 0) -> Play:
-    """An HTTP error with its advice on when to come back."""
-    after = refusal.retry_after_s if dialect.ADVISES else None
-    advice = () if after is None else ((b"retry-after", f"{after:g}".encode()),)
-    body = dialect.error(refusal)
-    return Play(refusal.status, JSON + advice, (body,), first_byte_delay_s=wait_s)
+def build_refusal(
+    protocol: SimProtocol, refusal: HttpRefusal, *, delay_s: float = 0
+) -> SimResponse:
+    """An HTTP error, with a retry-after header where the protocol has one."""
+    after = refusal.retry_after_s if protocol.SENDS_RETRY_AFTER else None
+    retry_after = () if after is None else ((b"retry-after", f"{after:g}".encode()),)
+    body = protocol.error_body(refusal)
+    return SimResponse(refusal.status, JSON + retry_after, (body,), first_byte_delay_s=delay_s)
 
 
-def block(opening: bytes, parts: Sequence[bytes], closing: bytes) -> list[bytes]:
-    """Chunks of one block: its opening goes with the first of them, its closing with the last."""
+def wrap_block(opening: bytes, parts: Sequence[bytes], closing: bytes) -> list[bytes]:
+    """The chunks of one block: its opening joins the first part, its closing the last."""
     first, *rest = parts or (b"",)
     *before, last = (opening + first, *rest)
     return [*before, last + closing]
 
 
-def _faulted(
-    reel: Reel, fault: Fault | None
+def _apply_fault(
+    stream: StreamFrames, fault: StreamFault | None
 ) -> tuple[tuple[bytes, ...], Literal["close", "drop", "stall"]]:
     if fault is None:
-        return reel.head + reel.chunks + reel.tail, "close"
-    before = reel.head + reel.chunks[: fault.after]
+        return stream.head + stream.chunks + stream.tail, "close"
+    before = stream.head + stream.chunks[: fault.after]
     match fault.ending:
         case "cut":
             return before, "close"
@@ -106,6 +111,6 @@ def _faulted(
         case "stall":
             return before, "stall"
         case "fail":
-            return (*before, reel.failure), "close"
+            return (*before, stream.failure), "close"
         case "malformed":
-            return (*before, reel.malformed, *reel.chunks[fault.after :], *reel.tail), "close"
+            return (*before, stream.malformed, *stream.chunks[fault.after :], *stream.tail), "close"

@@ -1,4 +1,4 @@
-"""What the simulated provider will do, as a value: one turn's answer, its pace and its faults."""
+"""A script: the answer of one simulated turn, with its pace and its faults."""
 
 import re
 from dataclasses import dataclass, replace
@@ -12,24 +12,24 @@ ENDINGS: tuple[Ending, ...] = ("cut", "drop", "stall", "malformed", "fail")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call to ask for; `arguments` is sent as it is, JSON or not."""
+class ScriptedCall:
+    """A tool call of the model. `arguments` is sent as it is, JSON or not."""
 
     name: str
     arguments: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
-class Hosted:
-    """A tool that the provider runs itself: a search of the web, or a run of code."""
+class HostedTool:
+    """A tool that the provider runs itself: a web search or a run of code."""
 
     kind: Literal["search", "run"]
-    asked: str
-    found: str = ""
+    input: str
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class HttpRefusal:
     """An HTTP error instead of an answer."""
 
     status: int
@@ -39,7 +39,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class StreamFault:
     """How a stream breaks after that many chunks.
 
     cut: a clean end without the end marker. drop: the connection closes mid-body. stall: silence.
@@ -51,8 +51,8 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
-    """Reported usage; None is counted from the texts."""
+class ScriptedTokens:
+    """The usage to report. None means: count the texts."""
 
     input: int | None = None
     output: int | None = None
@@ -71,61 +71,61 @@ class Script:
     chunks: int | None = None
     chunk_delay_ms: float = 0
     first_byte_delay_ms: float = 0
-    hosted: tuple[Hosted, ...] = ()
-    calls: tuple[Call, ...] = ()
+    hosted_tools: tuple[HostedTool, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     finish: str | None = None
-    tokens: Tokens = Tokens()
-    refusal: Refusal | None = None
-    fault: Fault | None = None
+    tokens: ScriptedTokens = ScriptedTokens()
+    refusal: HttpRefusal | None = None
+    fault: StreamFault | None = None
     times: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """What any protocol's request asks, in neutral words.
+class SimRequest:
+    """A model request in the same words for every protocol.
 
-    `rounds` counts the tool rounds since the user last spoke: the turn of a script to play.
+    `rounds` counts the tool rounds since the last user message: it selects the turn of a script.
     """
 
     model: str
-    said: str
+    user_text: str
     rounds: int = 0
-    tool_said: str = ""
+    tool_text: str = ""
     stream: bool = False
     include_usage: bool = False
     prompt_length: int = 0
-    heard: str = ""
+    full_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Token counts of one turn: `prompt` includes `cached`, `output` includes `thought`."""
+class TokenCounts:
+    """The tokens of one turn: `prompt` includes `cached`, `output` includes `reasoning`."""
 
     prompt: int
     cached: int
     output: int
-    thought: int
+    reasoning: int
 
 
-def tallied(script: Script, ask: Ask) -> Tally:
-    """What the turn costs: as scripted, else counted from the texts."""
+def count_tokens(script: Script, request: SimRequest) -> TokenCounts:
+    """The usage of a turn: as scripted, else counted from the texts."""
     tokens = script.tokens
-    thought = len(pieces(script.reasoning, None))
-    prompt = tokens.input if tokens.input is not None else max(1, ask.prompt_length // 4)
-    made = len(pieces(script.answer, script.chunks)) + thought
-    output = tokens.output if tokens.output is not None else made
-    return Tally(prompt, min(tokens.cached, prompt), output, min(thought, output))
+    reasoning = len(split_text(script.reasoning, None))
+    prompt = tokens.input if tokens.input is not None else max(1, request.prompt_length // 4)
+    counted = len(split_text(script.answer, script.chunks)) + reasoning
+    output = tokens.output if tokens.output is not None else counted
+    return TokenCounts(prompt, min(tokens.cached, prompt), output, min(reasoning, output))
 
 
-def steady(script: Script, attempt: int) -> Script:
-    """The script of a later attempt: its refusal and fault are over once they came often enough."""
+def script_for_attempt(script: Script, attempt: int) -> Script:
+    """The script without its refusal and fault, once `times` attempts have met them."""
     if script.times is None or attempt <= script.times:
         return script
     return replace(script, refusal=None, fault=None)
 
 
-def pieces(text: str, chunks: int | None) -> tuple[str, ...]:
-    """The text in at most that many pieces of near equal length; by default, one for each word."""
+def split_text(text: str, chunks: int | None) -> tuple[str, ...]:
+    """Split a text into at most that many pieces of near equal length; None splits by words."""
     if chunks is None:
         return tuple(re.findall(r"\s*\S+\s*$|\s*\S+", text)) or ((text,) if text else ())
     count = max(1, min(chunks, len(text)))
@@ -133,13 +133,13 @@ def pieces(text: str, chunks: int | None) -> tuple[str, ...]:
     return tuple(text[a:b] for a, b in pairwise(edges)) if text else ()
 
 
-def filler(chunks: int) -> str:
-    """A text that falls into exactly that many words."""
+def filler_text(chunks: int) -> str:
+    """A text of exactly that many words."""
     return " ".join(f"word{n}" for n in range(chunks))
 
 
-def arguments_of(call: Call) -> dict[str, Any] | None:
-    """The call's arguments as an object, or None when they are none."""
+def parse_arguments(call: ScriptedCall) -> dict[str, Any] | None:
+    """The call's arguments as an object; None when they are not a JSON object."""
     try:
         value = orjson.loads(call.arguments or "{}")
     except orjson.JSONDecodeError:

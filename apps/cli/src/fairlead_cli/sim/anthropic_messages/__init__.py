@@ -1,7 +1,21 @@
-"""Anthropic Messages as a server speaks it."""
+"""The Anthropic Messages protocol seen from the server."""
 
-from fairlead_cli.sim.anthropic_messages.answer import ADVISES, PREFIX, error, reel, whole
-from fairlead_cli.sim.anthropic_messages.checks import complaint
-from fairlead_cli.sim.anthropic_messages.request import ask
+from fairlead_cli.sim.anthropic_messages.answer import (
+    ID_PREFIX,
+    SENDS_RETRY_AFTER,
+    error_body,
+    full_body,
+    stream_frames,
+)
+from fairlead_cli.sim.anthropic_messages.checks import refusal_reason
+from fairlead_cli.sim.anthropic_messages.request import parse_request
 
-__all__ = ["ADVISES", "PREFIX", "ask", "complaint", "error", "reel", "whole"]
+__all__ = [
+    "ID_PREFIX",
+    "SENDS_RETRY_AFTER",
+    "error_body",
+    "full_body",
+    "parse_request",
+    "refusal_reason",
+    "stream_frames",
+]

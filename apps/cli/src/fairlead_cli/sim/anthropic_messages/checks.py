@@ -1,10 +1,10 @@
-"""Why the Messages API would refuse a request."""
+"""The checks by which the Messages API refuses a request."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from fairlead_cli.sim.seal import genuine
+from fairlead_cli.sim.signatures import is_genuine
 
 Message: TypeAlias = dict[str, Any]
 
@@ -12,44 +12,44 @@ CACHED_BLOCKS_MAX = 4
 _ROLES = frozenset({"user", "assistant", "system"})
 
 
-def complaint(body: object) -> str | None:
+def refusal_reason(body: object) -> str | None:
     if not isinstance(body, dict):
         return "The request body is not valid JSON"
     if not isinstance(body.get("model"), str) or not body["model"]:
         return "model: Field required"
-    most = body.get("max_tokens")
-    if not isinstance(most, int) or most < 1:
+    max_tokens = body.get("max_tokens")
+    if not isinstance(max_tokens, int) or max_tokens < 1:
         return "max_tokens: Field required"
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         return "messages: at least one message is required"
-    for at, message in enumerate(messages):
-        if told := _shape(at, message):
-            return told
+    for index, message in enumerate(messages):
+        if reason := _shape(index, message):
+            return reason
     checks: tuple[Callable[[Message], str | None], ...] = (
-        *(_order, _prefilled, _tools, _signatures, _thinking, _cached),
+        *(_order, _prefill, _tools, _signatures, _thinking, _cache_marks),
     )
-    return next((told for check in checks if (told := check(body))), None)
+    return next((reason for check in checks if (reason := check(body))), None)
 
 
-def _shape(at: int, message: object) -> str | None:
+def _shape(index: int, message: object) -> str | None:
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
-        return f"messages.{at}.role: Input should be 'user', 'assistant' or 'system'"
+        return f"messages.{index}.role: Input should be 'user', 'assistant' or 'system'"
     content = message.get("content")
     if not isinstance(content, list | str):
-        return f"messages.{at}.content: Field required"
-    for index, block in enumerate(_blocks(message)):
+        return f"messages.{index}.content: Field required"
+    for block_index, block in enumerate(_blocks(message)):
         if not isinstance(block.get("type"), str):
-            return f"messages.{at}.content.{index}.type: Field required"
+            return f"messages.{index}.content.{block_index}.type: Field required"
         if block["type"] == "text" and not block.get("text"):
             return "messages: text content blocks must be non-empty"
     if isinstance(content, list) and not all(isinstance(block, dict) for block in content):
-        return f"messages.{at}.content: Input should be a list of objects"
-    return None if content else f"messages.{at}: all messages must have non-empty content"
+        return f"messages.{index}.content: Input should be a list of objects"
+    return None if content else f"messages.{index}: all messages must have non-empty content"
 
 
 def _order(body: Message) -> str | None:
-    """Users and assistants take turns; a system message only follows what the model reads."""
+    """Roles alternate. A system message follows a user turn or a hosted tool's result."""
     messages = body["messages"]
     if messages[0]["role"] != "user":
         return (
@@ -57,11 +57,13 @@ def _order(body: Message) -> str | None:
             if messages[0]["role"] == "system"
             else 'messages: first message must use the "user" role'
         )
-    for at, (before, after) in enumerate(pairwise(messages), start=1):
-        if after["role"] == "system" and (before["role"] == "system" or not _readable(before)):
-            return f"messages.{at}: role 'system' must follow a user turn"
+    for index, (before, after) in enumerate(pairwise(messages), start=1):
+        if after["role"] == "system" and (before["role"] == "system" or not _is_readable(before)):
+            return f"messages.{index}: role 'system' must follow a user turn"
         if before["role"] == "system" and after["role"] != "assistant":
-            return f"messages.{at}: role 'system' must be last or be followed by an assistant turn"
+            return (
+                f"messages.{index}: role 'system' must be last or be followed by an assistant turn"
+            )
         if before["role"] == after["role"]:
             role = after["role"]
             return (
@@ -71,8 +73,8 @@ def _order(body: Message) -> str | None:
     return None
 
 
-def _prefilled(body: Message) -> str | None:
-    """Nobody begins an answer for the model; only work of hosted tools that it paused comes last."""
+def _prefill(body: Message) -> str | None:
+    """The last message may not be the assistant's text; an unfinished hosted tool may come last."""
     last = body["messages"][-1]
     if last["role"] != "assistant" or (_blocks(last) and _blocks(last)[-1]["type"] != "text"):
         return None
@@ -82,56 +84,59 @@ def _prefilled(body: Message) -> str | None:
     )
 
 
-def _readable(message: Message) -> bool:
+def _is_readable(message: Message) -> bool:
     last = (_blocks(message) or [{}])[-1]
     return message["role"] == "user" or str(last.get("type", "")).endswith("_tool_result")
 
 
 def _tools(body: Message) -> str | None:
-    """Every tool use is answered in the next message, first in it, and nothing else is."""
-    asked: list[str] = []
-    for at, message in enumerate([*body["messages"], {"role": "end", "content": []}]):
+    """The next message begins with a result for every tool use, and has no other results."""
+    call_ids: list[str] = []
+    for index, message in enumerate([*body["messages"], {"role": "end", "content": []}]):
         answers = [block for block in _blocks(message) if block["type"] == "tool_result"]
-        for index, answer in enumerate(answers):
-            if answer.get("tool_use_id") not in asked:
+        for block_index, answer in enumerate(answers):
+            if answer.get("tool_use_id") not in call_ids:
                 return (
-                    f"messages.{at}.content.{index}: unexpected `tool_use_id` found in "
+                    f"messages.{index}.content.{block_index}: unexpected `tool_use_id` found in "
                     f"`tool_result` blocks: {answer.get('tool_use_id')}. Each `tool_result` block "
                     "must have a corresponding `tool_use` block in the previous message."
                 )
-        if missing := _missing(asked, _blocks(message)):
+        if missing := _missing(call_ids, _blocks(message)):
             return (
-                f"messages.{at - 1}: `tool_use` ids were found without `tool_result` blocks "
+                f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks "
                 f"immediately after: {', '.join(missing)}. Each `tool_use` block must have a "
                 "corresponding `tool_result` block in the next message."
             )
-        asked = [str(block.get("id")) for block in _blocks(message) if block["type"] == "tool_use"]
+        call_ids = [
+            str(block.get("id")) for block in _blocks(message) if block["type"] == "tool_use"
+        ]
     return None
 
 
-def _missing(asked: Sequence[str], blocks: Sequence[Message]) -> list[str]:
-    """The calls that the leading results of the next message leave open."""
-    first = next(
-        (at for at, block in enumerate(blocks) if block["type"] != "tool_result"), len(blocks)
+def _missing(call_ids: Sequence[str], blocks: Sequence[Message]) -> list[str]:
+    """The calls without a result among the leading blocks of the next message."""
+    results_end = next(
+        (index for index, block in enumerate(blocks) if block["type"] != "tool_result"),
+        len(blocks),
     )
-    answered = {block.get("tool_use_id") for block in blocks[:first]}
-    return [one for one in asked if one not in answered]
+    answered_ids = {block.get("tool_use_id") for block in blocks[:results_end]}
+    return [call_id for call_id in call_ids if call_id not in answered_ids]
 
 
 def _signatures(body: Message) -> str | None:
-    for at, message in enumerate(body["messages"]):
-        for index, block in enumerate(_blocks(message)):
-            if block["type"] == "thinking" and not genuine(
+    for index, message in enumerate(body["messages"]):
+        for block_index, block in enumerate(_blocks(message)):
+            if block["type"] == "thinking" and not is_genuine(
                 str(block.get("thinking")), block.get("signature")
             ):
-                return f"messages.{at}.content.{index}: Invalid `signature` in `thinking` block"
+                return f"messages.{index}.content.{block_index}: Invalid `signature` in `thinking` block"
     return None
 
 
 def _thinking(body: Message) -> str | None:
-    """With a budget for thinking, a tool use that was thought about comes back with its thought.
+    """With a thinking budget, a tool use that followed thinking must come back with that thinking.
 
-    The ids of such calls say so: nothing is remembered between requests.
+    The id of such a call contains `_thought_`, because the simulator keeps no state between requests.
     """
     thinking = body.get("thinking")
     if not isinstance(thinking, dict) or thinking.get("type") != "enabled":
@@ -141,34 +146,36 @@ def _thinking(body: Message) -> str | None:
         return "thinking.enabled.budget_tokens: Input should be greater than or equal to 1024"
     if budget >= body["max_tokens"]:
         return "`max_tokens` must be greater than `thinking.budget_tokens`."
-    for at, message in enumerate(body["messages"]):
+    for index, message in enumerate(body["messages"]):
         kinds = [block["type"] for block in _blocks(message)]
-        thought = any("_thought_" in str(block.get("id")) for block in _blocks(message))
-        if thought and "thinking" not in kinds and "redacted_thinking" not in kinds:
+        has_thought_call = any("_thought_" in str(block.get("id")) for block in _blocks(message))
+        if has_thought_call and "thinking" not in kinds and "redacted_thinking" not in kinds:
             return (
-                f"messages.{at}.content.0.type: Expected `thinking` or `redacted_thinking`, "
+                f"messages.{index}.content.0.type: Expected `thinking` or `redacted_thinking`, "
                 f"but found `{kinds[0]}`."
             )
     return None
 
 
-def _cached(body: Message) -> str | None:
-    marked = sum("cache_control" in held for held in _objects(body))
-    if marked <= CACHED_BLOCKS_MAX:
+def _cache_marks(body: Message) -> str | None:
+    count = sum("cache_control" in value for value in _objects(body))
+    if count <= CACHED_BLOCKS_MAX:
         return None
-    return f"A maximum of 4 blocks with cache_control may be provided. Found {marked}."
+    return f"A maximum of 4 blocks with cache_control may be provided. Found {count}."
 
 
 def _objects(value: object) -> Iterator[Message]:
     if isinstance(value, dict):
         yield value
-        for held in value.values():
-            yield from _objects(held)
+        for item in value.values():
+            yield from _objects(item)
     elif isinstance(value, list):
-        for held in value:
-            yield from _objects(held)
+        for item in value:
+            yield from _objects(item)
 
 
 def _blocks(message: Message) -> list[Message]:
     content = message["content"]
-    return [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    return (
+        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    )

@@ -1,24 +1,26 @@
-"""What a Messages request asks."""
+"""Parses a request of the Messages API."""
 
 from typing import Any
 
-from fairlead_cli.sim.conversation import Line, heard, text_of
-from fairlead_cli.sim.script import Ask
+from fairlead_cli.sim.conversation import ConversationMessage, build_request, text_of
+from fairlead_cli.sim.script import SimRequest
 
 
-def ask(body: dict[str, Any]) -> Ask:
-    system = Line("system", text_of(body.get("system")))
-    lines = [line for message in body["messages"] for line in _lines(message)]
-    return heard([system, *lines], model=body["model"], stream=body.get("stream") is True)
+def parse_request(body: dict[str, Any]) -> SimRequest:
+    system = ConversationMessage("system", text_of(body.get("system")))
+    messages = [item for message in body["messages"] for item in _to_messages(message)]
+    return build_request(
+        [system, *messages], model=body["model"], stream=body.get("stream") is True
+    )
 
 
-def _lines(message: dict[str, Any]) -> list[Line]:
-    """A user message's tool results come before its text."""
+def _to_messages(message: dict[str, Any]) -> list[ConversationMessage]:
+    """The messages inside one: tool results come before the text of a user message."""
     content = message["content"]
     blocks = content if isinstance(content, list) else []
     if message["role"] == "user":
         results = [block for block in blocks if block.get("type") == "tool_result"]
-        tools = [Line("tool", text_of(block.get("content"))) for block in results]
-        return [*tools, Line("user", text_of(content, "text"))]
+        tools = [ConversationMessage("tool", text_of(block.get("content"))) for block in results]
+        return [*tools, ConversationMessage("user", text_of(content, "text"))]
     calls = sum(block.get("type") == "tool_use" for block in blocks)
-    return [Line(message["role"], text_of(content, "text"), calls)]
+    return [ConversationMessage(message["role"], text_of(content, "text"), calls)]

@@ -1,9 +1,23 @@
-"""Gemini's generateContent as a server speaks it.
+"""The Gemini generateContent protocol seen from the server.
 
-Its model and its verb are in the path: the application adds them to the body as `model`, `stream`.
+The path names the model and the verb: the application adds them to the body as `model` and `stream`.
 """
 
-from fairlead_cli.sim.gemini.answer import ADVISES, PREFIX, error, reel, whole
-from fairlead_cli.sim.gemini.request import ask, complaint
+from fairlead_cli.sim.gemini.answer import (
+    ID_PREFIX,
+    SENDS_RETRY_AFTER,
+    error_body,
+    full_body,
+    stream_frames,
+)
+from fairlead_cli.sim.gemini.request import parse_request, refusal_reason
 
-__all__ = ["ADVISES", "PREFIX", "ask", "complaint", "error", "reel", "whole"]
+__all__ = [
+    "ID_PREFIX",
+    "SENDS_RETRY_AFTER",
+    "error_body",
+    "full_body",
+    "parse_request",
+    "refusal_reason",
+    "stream_frames",
+]

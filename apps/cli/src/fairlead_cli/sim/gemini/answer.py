@@ -1,26 +1,26 @@
-"""Gemini answers: the frames of a stream, the answer in one piece, errors."""
+"""Answers of the Gemini API: the frames of a stream, the full body, errors."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import orjson
 
-from fairlead_cli.sim.response import Reel
+from fairlead_cli.sim.response import StreamFrames
 from fairlead_cli.sim.script import (
-    Ask,
-    Hosted,
-    Refusal,
+    HostedTool,
+    HttpRefusal,
     Script,
-    arguments_of,
-    pieces,
-    tallied,
+    SimRequest,
+    count_tokens,
+    parse_arguments,
+    split_text,
 )
-from fairlead_cli.sim.seal import closed
+from fairlead_cli.sim.signatures import seal
 
 Part: TypeAlias = dict[str, Any]
 
-PREFIX = ""
-ADVISES = False
+ID_PREFIX = ""
+SENDS_RETRY_AFTER = False
 _FINISHES = {
     "stop": "STOP",
     "length": "MAX_TOKENS",
@@ -40,53 +40,55 @@ _STATUSES = {
 _TOO_LONG = "The input token count (9000) exceeds the maximum number of tokens allowed (8192)."
 
 
-def reel(script: Script, ask: Ask, answer_id: str) -> Reel:
-    """Lines end in CRLF here, as on the real wire."""
-    tally = tallied(script, ask)
-    counts = {"promptTokenCount": tally.prompt, "totalTokenCount": tally.prompt}
-    rest = orjson.dumps({"usageMetadata": counts} | _lead(ask, answer_id))[1:]
+def stream_frames(script: Script, request: SimRequest, answer_id: str) -> StreamFrames:
+    """The frames of the stream. Lines end in CRLF, as the real API sends them."""
+    counts = count_tokens(script, request)
+    usage = {"promptTokenCount": counts.prompt, "totalTokenCount": counts.prompt}
+    rest = orjson.dumps({"usageMetadata": usage} | _lead(request, answer_id))[1:]
 
     def chunk(part: bytes) -> bytes:
         content = b'{"parts":[' + part + b'],"role":"model"},"index":0}'
         return b'data: {"candidates":[{"content":' + content + b"]," + rest + b"\r\n\r\n"
 
-    end = {"text": ""} | _signed(script)
-    last = _answer(script, ask, answer_id, [end])
-    return Reel(
+    end = {"text": ""} | _end_signature(script)
+    last = _answer(script, request, answer_id, [end])
+    return StreamFrames(
         head=(),
-        chunks=tuple(chunk(part) for part in _streamed(script, answer_id)),
+        chunks=tuple(chunk(part) for part in _streamed_parts(script, answer_id)),
         tail=(b"data: " + orjson.dumps(last) + b"\r\n\r\n",),
         malformed=b'data: {"candidates":[{"cont\r\n\r\n',
-        failure=b"data: " + error(Refusal(500, "An internal error has occurred.")) + b"\r\n\r\n",
+        failure=b"data: "
+        + error_body(HttpRefusal(500, "An internal error has occurred."))
+        + b"\r\n\r\n",
     )
 
 
-def whole(script: Script, ask: Ask, answer_id: str) -> bytes:
+def full_body(script: Script, request: SimRequest, answer_id: str) -> bytes:
     parts = list(_parts(script, answer_id))
     if parts and parts[-1].keys() == {"text"}:
-        parts[-1] |= _signed(script)
-    return orjson.dumps(_answer(script, ask, answer_id, parts or [{"text": ""}]))
+        parts[-1] |= _end_signature(script)
+    return orjson.dumps(_answer(script, request, answer_id, parts or [{"text": ""}]))
 
 
-def error(refusal: Refusal) -> bytes:
+def error_body(refusal: HttpRefusal) -> bytes:
     overflow = refusal.code == "context_length_exceeded"
-    said: dict[str, Any] = {
+    error: dict[str, Any] = {
         "code": refusal.status,
         "message": _TOO_LONG if overflow else refusal.message,
         "status": _STATUSES.get(refusal.status, "UNKNOWN"),
     }
     if refusal.retry_after_s is not None:
         kind = "type.googleapis.com/google.rpc.RetryInfo"
-        said["details"] = [{"@type": kind, "retryDelay": f"{refusal.retry_after_s:g}s"}]
-    return orjson.dumps({"error": said})
+        error["details"] = [{"@type": kind, "retryDelay": f"{refusal.retry_after_s:g}s"}]
+    return orjson.dumps({"error": error})
 
 
-def _streamed(script: Script, answer_id: str) -> Iterator[bytes]:
-    for text in pieces(script.reasoning, None):
+def _streamed_parts(script: Script, answer_id: str) -> Iterator[bytes]:
+    for text in split_text(script.reasoning, None):
         yield b'{"thought":true,"text":%b}' % orjson.dumps(text)
     for part in _hosted_parts(script):
         yield orjson.dumps(part)
-    for text in pieces(script.answer, script.chunks):
+    for text in split_text(script.answer, script.chunks):
         yield b'{"text":%b}' % orjson.dumps(text)
     for part in _calls(script, answer_id):
         yield orjson.dumps(part)
@@ -102,57 +104,63 @@ def _parts(script: Script, answer_id: str) -> Iterator[Part]:
 
 
 def _hosted_parts(script: Script) -> Iterator[Part]:
-    for hosted in script.hosted:
-        if hosted.kind == "run":
-            yield {"executableCode": {"language": "PYTHON", "code": hosted.asked}}
-            yield {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": hosted.found}}
+    for tool in script.hosted_tools:
+        if tool.kind == "run":
+            yield {"executableCode": {"language": "PYTHON", "code": tool.input}}
+            yield {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": tool.output}}
 
 
 def _calls(script: Script, answer_id: str) -> Iterator[Part]:
-    """Calls arrive whole; the first of them is signed. One without an object is never made."""
-    for at, call in enumerate(script.calls):
-        if (given := arguments_of(call)) is not None:
-            made = {"id": f"call_{answer_id[-12:]}_{at}", "name": call.name, "args": given}
-            signed = {"thoughtSignature": closed(call.name)} if at == 0 else {}
-            yield {"functionCall": made, **signed}
+    """The calls, each in one part; the first is signed. Arguments must be a JSON object."""
+    for index, call in enumerate(script.calls):
+        if (arguments := parse_arguments(call)) is not None:
+            function_call = {
+                "id": f"call_{answer_id[-12:]}_{index}",
+                "name": call.name,
+                "args": arguments,
+            }
+            signature = {"thoughtSignature": seal(call.name)} if index == 0 else {}
+            yield {"functionCall": function_call, **signature}
 
 
-def _signed(script: Script) -> Part:
-    """An answer that was thought about and calls nothing is signed at its end."""
-    return {"thoughtSignature": closed("")} if script.reasoning and not script.calls else {}
+def _end_signature(script: Script) -> Part:
+    """The signature at the end of an answer that has reasoning and no calls."""
+    return {"thoughtSignature": seal("")} if script.reasoning and not script.calls else {}
 
 
-def _lead(ask: Ask, answer_id: str) -> dict[str, Any]:
-    return {"modelVersion": ask.model, "responseId": answer_id}
+def _lead(request: SimRequest, answer_id: str) -> dict[str, Any]:
+    return {"modelVersion": request.model, "responseId": answer_id}
 
 
-def _answer(script: Script, ask: Ask, answer_id: str, parts: list[Part]) -> dict[str, Any]:
-    tally = tallied(script, ask)
+def _answer(
+    script: Script, request: SimRequest, answer_id: str, parts: list[Part]
+) -> dict[str, Any]:
+    counts = count_tokens(script, request)
     candidate: dict[str, Any] = {
         "content": {"parts": parts, "role": "model"},
         "finishReason": _finish(script),
         "index": 0,
     }
-    if grounding := _grounding([one for one in script.hosted if one.kind == "search"]):
+    if grounding := _grounding([tool for tool in script.hosted_tools if tool.kind == "search"]):
         candidate["groundingMetadata"] = grounding
     usage = {
-        "promptTokenCount": tally.prompt,
-        "candidatesTokenCount": tally.output - tally.thought,
-        "totalTokenCount": tally.prompt + tally.output,
+        "promptTokenCount": counts.prompt,
+        "candidatesTokenCount": counts.output - counts.reasoning,
+        "totalTokenCount": counts.prompt + counts.output,
     }
-    usage |= {"thoughtsTokenCount": tally.thought} if tally.thought else {}
-    usage |= {"cachedContentTokenCount": tally.cached} if tally.cached else {}
-    return {"candidates": [candidate], "usageMetadata": usage, **_lead(ask, answer_id)}
+    usage |= {"thoughtsTokenCount": counts.reasoning} if counts.reasoning else {}
+    usage |= {"cachedContentTokenCount": counts.cached} if counts.cached else {}
+    return {"candidates": [candidate], "usageMetadata": usage, **_lead(request, answer_id)}
 
 
-def _grounding(searches: list[Hosted]) -> dict[str, Any] | None:
+def _grounding(searches: list[HostedTool]) -> dict[str, Any] | None:
     if not searches:
         return None
-    pages = [{"web": {"uri": "https://example.com/", "title": one.found}} for one in searches]
-    return {"webSearchQueries": [one.asked for one in searches], "groundingChunks": pages}
+    pages = [{"web": {"uri": "https://example.com/", "title": tool.output}} for tool in searches]
+    return {"webSearchQueries": [tool.input for tool in searches], "groundingChunks": pages}
 
 
 def _finish(script: Script) -> str:
-    if any(arguments_of(call) is None for call in script.calls):
+    if any(parse_arguments(call) is None for call in script.calls):
         return "MALFORMED_FUNCTION_CALL"
     return _FINISHES.get(script.finish or "stop", script.finish or "STOP")

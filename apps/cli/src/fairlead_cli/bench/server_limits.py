@@ -1,0 +1,68 @@
+"""Times the servers without Fairlead: publishes of NATS and COPY of Postgres."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import psycopg
+
+from fairlead_cli.bench.measurement import Timing, time_concurrent, time_sequential
+from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link import Link
+
+STREAM: Final = "BENCH"
+PAYLOAD: Final = b"x" * 512
+
+
+@asynccontextmanager
+async def bench_stream(url: str) -> AsyncIterator[Link]:
+    """A stream for the length of a block."""
+    async with open_link(url, name="fairlead-bench", timeout_s=30.0) as link:
+        config = {"name": STREAM, "subjects": ["bench.>"], "storage": "file"}
+        await link.api(f"STREAM.CREATE.{STREAM}", config)
+        try:
+            yield link
+        finally:
+            await link.api(f"STREAM.DELETE.{STREAM}")
+
+
+async def time_publishes(url: str, *, count: int) -> tuple[Timing, Timing]:
+    """Acknowledged publishes: one after another, and 32 at a time."""
+    async with bench_stream(url) as link:
+
+        async def publish(number: int) -> None:
+            await link.store(f"bench.{number}", PAYLOAD)
+
+        alone = await time_sequential(publish, count=count)
+        together = await time_concurrent(publish, count=count * 4, ways=32)
+    return alone, together
+
+
+async def time_copy(dsn: str, rows: list[tuple[object, ...]]) -> float:
+    """The seconds that Postgres needs to COPY these event rows, in batches of the projector's size."""
+    batch = 2500
+    async with await psycopg.AsyncConnection.connect(dsn) as connection:
+        # The table is like the projector's: logged, with the same indexes.
+        await connection.execute(
+            "CREATE TABLE bench_event (LIKE projection.session_event INCLUDING INDEXES)"
+        )
+        await connection.commit()
+        elapsed = 0.0
+        for first in range(0, len(rows), batch):
+            elapsed += await _copy_batch(connection, rows[first : first + batch])
+    return elapsed
+
+
+async def _copy_batch(
+    connection: psycopg.AsyncConnection[tuple[object, ...]], rows: list[tuple[object, ...]]
+) -> float:
+    start = time.perf_counter()
+    async with (
+        connection.cursor() as cursor,
+        cursor.copy("COPY bench_event FROM STDIN") as sink,
+    ):
+        for row in rows:
+            await sink.write_row(row)
+    await connection.commit()
+    return time.perf_counter() - start

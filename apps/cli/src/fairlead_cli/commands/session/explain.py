@@ -1,0 +1,59 @@
+"""`fairlead explain`: why a session works or rests, in one sentence and as values."""
+
+import argparse
+import asyncio
+import json
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+from fairlead_cli.addresses import add_http, http_url
+from fairlead_cli.client import open_client
+from fairlead_cli.terminal import stdout_console
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("session", metavar="SESSION")
+    add("--json", action="store_true", help="one line of JSON, as clients get it")
+    add_http(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    explanation = asyncio.run(_explain(args))
+    if args.json:
+        sys.stdout.write(json.dumps(explanation) + "\n")
+        return 0
+    out = stdout_console()
+    out.print(str(explanation["reason"]), markup=False)
+    for line in detail_lines(explanation):
+        out.print(f"  {line}", style="dim", markup=False)
+    return 0
+
+
+def detail_lines(explanation: dict[str, Any]) -> list[str]:
+    """The values of an explanation besides its sentence, a line each."""
+    return [
+        f"{key.replace('_', ' ')}: {_format_value(key, value)}"
+        for key, value in explanation.items()
+        if key != "reason"
+    ]
+
+
+async def _explain(args: argparse.Namespace) -> dict[str, Any]:
+    async with open_client(http_url(args)) as client:
+        return await client.explain(args.session)
+
+
+def _format_value(key: str, value: object) -> str:
+    if key == "since" and isinstance(value, int):
+        return f"{datetime.fromtimestamp(value / 1000, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, list):
+        return ", ".join(_format_item(item) for item in value)
+    return str(value)
+
+
+def _format_item(item: object) -> str:
+    if isinstance(item, dict) and {"what", "id"} <= item.keys():
+        return f"{item['what']} ({item['id']})"
+    return str(item)

@@ -1,0 +1,1 @@
+"""Commands that run, check, repair or measure a stack."""

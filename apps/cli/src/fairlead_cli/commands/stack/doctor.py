@@ -1,0 +1,145 @@
+"""`fairlead doctor`: checks this machine and the configured servers, and says how to repair them."""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import psycopg
+from rich.markup import escape
+
+from fairlead_cli import checks
+from fairlead_cli.addresses import DEFAULT_HTTP, add_config
+from fairlead_cli.checks import Finding
+from fairlead_cli.embedded.state_directory import MEGABYTE, load_addresses, lock_owner
+from fairlead_cli.terminal import stdout_console
+from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.provision import missing_streams
+from fairlead_service.config.configuration import Config
+
+MARKS: Final = {"ok": "[green]ok  [/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
+CHECK_TIMEOUT_S: Final = 5.0
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--http", metavar="URL", help="also check this gateway")
+    parser.add_argument("--monitor", metavar="URL", help="nats-server's monitoring address")
+    parser.add_argument("--json", action="store_true", help="one line of JSON per finding")
+    add_config(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the findings. The exit code is 1 when a check fails; warnings do not count."""
+    findings = asyncio.run(_run_checks(args))
+    if args.json:
+        sys.stdout.writelines(json.dumps(asdict(finding)) + "\n" for finding in findings)
+    else:
+        _show(findings)
+    return 1 if any(finding.status == "fail" for finding in findings) else 0
+
+
+async def _run_checks(args: argparse.Namespace) -> list[Finding]:
+    state = args.state.absolute()
+    running = load_addresses(state)
+    findings = [checks.python(sys.version_info[:3]), checks.packages(), *checks.binaries()]
+    existing = next(path for path in (state, *state.parents) if path.exists())
+    findings.append(checks.disk(existing, shutil.disk_usage(existing).free // MEGABYTE))
+    config_variable = os.environ.get("FAIRLEAD_CONFIG")
+    path = args.config or (Path(config_variable) if config_variable else _local_config(running))
+    finding, config = checks.configuration(path, os.environ)
+    findings.append(finding)
+    port = config.gateway.port if config else 8420
+    findings.append(checks.http_port(port, lock_owner(state), running))
+    return findings + await _check_servers(args, config, running)
+
+
+def _local_config(running: dict[str, Any]) -> Path | None:
+    path = running.get("config") or "fairlead.toml"
+    return Path(path) if Path(path).is_file() else None
+
+
+async def _check_servers(
+    args: argparse.Namespace, config: Config | None, running: dict[str, Any]
+) -> list[Finding]:
+    """Check the servers that are configured or run on this machine, and no others."""
+    nats_url = running.get("nats") or _configured_address(config, "nats")
+    dsn = running.get("postgres") or _configured_address(config, "postgres")
+    http_url = args.http or os.environ.get("FAIRLEAD_HTTP") or running.get("http")
+    monitor = args.monitor or running.get("monitor")
+    pending: list[Awaitable[Finding]] = []
+    if nats_url:
+        pending.append(_check_nats(nats_url))
+    if monitor:
+        pending.append(_check_durability(monitor))
+    if dsn:
+        pending.append(_check_postgres(dsn))
+    if http_url:
+        pending.append(_check_http(http_url))
+    if not pending:
+        return [Finding("servers", "ok", f"none configured here (default {DEFAULT_HTTP})")]
+    return list(await asyncio.gather(*pending))
+
+
+def _configured_address(config: Config | None, section: str) -> str | None:
+    """A server's address, if the configuration or the environment sets it."""
+    if config is None or section not in config.model_fields_set:
+        return None
+    return config.nats.url if section == "nats" else config.postgres.dsn
+
+
+async def _check_nats(url: str) -> Finding:
+    try:
+        missing = await asyncio.wait_for(missing_streams(url), CHECK_TIMEOUT_S)
+    except (LogError, TimeoutError) as error:
+        return Finding("nats", "fail", str(error) or "no answer", f"start nats-server at {url}")
+    if missing:
+        detail = f"{url}: {len(missing)} streams are missing ({', '.join(missing[:3])} …)"
+        return Finding("nats", "fail", detail, "run `fairlead provision`")
+    return Finding("nats", "ok", f"{url}, streams provisioned")
+
+
+async def _check_durability(monitor: str) -> Finding:
+    try:
+        async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S) as http:
+            return checks.durability((await http.get(f"{monitor}/varz")).json())
+    except (httpx.HTTPError, ValueError):
+        return Finding("sync", "warn", f"{monitor} does not answer", "set --monitor")
+
+
+async def _check_postgres(dsn: str) -> Finding:
+    try:
+        connection = await psycopg.AsyncConnection.connect(
+            dsn, connect_timeout=int(CHECK_TIMEOUT_S)
+        )
+    except psycopg.Error as error:
+        detail = " ".join(str(error).split())
+        return Finding("postgres", "fail", detail, "start Postgres, or correct [postgres] dsn")
+    async with connection:
+        return Finding("postgres", "ok", f"version {connection.info.server_version // 10000}")
+
+
+async def _check_http(url: str) -> Finding:
+    try:
+        async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S) as http:
+            response = await http.get(f"{url}/readyz")
+    except httpx.HTTPError:
+        return Finding("http", "fail", f"nothing answers at {url}", "run `fairlead up`")
+    if response.is_success:
+        return Finding("http", "ok", f"{url} is ready")
+    return Finding("http", "fail", f"{url} is not ready: {response.text}", "see the gateway's log")
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    out = stdout_console()
+    for finding in findings:
+        mark = MARKS[finding.status]
+        out.print(f"{mark}  {finding.name:<12} {escape(finding.detail)}", soft_wrap=True)
+        if finding.mend:
+            out.print(f"      {'':<12} [dim]→ {escape(finding.mend)}[/]", soft_wrap=True)

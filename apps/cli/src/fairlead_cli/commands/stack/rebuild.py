@@ -1,0 +1,41 @@
+"""`fairlead rebuild`: drop the read models and rebuild them from the log."""
+
+import argparse
+import asyncio
+
+import psycopg
+
+from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.errors import CommandError
+from fairlead_cli.terminal import stderr_console, stdout_console
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_projector.projection.rebuild import Progress, digest, rebuild
+from fairlead_service.config.configuration import Config
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_config(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Rebuild, and print a digest of the read models: equal logs give equal digests."""
+    try:
+        digest_text = asyncio.run(_rebuild(effective_config(args)))
+    except psycopg.OperationalError as error:
+        raise CommandError(f"Postgres cannot be used: {error}; run `fairlead doctor`") from error
+    stdout_console().print(digest_text, markup=False)
+    return 0
+
+
+async def _rebuild(config: Config) -> str:
+    notes, last = stderr_console(), Progress(-1, -1)
+
+    def report(progress: Progress) -> None:
+        nonlocal last
+        if progress != last:
+            notes.print(f"{progress.applied} of {progress.total} commits", style="dim")
+        last = progress
+
+    async with connect(config.nats.url, name="fairlead-rebuild") as eventlog:
+        await rebuild(config.postgres.dsn, eventlog, progress=report)
+    return await digest(config.postgres.dsn)

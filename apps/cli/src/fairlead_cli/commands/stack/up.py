@@ -1,0 +1,126 @@
+"""`fairlead up`: runs the whole stack on this machine until Ctrl-C."""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from fairlead_cli.embedded.services import SCALABLE
+from fairlead_cli.embedded.stack import RunningStack, Stack, StackPlan
+from fairlead_cli.errors import UsageError
+from fairlead_cli.terminal import ConsoleLogHandler, stderr_console, stdout_console
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--port", type=int, metavar="N", help="HTTP port (default 8420; 0 picks a free one)")
+    add("--state", type=Path, default=Path(".fairlead"), metavar="DIR", help="where data lives")
+    add("--config", type=Path, metavar="FILE", help="default: ./fairlead.toml when it exists")
+    add(
+        "--scale",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help=f"how many processes of a service to run ({', '.join(SCALABLE)}); repeatable",
+    )
+    add("--sim", action="store_true", help="start the simulated provider, no keys needed")
+    add("--json", action="store_true", help="one line of JSON on standard output when ready")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until SIGINT or SIGTERM, then stop all processes in order."""
+    notices = stderr_console()
+    plan = build_plan(args, Path.cwd(), os.environ.get("FAIRLEAD_CONFIG"))
+    if plan.config is None and not args.sim:
+        notices.print("[yellow]![/] no fairlead.toml here: using the simulated provider (--sim)")
+    logging.getLogger("fairlead_cli").addHandler(ConsoleLogHandler(notices))
+    stack = Stack(plan, progress=lambda line: notices.print(f"[dim]{escape(line)}[/]"))
+    asyncio.run(_until_stopped(stack, plan, as_json=args.json))
+    return 0
+
+
+def build_plan(args: argparse.Namespace, cwd: Path, config_variable: str | None) -> StackPlan:
+    """The plan that the arguments describe. Raises UsageError."""
+    config = args.config or (Path(config_variable) if config_variable else None)
+    if config is None and not args.sim and (cwd / "fairlead.toml").is_file():
+        config = cwd / "fairlead.toml"
+    return StackPlan(
+        state=args.state,
+        scale=parse_scale(args.scale),
+        sim=args.sim or config is None,
+        config=config,
+        port=args.port,
+    )
+
+
+def parse_scale(pairs: list[str]) -> dict[str, int]:
+    """Parse pairs such as `runner=2`; the last pair of a name wins. Raises UsageError."""
+    scale: dict[str, int] = {}
+    for pair in pairs:
+        name, equals, count = pair.partition("=")
+        if not equals or not count.isdigit():
+            raise UsageError(f"--scale {pair}: write it as NAME=N, for example runner=2")
+        scale[name] = int(count)
+    return scale
+
+
+async def _until_stopped(stack: Stack, plan: StackPlan, *, as_json: bool) -> None:
+    task = asyncio.current_task()
+    assert task is not None, "called by asyncio.run"
+    signals: list[int] = []
+
+    def on_signal(sig: int) -> None:
+        signals.append(sig)
+        if len(signals) == 1:
+            task.cancel()
+        else:
+            stack.hurry()
+
+    loop = asyncio.get_running_loop()
+    for sig in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(sig, on_signal, sig)
+    with suppress(asyncio.CancelledError):
+        async with stack.run() as running:
+            _announce(running, plan, as_json=as_json)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                if not as_json:
+                    stderr_console().print("\n[dim]stopping (Ctrl-C again kills at once)[/]")
+
+
+def _announce(running: RunningStack, plan: StackPlan, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(running.addresses()) + "\n")
+        sys.stdout.flush()
+        return
+    _greet(stdout_console(), running, plan)
+
+
+def _greet(out: Console, running: RunningStack, plan: StackPlan) -> None:
+    services = running.services
+    counts = ", ".join(
+        name if len(pids_of_service) == 1 else f"{len(pids_of_service)} {name}"
+        for name, pids_of_service in services.items()
+    )
+    out.print("\n[bold green]Fairlead is up.[/]\n")
+    for name, value in (
+        ("HTTP", f"[bold]{running.http}[/]   console and API"),
+        ("NATS", running.nats),
+        ("Postgres", running.postgres),
+        ("Services", counts),
+        ("State", f"{escape(str(running.state.root))}   logs in {escape(str(running.state.logs))}"),
+        ("Config", escape(str(running.config))),
+    ):
+        out.print(f"  [dim]{name:<9}[/] {value}", soft_wrap=True)
+    where = "" if plan.state == Path(".fairlead") else f" --state {plan.state}"
+    out.print(f'\n  Try       [bold]fairlead prompt{escape(where)} "Say hello"[/]', soft_wrap=True)
+    out.print("  Stop      Ctrl-C\n")

@@ -1,0 +1,145 @@
+"""`fairlead verify`: checks the log with rules of its own, not the services', and lists violations."""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from rich.console import Console
+
+from fairlead_cli import commits
+from fairlead_cli.addresses import add_config, effective_config
+from fairlead_cli.commits import EncodedCommit
+from fairlead_cli.errors import CommandError, UsageError
+from fairlead_cli.terminal import stderr_console, stdout_console
+from fairlead_eventlog.jetstream.connect import connect
+from fairlead_schema.ids import DEFAULT_TENANT
+from fairlead_schema.record import RecordError, decode
+from fairlead_schema.subjects import Address
+from fairlead_session.verify.verify import Reading, Violation
+
+PROGRESS_EVERY: Final = 10_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("session", metavar="SESSION", nargs="?", help="only this session (default: the whole log)")
+    add("--tenant", default=DEFAULT_TENANT, help="whose session it is")
+    add("--file", type=Path, metavar="FILE", help="verify an exported file instead of the log")
+    add("--export", type=Path, metavar="FILE", help="also write every commit read, one line each")
+    add("--json", action="store_true", help="one line of JSON per violation, and one at the end")
+    add_config(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the violations. The exit code is 1 when there is one."""
+    if args.file is not None and args.session is not None:
+        raise UsageError("name a session or a file, not both")
+    report = asyncio.run(_read_and_verify(args))
+    if args.json:
+        sys.stdout.writelines(json.dumps(line) + "\n" for line in _json_lines(report))
+    else:
+        _show(report, stdout_console())
+    return 1 if report.violations else 0
+
+
+@dataclass(slots=True)
+class LogReport:
+    """The commits read so far, and their violations."""
+
+    commits: int = 0
+    events: int = 0
+    sessions: dict[Address, Reading] = field(default_factory=dict)
+    violations: list[tuple[Address, Violation]] = field(default_factory=list)
+
+    def add(self, commit: EncodedCommit) -> None:
+        """Verify the next commit of a session."""
+        self.commits += 1
+        reading = self.sessions.setdefault(commit.at, Reading())
+        try:
+            events = decode(commit.payload).events
+        except RecordError as error:
+            self.violations.append((commit.at, Violation(0, "readable", str(error))))
+            return
+        for recorded in events:
+            self.events += 1
+            self.violations += [(commit.at, violation) for violation in reading.read(recorded)]
+
+
+async def _read_and_verify(args: argparse.Namespace) -> LogReport:
+    report = LogReport()
+    with ExitStack() as files:
+        export = files.enter_context(_open_export(args.export)) if args.export else None
+        if args.file is not None:
+            for commit in commits.read_export(args.file):
+                _verify_commit(report, commit, export)
+            return report
+        async with aclosing(_read_log(args, report)) as entries:
+            async for commit in entries:
+                _verify_commit(report, commit, export)
+    if args.session is not None and not report.commits:
+        raise CommandError(f"the log holds no session {args.session} of tenant {args.tenant}")
+    return report
+
+
+def _verify_commit(report: LogReport, commit: EncodedCommit, export: TextIO | None) -> None:
+    report.add(commit)
+    if export is not None:
+        commits.write_commit(export, commit)
+
+
+async def _read_log(
+    args: argparse.Namespace, report: LogReport
+) -> AsyncGenerator[EncodedCommit, None]:
+    config, console = effective_config(args), stderr_console()
+    async with connect(config.nats.url, name="fairlead-verify") as eventlog:
+        if args.session is not None:
+            async for commit in commits.read_session(eventlog, Address(args.tenant, args.session)):
+                yield commit
+            return
+        total = await commits.count_commits(eventlog)
+        async for commit in commits.read_all(eventlog):
+            yield commit
+            if report.commits % PROGRESS_EVERY == 0:
+                console.print(f"{report.commits} of {total} commits", style="dim")
+
+
+def _open_export(path: Path) -> TextIO:
+    try:
+        return path.open("w")
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _json_lines(report: LogReport) -> Iterator[dict[str, Any]]:
+    for at, violation in report.violations:
+        yield {
+            "tenant": at.tenant,
+            "sessionID": at.session_id,
+            "seq": violation.seq,
+            "rule": violation.rule,
+            "detail": violation.detail,
+        }
+    yield _counts(report)
+
+
+def _counts(report: LogReport) -> dict[str, int]:
+    return {
+        "sessions": len(report.sessions),
+        "commits": report.commits,
+        "events": report.events,
+        "violations": len(report.violations),
+    }
+
+
+def _show(report: LogReport, out: Console) -> None:
+    for at, violation in report.violations:
+        where = f"{at.session_id} (tenant {at.tenant}) at {violation.seq}"
+        out.print(f"{where}: {violation.rule}: {violation.detail}", markup=False, soft_wrap=True)
+    totals = ", ".join(f"{count} {name}" for name, count in _counts(report).items())
+    out.print(totals, markup=False)

@@ -1,0 +1,113 @@
+"""The state directory of a stack: its layout, its lock, and the addresses of the running stack."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from fairlead_cli.errors import DiskFull, StateLocked, StateUnusable
+
+DISK_FREE_MB_MIN: Final = 200
+LOG_BYTES_MAX: Final = 16 * 1024 * 1024
+MEGABYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StateDirectory:
+    """The directory that holds all files of one stack."""
+
+    root: Path
+
+    @property
+    def nats(self) -> Path:
+        return self.root / "nats"
+
+    @property
+    def postgres(self) -> Path:
+        return self.root / "postgres"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def config(self) -> Path:
+        """The configuration that `up` generates when it gets none."""
+        return self.root / "fairlead.toml"
+
+    def log_path(self, name: str, index: int = 0) -> Path:
+        return self.logs / f"{name}-{index}.log"
+
+
+def prepare_state(root: Path) -> StateDirectory:
+    """Create the directory, check its free space, rotate large logs. Raises StateUnusable, DiskFull."""
+    state = StateDirectory(root.absolute())
+    try:
+        for directory in (state.root, state.nats, state.logs):
+            directory.mkdir(parents=True, exist_ok=True, mode=0o755)
+        (state.root / ".gitignore").write_text("*\n")
+    except OSError as error:
+        raise StateUnusable(
+            f"{error.filename}: {error.strerror}: choose a writable directory with --state"
+        ) from error
+    free_mb = shutil.disk_usage(state.root).free // MEGABYTE
+    if free_mb < DISK_FREE_MB_MIN:
+        raise DiskFull(state.root, free_mb, DISK_FREE_MB_MIN)
+    for log in state.logs.glob("*.log"):
+        if log.stat().st_size > LOG_BYTES_MAX:
+            log.replace(log.with_suffix(".log.1"))
+    return state
+
+
+@contextmanager
+def lock_state(state: StateDirectory) -> Iterator[None]:
+    """Hold the lock of the state directory. The kernel frees the lock however this process ends."""
+    with (state.root / "lock").open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read().strip()
+            raise StateLocked(state.root, int(owner) if owner.isdigit() else None) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        yield
+
+
+def lock_owner(root: Path) -> int | None:
+    """The pid of the stack that runs on this state; None when none does."""
+    try:
+        with (root / "lock").open("r") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = (root / "lock").read_text().strip()
+        return int(owner) if owner.isdigit() else -1
+    except OSError:
+        return None
+    return None
+
+
+def save_addresses(state: StateDirectory, addresses: dict[str, Any]) -> None:
+    """Save the addresses for other commands on this machine."""
+    (state.root / "run.json").write_text(json.dumps(addresses) + "\n")
+
+
+def delete_addresses(state: StateDirectory) -> None:
+    """Delete the saved addresses, because they are no longer valid."""
+    (state.root / "run.json").unlink(missing_ok=True)
+
+
+def load_addresses(root: Path) -> dict[str, Any]:
+    """The saved addresses of the stack that runs on this state; empty when none does."""
+    if lock_owner(root) is None:
+        return {}
+    with suppress(OSError, ValueError):
+        addresses = json.loads((root / "run.json").read_text())
+        return addresses if isinstance(addresses, dict) else {}
+    return {}

@@ -1,0 +1,40 @@
+"""The printed answer: running text, each part on lines of its own."""
+
+import io
+
+from rich.console import Console
+
+from fairlead_cli.answer import AnswerPiece
+from fairlead_cli.commands.session.prompt import AnswerPrinter
+
+
+def print_pieces(*pieces: AnswerPiece) -> str:
+    out = io.StringIO()
+    console = Console(file=out, highlight=False, width=40)
+    printer = AnswerPrinter(console, console)
+    for piece in pieces:
+        printer.show(piece)
+    return out.getvalue()
+
+
+def test_fragments_run_together() -> None:
+    assert (
+        print_pieces(AnswerPiece("text", "Hel"), AnswerPiece("text", "lo"), AnswerPiece("note", ""))
+        == "Hello\n"
+    )
+
+
+def test_reasoning_and_text_do_not_share_a_line() -> None:
+    assert print_pieces(AnswerPiece("reasoning", "Hm."), AnswerPiece("text", "Yes.")) == "Hm.\nYes."
+
+
+def test_remarks_stand_between() -> None:
+    page = print_pieces(
+        AnswerPiece("text", "a"), AnswerPiece("note", "bash ls"), AnswerPiece("text", "b")
+    )
+
+    assert page == "a\n· bash ls\nb"
+
+
+def test_what_a_model_says_is_not_markup() -> None:
+    assert print_pieces(AnswerPiece("text", "[bold]x[/bold]")) == "[bold]x[/bold]"
