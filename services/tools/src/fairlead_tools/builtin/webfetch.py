@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,9 +12,12 @@ from fairlead_service.config.configuration import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 from fairlead_tools.web import guard
+from fairlead_tools.web.conversion import convert_page
 from fairlead_tools.web.fetch import ACCEPT, Page, fetch
-from fairlead_tools.web.markdown import Format, readable
 
+Format: TypeAlias = Literal["markdown", "text", "html"]
+
+HTML: Final = frozenset({"text/html", "application/xhtml+xml"})
 TIMEOUT_S: Final = 30
 TIMEOUT_S_MAX: Final = 120
 MARGIN_S: Final = 10.0
@@ -22,14 +25,14 @@ DESCRIPTION: Final = """\
 Reads one page from the web and returns it as markdown, plain text or HTML.
 
 - The URL must begin with http:// or https:// and is fetched as it is.
-- Redirects on the same host are followed. One that leads to another host is told instead: fetch that \
-URL if it is wanted.
+- Redirects on the same host are followed. A redirect to another host is reported instead: fetch the \
+new URL if you want it.
 - Pages of more than 5 MiB, images and other files that are not text are refused.
-- It only reads; nothing is changed anywhere."""
+- It only reads and changes nothing."""
 
 
 class WebfetchInput(BaseModel):
-    """Which page, and how to show it."""
+    """Which page to read, and in which format."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -41,7 +44,7 @@ class WebfetchInput(BaseModel):
 
 
 class WebfetchOutput(BaseModel):
-    """Where the page was. Its text is what the model sees, and is kept only once."""
+    """Where the page was. Its text is only in the content that the model sees."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -50,60 +53,54 @@ class WebfetchOutput(BaseModel):
     format: Format
 
 
-Read = Callable[[str, str], Awaitable[Page]]
-"""Fetches a URL, saying what is accepted."""
+Fetch = Callable[[str, str], Awaitable[Page]]
+"""Fetches a URL with an `Accept` header."""
 
 
 def tool(settings: ToolsConfig) -> Tool:
     """The tool, as far as the configuration lets it reach."""
-    return made(partial(fetch, private=settings.web_private))
+    return tool_with(partial(fetch, private=settings.web_private))
 
 
-def made(read: Read) -> Tool:
+def tool_with(fetch_page: Fetch) -> Tool:
+    """The tool over any way to fetch a page."""
     return Tool(
         name="webfetch",
         description=DESCRIPTION,
         input=WebfetchInput,
         output=WebfetchOutput,
-        execute=partial(run, read),
-        needs=needed,
+        execute=partial(execute, fetch_page),
+        needs=needs,
         retry="pure",
         timeout_s=TIMEOUT_S_MAX + MARGIN_S,
     )
 
 
-async def needed(asked: WebfetchInput, _context: Context) -> tuple[Need, ...]:
-    """Permission for exactly this URL; for always, it stands for the whole host."""
-    wanted = guard.target(asked.url)
-    always = f"{wanted.scheme}://{wanted.authority}/*"
-    told = {"url": asked.url, "format": asked.format, "timeout": asked.timeout}
-    return (Need("webfetch", (asked.url,), save=(always,), metadata=told),)
+async def needs(request: WebfetchInput, _context: Context) -> tuple[Need, ...]:
+    """Permission for exactly this URL. An approval for always covers the whole host."""
+    target = guard.target(request.url)
+    always = f"{target.scheme}://{target.authority}/*"
+    metadata = {"url": request.url, "format": request.format, "timeout": request.timeout}
+    return (Need("webfetch", (request.url,), save=(always,), metadata=metadata),)
 
 
-async def run(read: Read, asked: WebfetchInput, _context: Context) -> Result:
-    """Fetch and convert within the time that was asked for. Raises CallFailed."""
+async def execute(fetch_page: Fetch, request: WebfetchInput, _context: Context) -> Result:
+    """Fetch and convert a page within the requested time. Raises CallFailed."""
     try:
-        async with asyncio.timeout(asked.timeout):
-            page = await read(asked.url, ACCEPT[asked.format])
-            text = decoded(page)
-            if page.mime in {"text/html", "application/xhtml+xml"}:
-                text = await asyncio.to_thread(_converted, text, asked.format)
+        async with asyncio.timeout(request.timeout):
+            page = await fetch_page(request.url, ACCEPT[request.format])
+            text = decode(page)
+            if request.format != "html" and page.mime in HTML:
+                text = await convert_page(text, request.format)
     except TimeoutError as error:
-        raise CallFailed(f"{asked.url} took longer than {asked.timeout:g} s") from error
-    found = WebfetchOutput(url=page.url, content_type=page.mime, format=asked.format)
-    return Result(found, content=(TextContent(text=text),))
+        raise CallFailed(f"{request.url} took longer than {request.timeout:g} s") from error
+    output = WebfetchOutput(url=page.url, content_type=page.mime, format=request.format)
+    return Result(output, content=(TextContent(text=text),))
 
 
-def decoded(page: Page) -> str:
-    """A body as text; what is no character is shown as a replacement."""
+def decode(page: Page) -> str:
+    """The body as text. Bytes that are no character become replacement characters."""
     try:
         return page.body.decode(page.charset or "utf-8", errors="replace")
     except LookupError:
         return page.body.decode("utf-8", errors="replace")
-
-
-def _converted(html: str, wanted: Format) -> str:
-    try:
-        return readable(html, wanted)
-    except (ValueError, RecursionError, AssertionError) as error:
-        raise CallFailed(f"The page cannot be converted: {error}") from error

@@ -20,12 +20,12 @@ from fairlead_service.config.configuration import Config, ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry
-from fairlead_tools.builtin.webfetch import WebfetchInput, made, needed, run
+from fairlead_tools.builtin.webfetch import WebfetchInput, execute, needs, tool_with
 from fairlead_tools.calls.execution import encoded
 from fairlead_tools.registry.tool import CallFailed, Context
 from fairlead_tools.settings import ToolsSettings
 from fairlead_tools.web import guard
-from fairlead_tools.web.fetch import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, Page, fetch, textual
+from fairlead_tools.web.fetch import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, fetch, textual
 from services.tools.tests.conftest import AT
 
 CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
@@ -39,7 +39,7 @@ async def web() -> AsyncIterator[Site]:
 
 
 async def fetched(url: str, **asked: Any) -> str:  # noqa: ANN401
-    (shown,) = (await run(NEAR, WebfetchInput(url=url, **asked), CONTEXT)).content or ()
+    (shown,) = (await execute(NEAR, WebfetchInput(url=url, **asked), CONTEXT)).content or ()
     assert isinstance(shown, TextContent)
     return shown.text
 
@@ -79,12 +79,12 @@ def test_its_input_has_defaults_and_limits() -> None:
 async def test_what_is_no_web_address_is_refused_before_anybody_is_asked(url: str) -> None:
     """L-75."""
     with pytest.raises(CallFailed):
-        await needed(WebfetchInput(url=url), CONTEXT)
+        await needs(WebfetchInput(url=url), CONTEXT)
 
 
 async def test_permission_is_for_the_exact_url_and_for_always_its_host() -> None:
     """L-75."""
-    (need,) = await needed(WebfetchInput(url="https://a.example:8443/x?y#z"), CONTEXT)
+    (need,) = await needs(WebfetchInput(url="https://a.example:8443/x?y#z"), CONTEXT)
 
     assert (need.action, need.resources) == ("webfetch", ("https://a.example:8443/x?y#z",))
     assert need.save == ("https://a.example:8443/*",)
@@ -110,7 +110,7 @@ async def test_other_text_passes_through_and_the_model_sees_the_text(web: Site) 
     web.pages["/x"] = reply(
         '{"a": "é"}'.encode("latin-1"), mime="application/json; charset=latin-1"
     )
-    tool = made(NEAR)
+    tool = tool_with(NEAR)
 
     returned = await tool.execute(WebfetchInput(url=web.url("/x")), CONTEXT)
     outcome = encoded(tool, returned)
@@ -120,18 +120,15 @@ async def test_other_text_passes_through_and_the_model_sees_the_text(web: Site) 
     assert outcome.structured["contentType"] == "application/json"
 
 
-async def test_a_page_that_cannot_be_converted_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_cannot_be_converted_is_an_error(
+    web: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """L-76."""
+    web.pages["/"] = reply(b"<p>", mime="text/html")
+    monkeypatch.setattr("fairlead_tools.web.conversion._PROGRAM", ("-c", "raise SystemExit(2)"))
 
-    def broken(_html: str, _wanted: str) -> str:
-        raise ValueError("no sense in it")
-
-    async def read(_url: str, _accept: str) -> Page:
-        return Page("http://a.example/", "text/html", None, b"<p>")
-
-    monkeypatch.setattr("fairlead_tools.builtin.webfetch.readable", broken)
-    with pytest.raises(CallFailed, match="cannot be converted: no sense"):
-        await run(read, WebfetchInput(url="http://a.example/"), CONTEXT)
+    assert "cannot be converted" in await refused(web.url())
+    assert await fetched(web.url(), format="html") == "<p>"
 
 
 @pytest.mark.parametrize("charset", [None, "no-such-charset", "utf-8"])
