@@ -1,7 +1,11 @@
-"""Ignore files: which entries of a tree nobody wants to hear of.
+"""Ignore files: which entries of a tree a search leaves out.
 
-`.rgignore` speaks before `.ignore`, and that before `.gitignore`; of one kind the nearest file that
-says something counts, and in it the last line. A `.gitignore` above the repository says nothing.
+`.rgignore` comes before `.ignore`, and `.ignore` before `.gitignore`. Of one kind the nearest file
+with a rule for the entry decides, and in it the last such rule. A `.gitignore` above the repository
+has no effect.
+
+The `pathspec` library does not fit: it lets a rule for a directory decide about the files in it,
+which git and ripgrep do not do across nested ignore files, and its patterns backtrack without bound.
 """
 
 import os
