@@ -96,8 +96,8 @@ def test_hostile_markup_takes_time_in_proportion_to_its_size(piece: str) -> None
     assert len(text) < 2_000_000
 
 
-def test_what_is_nested_too_deep_is_left_out_and_said_so() -> None:
-    """L-76."""
+def test_deep_nesting_is_no_trouble() -> None:
+    """L-76: what is nested too deep is left out, and the text says so."""
     html = "<div>" * (DEPTH_MAX + 10) + "deep" + "</div>" * (DEPTH_MAX + 10) + "shallow"
 
     assert to_markdown(html, "markdown") == f"shallow\n\n{TOO_DEEP}"
