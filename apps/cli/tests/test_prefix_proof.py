@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead_llm.protocol import WIRES
+from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_session.turn.prefix import Prefix, broken, prefix
 from fairlead_testing.growing import THOUGHTS, Answer, Round, requests
@@ -41,10 +41,10 @@ rounds = st.lists(st.builds(Round, prompts, words, answers), min_size=2, max_siz
 
 
 def test_every_wire_is_proved() -> None:
-    assert set(GROWING) == set(WIRES)
+    assert set(GROWING) == set(PROTOCOLS)
 
 
-@pytest.mark.parametrize("protocol", sorted(WIRES))
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 @settings(deadline=None, max_examples=60)
 @given(history=rounds)
 def test_a_request_opens_with_the_whole_of_the_one_before(
@@ -89,7 +89,7 @@ def test_the_fingerprint_sees_no_break_where_there_is_none(history: list[Round])
 
 def serialise(protocol: str, request: ModelRequest) -> tuple[bytes, bytes]:
     """The body as bytes, and its part up to the last message."""
-    body, growing = WIRES[protocol].body(request), GROWING[protocol]
+    body, growing = PROTOCOLS[protocol].body(request), GROWING[protocol]
     assert list(body)[-1] == growing, "what grows comes last"
     if protocol == "anthropic-messages":
         body = without_breakpoints(body)

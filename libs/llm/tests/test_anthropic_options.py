@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead_llm import anthropic_messages
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.errors import UnsendableRequest
 from fairlead_schema.provider.request import (
     ForcedTool,
     Generation,
@@ -103,5 +103,5 @@ def test_a_model_that_refuses_sampling_gets_none() -> None:
 
 
 def test_a_forced_tool_with_a_thinking_budget_is_refused_before_sending() -> None:
-    with pytest.raises(Unsendable):
+    with pytest.raises(UnsendableRequest):
         body(tools=(LOOK,), tool_choice="required", options={"thinking": {"type": "enabled"}})

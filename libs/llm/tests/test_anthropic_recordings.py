@@ -244,7 +244,7 @@ def test_where_a_recorded_system_part_is_marked_ours_is_too() -> None:
 def test_a_recorded_refusal_is_an_invalid_request() -> None:
     response = read(REJECTED)["response"]
 
-    refusal = failure.refused(response["status"], response["headers"], response["body_text"])
+    refusal = failure.http_failure(response["status"], response["headers"], response["body_text"])
 
     assert (refusal.kind, refusal.status, refusal.retryable) == ("invalid-request", 400, False)
     assert refusal.message.startswith("messages.1: `tool_use` ids were found without")

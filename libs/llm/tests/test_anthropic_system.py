@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from fairlead_llm import anthropic_messages
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.errors import UnsendableRequest
 from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
@@ -124,7 +124,7 @@ def test_an_update_between_a_call_and_its_result_is_refused(
     turns: tuple[Turn, ...], *, native: bool
 ) -> None:
     """O-21; O-22 holds by type: a system turn has text and nothing else."""
-    with pytest.raises(Unsendable):
+    with pytest.raises(UnsendableRequest):
         sent(*turns, native=native)
 
 

@@ -8,7 +8,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairlead_llm import overflow
-from fairlead_llm.failure import BODY_LENGTH_MAX, failed, refused, retry_after_s, without
+from fairlead_llm.failure import (
+    BODY_LENGTH_MAX,
+    http_failure,
+    new_failure,
+    remove_secrets,
+    retry_after_s,
+)
 
 CASES = Path(__file__).resolve().parents[3].parent / "shared/recordings/overflow_cases.json"
 
@@ -32,7 +38,7 @@ CASES = Path(__file__).resolve().parents[3].parent / "shared/recordings/overflow
     ],
 )
 def test_a_status_decides_kind_and_retry(status: int, kind: str, *, retryable: bool) -> None:
-    failure = refused(status, {}, "")
+    failure = http_failure(status, {}, "")
 
     assert (failure.kind, failure.retryable) == (kind, retryable)
     assert (failure.status, failure.in_stream) == (status, False)
@@ -44,37 +50,39 @@ def error(message: str, **more: object) -> str:
 
 
 def test_a_rate_limit_that_mentions_policy_or_length_is_still_a_rate_limit() -> None:
-    assert refused(429, {}, error("content policy: too many tokens")).kind == "rate-limit"
+    assert http_failure(429, {}, error("content policy: too many tokens")).kind == "rate-limit"
 
 
 def test_an_exhausted_quota_is_not_worth_a_retry() -> None:
-    failure = refused(429, {}, error("You ran out", code="insufficient_quota"))
+    failure = http_failure(429, {}, error("You ran out", code="insufficient_quota"))
 
     assert (failure.kind, failure.retryable) == ("rate-limit", False)
 
 
 def test_a_policy_refusal_is_a_content_filter() -> None:
-    assert refused(400, {}, error("x", code="content_policy_violation")).kind == "content-filter"
+    assert (
+        http_failure(400, {}, error("x", code="content_policy_violation")).kind == "content-filter"
+    )
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
 def test_an_overflow_is_recognised_and_never_retried(status: int) -> None:
     """G-37: told from its words and codes, and from nothing else."""
-    failure = refused(status, {}, error("x", code="context_length_exceeded"))
+    failure = http_failure(status, {}, error("x", code="context_length_exceeded"))
 
     assert (failure.kind, failure.retryable) == ("context-overflow", False)
 
 
 def test_the_words_of_a_wrapped_upstream_are_heard() -> None:
-    failure = refused(400, {}, error("Provider error", metadata={"raw": "prompt is too long"}))
+    failure = http_failure(400, {}, error("Provider error", metadata={"raw": "prompt is too long"}))
 
     assert failure.kind == "context-overflow"
     assert failure.message == "Provider error: prompt is too long"
 
 
 def test_the_provider_may_overrule_the_retry() -> None:
-    assert not refused(500, {"x-should-retry": "false"}, "").retryable
-    assert refused(400, {"x-should-retry": "true"}, "").retryable
+    assert not http_failure(500, {"x-should-retry": "false"}, "").retryable
+    assert http_failure(400, {"x-should-retry": "true"}, "").retryable
 
 
 @pytest.mark.parametrize(
@@ -138,21 +146,21 @@ def test_an_advised_wait_that_makes_no_sense_is_no_crash(asked: str) -> None:
 def test_a_stored_body_is_bounded_and_its_secret_fields_are_blank() -> None:
     body = orjson.dumps({"api_key": "sk-1", "deep": [{"Authorization": "b"}], "max_tokens": 5})
 
-    assert refused(400, {}, body.decode()).body == (
+    assert http_failure(400, {}, body.decode()).body == (
         '{"api_key":"[redacted]","deep":[{"Authorization":"[redacted]"}],"max_tokens":5}'
     )
-    assert len(refused(500, {}, "x" * 100_000).body or "") == BODY_LENGTH_MAX
+    assert len(http_failure(500, {}, "x" * 100_000).body or "") == BODY_LENGTH_MAX
 
 
 def test_an_echoed_key_is_taken_out() -> None:
-    failure = without(("sk-1",), refused(401, {}, "wrong key sk-1"))
+    failure = remove_secrets(("sk-1",), http_failure(401, {}, "wrong key sk-1"))
 
     assert "sk-1" not in f"{failure}"
 
 
 def test_what_is_broken_by_nature_is_not_retryable() -> None:
-    assert not failed("malformed-stream", "x").retryable
-    assert failed("network", "x").retryable
+    assert not new_failure("malformed-stream", "x").retryable
+    assert new_failure("network", "x").retryable
 
 
 def test_overflow_patterns_agree_with_the_checked_messages() -> None:
@@ -161,8 +169,8 @@ def test_overflow_patterns_agree_with_the_checked_messages() -> None:
         pytest.skip(f"no cases at {CASES}")
     cases = orjson.loads(CASES.read_bytes())
 
-    assert [text for text in cases["positive"] if not overflow.said(text)] == []
-    assert [text for text in cases["negative"] if overflow.said(text)] == []
+    assert [text for text in cases["positive"] if not overflow.mentions_overflow(text)] == []
+    assert [text for text in cases["negative"] if overflow.mentions_overflow(text)] == []
 
 
 @pytest.mark.parametrize(
@@ -178,13 +186,13 @@ def test_overflow_patterns_agree_with_the_checked_messages() -> None:
 )
 def test_overflow_is_told_from_throttling(text: str, *, overflows: bool) -> None:
     """G-37: told from its words and codes, and from nothing else."""
-    assert overflow.said(text) is overflows
+    assert overflow.mentions_overflow(text) is overflows
 
 
 def test_a_body_nested_beyond_reason_is_cut_not_a_crash() -> None:
     body = '{"error":' * 500 + '{"api_key":"sk-1"}' + "}" * 500
 
-    refusal = refused(500, {}, body)
+    refusal = http_failure(500, {}, body)
 
     assert refusal.kind == "server-error"
     assert "sk-1" not in (refusal.body or "")

@@ -138,7 +138,7 @@ def test_an_error_is_classified_in_the_stream_as_in_an_answer(
     body = [error] if listed else error
 
     inside = failure_of(SAY + frame(body))
-    outside = failure.refused(code, {}, orjson.dumps(body).decode())
+    outside = failure.http_failure(code, {}, orjson.dumps(body).decode())
 
     assert (inside.kind, inside.retryable, inside.in_stream) == (kind, retryable, True)
     assert (outside.kind, outside.retryable, outside.message) == (kind, retryable, "No.")
@@ -149,8 +149,8 @@ def test_the_wait_that_the_details_ask_for_is_told() -> None:
     error = {"error": {"code": 429, "message": "Quota", "details": details}}
 
     assert failure_of(frame(error)).retry_after_s == 37.0
-    assert failure.refused(429, {}, orjson.dumps(error).decode()).retry_after_s == 37.0
-    asked = failure.refused(429, {"retry-after": "3"}, orjson.dumps(error).decode())
+    assert failure.http_failure(429, {}, orjson.dumps(error).decode()).retry_after_s == 37.0
+    asked = failure.http_failure(429, {"retry-after": "3"}, orjson.dumps(error).decode())
     assert asked.retry_after_s == 3.0
 
 
@@ -161,7 +161,7 @@ def test_a_prompt_that_does_not_fit_is_an_overflow_and_a_bad_key_no_access() -> 
 
     def kind(message: str) -> str:
         error = {"error": {"code": 400, "message": message, "status": "INVALID_ARGUMENT"}}
-        return failure.refused(400, {}, orjson.dumps(error).decode()).kind
+        return failure.http_failure(400, {}, orjson.dumps(error).decode()).kind
 
     assert (kind(long), kind(key)) == ("context-overflow", "auth")
 

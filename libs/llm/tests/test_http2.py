@@ -74,7 +74,7 @@ async def test_turns_at_once_share_one_connection(pem: Path) -> None:
 
     async with (
         multiplexing(trusting(pem), together=8) as peer,
-        clients(connections_kept=1) as reach,
+        clients(keepalive_max=1) as reach,
         asyncio.timeout(30),
     ):
         first = asyncio.create_task(asked(reach(transport), peer.url))

@@ -4,8 +4,8 @@ import base64
 
 import pytest
 
-from fairlead_llm.errors import Unsendable
-from fairlead_llm.protocol import WIRES
+from fairlead_llm.errors import UnsendableRequest
+from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -18,7 +18,7 @@ from fairlead_schema.provider.request import (
     UserTurn,
 )
 
-every_protocol = pytest.mark.parametrize("protocol", sorted(WIRES))
+every_protocol = pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
 ASKED = UserTurn((TextPart("look"),))
 ZIP = MediaPart("data:application/zip;base64,UEs=", "application/zip", "a.zip")
 
@@ -28,7 +28,7 @@ def encoded(mime: str, data: bytes) -> MediaPart:
 
 
 def body(protocol: str, *turns: Turn) -> str:
-    return str(WIRES[protocol].body(ModelRequest("m", turns=turns)))
+    return str(PROTOCOLS[protocol].body(ModelRequest("m", turns=turns)))
 
 
 @every_protocol
@@ -49,7 +49,7 @@ def test_media_that_is_not_inline_or_not_sound_is_refused_before_sending(
     protocol: str, part: MediaPart
 ) -> None:
     """O-16, O-17: what a session sends was brought into this form before."""
-    with pytest.raises(Unsendable):
+    with pytest.raises(UnsendableRequest):
         body(protocol, UserTurn((part,)))
 
 

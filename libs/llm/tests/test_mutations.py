@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from fairlead_llm.arguments import parsed
-from fairlead_llm.protocol import WIRES
+from fairlead_llm.arguments import parse_arguments
+from fairlead_llm.protocol import PROTOCOLS
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
 
@@ -170,7 +170,7 @@ def mutated(draw: st.DrawFn) -> tuple[str, list[bytes]]:
 
 
 def play(protocol: str, frames: list[bytes]) -> list[ProviderEvent]:
-    wire = WIRES[protocol]
+    wire = PROTOCOLS[protocol]
     state, events = wire.start(), list[ProviderEvent]()
     for data in frames:
         state, told = wire.step(state, Frame(data))
@@ -217,8 +217,8 @@ def test_what_is_nested_too_deep_to_be_read_back_is_never_kept() -> None:
     """A reader of the log stops at 200 levels: what passes here must stay well below."""
     fits, over = "[" * 128 + "]" * 128, "[" * 129 + "]" * 129
 
-    assert parsed(fits)[0] == orjson.loads(fits)
-    kept, why = parsed(over)
+    assert parse_arguments(fits)[0] == orjson.loads(fits)
+    kept, why = parse_arguments(over)
     assert (kept, why) == (over, "The arguments are not JSON: nested deeper than 128 levels")
     assert from_json(b'{"a":' * 50 + fits.encode() + b"}" * 50)
     far = {"functionCall": {"name": "n", "partialArgs": [{"jsonPath": "$" + ".a" * 129}]}}

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from fairlead_llm import openai_responses
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.errors import UnsendableRequest
 from fairlead_schema.provider.request import (
     AssistantTurn,
     ForcedTool,
@@ -285,7 +285,7 @@ def test_generation_controls_are_told_where_the_model_takes_them() -> None:
 
 
 def test_stop_sequences_cannot_be_sent() -> None:
-    with pytest.raises(Unsendable):
+    with pytest.raises(UnsendableRequest):
         body(generation=Generation(stop=("x",)))
 
 

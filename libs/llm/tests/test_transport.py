@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from fairlead_llm.endpoint import Endpoint
-from fairlead_llm.errors import NoTransport
+from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.http import stream
 from fairlead_llm.transport import Transport, clients
 from fairlead_schema.provider.events import ProviderFailure, StepFinish
@@ -113,7 +113,7 @@ async def asked(client: httpx.AsyncClient, url: str) -> object:
 @pytest.mark.integration
 async def test_turns_share_a_connection_and_equal_settings_a_client() -> None:
     async with serving() as peer:
-        async with clients(connections_kept=4) as reach:
+        async with clients(keepalive_max=4) as reach:
             ends = [await asked(reach(Transport()), peer.url) for _ in range(3)]
 
             assert reach(Transport()) is reach(Transport())
@@ -124,7 +124,7 @@ async def test_turns_share_a_connection_and_equal_settings_a_client() -> None:
 
 
 async def test_every_client_is_closed_at_the_end() -> None:
-    async with clients(connections_kept=4) as reach:
+    async with clients(keepalive_max=4) as reach:
         made = [reach(Transport()), reach(Transport(verify=False))]
 
     assert all(client.is_closed for client in made)
@@ -132,7 +132,7 @@ async def test_every_client_is_closed_at_the_end() -> None:
 
 @pytest.mark.integration
 async def test_a_private_authority_is_trusted_only_where_it_is_named(pem: Path) -> None:
-    async with serving(trusting(pem)) as peer, clients(connections_kept=4) as reach:
+    async with serving(trusting(pem)) as peer, clients(keepalive_max=4) as reach:
         trusted = await asked(reach(Transport(ca_file=str(pem))), peer.url)
         careless = await asked(reach(Transport(verify=False)), peer.url)
         stranger = await asked(reach(Transport()), peer.url)
@@ -147,7 +147,7 @@ async def test_a_private_authority_is_trusted_only_where_it_is_named(pem: Path) 
 @pytest.mark.integration
 async def test_a_client_certificate_is_shown(pem: Path) -> None:
     shown = Transport(ca_file=str(pem), client_cert=str(pem))
-    async with serving(trusting(pem, both=True)) as peer, clients(connections_kept=4) as reach:
+    async with serving(trusting(pem, both=True)) as peer, clients(keepalive_max=4) as reach:
         known = await asked(reach(shown), peer.url)
         unknown = await asked(reach(Transport(ca_file=str(pem))), peer.url)
 
@@ -158,7 +158,7 @@ async def test_a_client_certificate_is_shown(pem: Path) -> None:
 
 @pytest.mark.integration
 async def test_a_proxy_is_asked_instead_of_the_provider() -> None:
-    async with serving() as proxy, clients(connections_kept=4) as reach:
+    async with serving() as proxy, clients(keepalive_max=4) as reach:
         end = await asked(reach(Transport(proxy=proxy.url)), "http://provider.invalid")
 
     assert isinstance(end, StepFinish)
@@ -170,16 +170,16 @@ async def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, name: str) ->
     (tmp_path / "garbage.pem").write_text("no certificate")
     path = str(tmp_path / name)
 
-    async with clients(connections_kept=4) as reach:
-        with pytest.raises(NoTransport, match=f"ca_file .*{name}"):
+    async with clients(keepalive_max=4) as reach:
+        with pytest.raises(InvalidTransport, match=f"ca_file .*{name}"):
             reach(Transport(ca_file=path))
-        with pytest.raises(NoTransport, match=f"client_cert .*{name}"):
+        with pytest.raises(InvalidTransport, match=f"client_cert .*{name}"):
             reach(Transport(client_cert=path))
 
 
 async def test_a_proxy_that_cannot_be_used_does_not_show_its_password() -> None:
-    async with clients(connections_kept=4) as reach:
-        with pytest.raises(NoTransport) as refused:
+    async with clients(keepalive_max=4) as reach:
+        with pytest.raises(InvalidTransport) as refused:
             reach(Transport(proxy="ftp://user:secret@proxy"))
 
     assert "secret" not in str(refused.value)
@@ -192,7 +192,7 @@ async def test_where_http2_is_off_a_server_that_prefers_it_is_spoken_to_in_http1
     context = trusting(pem)
     context.set_alpn_protocols(["h2", "http/1.1"])
 
-    async with serving(context) as peer, clients(connections_kept=4) as reach:
+    async with serving(context) as peer, clients(keepalive_max=4) as reach:
         end = await asked(reach(Transport(ca_file=str(pem))), peer.url)
 
     assert isinstance(end, StepFinish)
@@ -202,6 +202,6 @@ async def test_where_http2_is_off_a_server_that_prefers_it_is_spoken_to_in_http1
 async def test_http2_without_its_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h2", None)
 
-    async with clients(connections_kept=4) as reach:
-        with pytest.raises(NoTransport, match="http2"):
+    async with clients(keepalive_max=4) as reach:
+        with pytest.raises(InvalidTransport, match="http2"):
             reach(Transport(http2=True))

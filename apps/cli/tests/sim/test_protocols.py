@@ -11,7 +11,7 @@ from fairlead_cli.sim.app import SimSettings
 from fairlead_cli.sim.scenario import parse_scenarios
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
-from fairlead_llm.protocol import WIRES
+from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
@@ -36,7 +36,7 @@ from fairlead_schema.provider.request import (
     UserTurn,
 )
 
-pytestmark = [pytest.mark.integration, pytest.mark.parametrize("protocol", sorted(WIRES))]
+pytestmark = [pytest.mark.integration, pytest.mark.parametrize("protocol", sorted(PROTOCOLS))]
 
 READ = ToolDefinition("read", "Read a file.", {"type": "object", "properties": {"path": {}}})
 # These protocols sign reasoning, and refuse it when it was altered.

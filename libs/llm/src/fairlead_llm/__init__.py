@@ -1,1 +1,1 @@
-"""Model provider protocols: pure wire modules and one HTTP function. Knows nothing of sessions."""
+"""Model provider protocols: pure protocol packages and one HTTP function, without sessions."""

@@ -1,19 +1,19 @@
-"""Tool arguments: raw text that should say one JSON object."""
+"""Tool arguments: raw text that should hold one JSON object."""
 
 from typing import Any
 
-from fairlead_llm.json_reader import loaded
+from fairlead_llm.json_reader import load_json
 
 
-def parsed(text: str) -> tuple[Any, str | None]:
-    """The value, and why it cannot be used; no text means no arguments.
+def parse_arguments(text: str) -> tuple[Any, str | None]:
+    """The value, and why it is unusable. Empty text means no arguments.
 
-    Text that is not JSON is given back as it came, so that the model can be told what it said.
+    Text that is not JSON comes back unchanged, so that the model can see its own mistake.
     """
     if not text.strip():
         return {}, None
     try:
-        value = loaded(text)
+        value = load_json(text)
     except ValueError as error:
         return text, f"The arguments are not JSON: {error}"
     return value, fault(value)
@@ -25,5 +25,5 @@ def fault(value: object) -> str | None:
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """Arguments for a wire that takes only objects; anything else is wrapped as a value."""
+    """Arguments for a wire format that takes only objects. Any other value is wrapped in one."""
     return value if isinstance(value, dict) else {"value": value}

@@ -1,25 +1,25 @@
-"""Texts that every protocol without a native form shares: system updates and tool results."""
+"""Texts that protocols share where they have no native form: system updates and tool results."""
 
 from collections.abc import Iterable
 
 import orjson
 
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.errors import UnsendableRequest
 from fairlead_schema.provider.request import MediaPart, TextPart, ToolResultPart
 from fairlead_schema.tools.content import FileContent, TextContent
 
-GO_ON = "(Continue from there.)"
-"""Said by nobody, after an answer that is to be continued: newer models refuse to be prefilled."""
+CONTINUE_TEXT = "(Continue from there.)"
+"""A user text after an answer that must go on, because newer models refuse to be prefilled."""
 
 
 def system_update(text: str) -> str:
-    """A chronological system message as user text; escaped, so that it cannot close its wrapper."""
+    """A chronological system message as user text. Escaping keeps it inside its wrapper."""
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return f"<system-update>\n{escaped}\n</system-update>"
 
 
 def result_text(result: ToolResultPart) -> str:
-    """A tool result as text: text as it is, values as JSON, of content only its text."""
+    """A tool result as text: text unchanged, a value as JSON, content without its media."""
     if result.kind == "content":
         parts = result_parts(result)
         return "\n".join(part.text for part in parts if isinstance(part, TextPart))
@@ -34,27 +34,27 @@ def result_media(result: ToolResultPart) -> tuple[MediaPart, ...]:
 
 
 def result_parts(result: ToolResultPart) -> tuple[TextPart | MediaPart, ...]:
-    """The parts of a content result, given as parts or in the form tools record them."""
+    """The parts of a content result. Its items are parts already, or the form in the log."""
     items: Iterable[object] = result.value
     return tuple(_part(item) for item in items)
 
 
-def untaken(part: MediaPart, what: str) -> str:
-    """What the model hears of a file whose type its wire has no place for.
+def unsupported_file_text(part: MediaPart, api: str) -> str:
+    """The text that replaces a file whose type the API does not take.
 
-    Refusing it would refuse every later turn too: the file stays in the history.
+    A refusal would block every later turn too, because the file stays in the history.
     """
     return (
-        f"[Attached file {part.name or 'without a name'} ({part.mime}): {what} takes no such file.]"
+        f"[Attached file {part.name or 'without a name'} ({part.mime}): {api} takes no such file.]"
     )
 
 
 def json_text(value: object) -> str:
-    """Compact JSON. Raises Unsendable for what JSON cannot say."""
+    """Compact JSON. Raises UnsendableRequest for a value that JSON cannot hold."""
     try:
         return orjson.dumps(value).decode()
     except TypeError as error:
-        raise Unsendable(f"A value is not JSON: {error}") from error
+        raise UnsendableRequest(f"A value is not JSON: {error}") from error
 
 
 def _part(item: object) -> TextPart | MediaPart:
@@ -68,7 +68,7 @@ def _part(item: object) -> TextPart | MediaPart:
         case {"type": "file", "uri": str(uri), "mime": str(mime), **rest}:
             return MediaPart(uri, mime, _text_or_none(rest.get("name")))
         case _:
-            raise Unsendable("A tool's content is neither text nor a file")
+            raise UnsendableRequest("A tool's content is neither text nor a file")
 
 
 def _text_or_none(value: object) -> str | None:

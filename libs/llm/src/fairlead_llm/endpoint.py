@@ -1,4 +1,4 @@
-"""One deployment of a model provider: which protocol it speaks, where, and how patient we are."""
+"""One deployment of a model provider: its protocol, its address, its key and our timeouts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Secrets stay out of its repr. `first_byte_s` runs from the dispatch to the first body byte."""
+    """The repr leaves secrets out. `first_byte_s` runs from the dispatch to the first body byte."""
 
     protocol: str
     base_url: str

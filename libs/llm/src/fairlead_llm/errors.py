@@ -1,8 +1,8 @@
-"""Ways a request can be refused before it leaves.
+"""Errors before a request leaves.
 
 LlmError
-├── Unsendable    the request does not fit the wire protocol: change it, a retry cannot help
-└── NoTransport   the TLS or proxy settings cannot be used: mend the configuration
+├── UnsendableRequest    the request does not fit the wire protocol: change it, do not retry
+└── InvalidTransport     the TLS or proxy settings are unusable: correct the configuration
 """
 
 
@@ -10,9 +10,9 @@ class LlmError(Exception):
     """Base of this package's errors."""
 
 
-class Unsendable(LlmError):
-    """The wire protocol has no way to say what the request holds."""
+class UnsendableRequest(LlmError):
+    """The wire protocol cannot express a part of the request."""
 
 
-class NoTransport(LlmError):
-    """A file that the settings name cannot be used, or a package they need is missing."""
+class InvalidTransport(LlmError):
+    """A file in the transport settings is unusable, or a package for them is missing."""

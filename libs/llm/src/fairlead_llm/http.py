@@ -1,6 +1,7 @@
-"""The one function that speaks to providers: a request out, canonical events in, never an exception.
+"""The one function that calls providers: it sends a request and yields canonical events.
 
-No retries here: a failure says whether one could help, and its caller decides.
+It never raises for a failed request and never retries: a failure says whether a retry can help,
+and the caller decides.
 """
 
 import asyncio
@@ -15,14 +16,14 @@ import orjson
 
 from fairlead_llm import failure, sse
 from fairlead_llm.endpoint import Endpoint
-from fairlead_llm.errors import Unsendable
-from fairlead_llm.protocol import WIRES, Wire
+from fairlead_llm.errors import UnsendableRequest
+from fairlead_llm.protocol import PROTOCOLS, WireProtocol
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
 from fairlead_schema.provider.request import ModelRequest
 
 ERROR_BODY_BYTES_MAX = 64 * 1024
 OPENING_BYTES = 16
-# Reading a finished body to its end lets the connection be used again; a slow end is not worth it.
+# A body read to its end gives its connection back. Waiting longer costs more than a new connection.
 DRAIN_S = 0.25
 
 Events: TypeAlias = tuple[ProviderEvent, ...]
@@ -33,9 +34,9 @@ _VERSION = re.compile(r"/v\d\w*(?=/|$)")
 async def stream(
     client: httpx.AsyncClient, endpoint: Endpoint, request: ModelRequest
 ) -> AsyncGenerator[ProviderEvent, None]:
-    """One provider attempt. Ends with exactly one StepFinish or ProviderFailure.
+    """One provider attempt. It ends with exactly one StepFinish or ProviderFailure.
 
-    A failure is retryable only while nothing was published. Closing or cancelling it closes the
+    A failure is retryable only before the first published event. Closing the generator closes the
     socket: wrap it in `contextlib.aclosing`, and read to the end to give the connection back.
     """
     published = False
@@ -43,42 +44,42 @@ async def stream(
         async for events in batches:
             for event in events:
                 if isinstance(event, ProviderFailure):
-                    told = failure.without(_secrets(endpoint, request), event)
-                    yield replace(told, retryable=told.retryable and not published)
+                    safe = failure.remove_secrets(_secrets(endpoint, request), event)
+                    yield replace(safe, retryable=safe.retryable and not published)
                     return
                 yield event
                 published = True
 
 
 def _secrets(endpoint: Endpoint, request: ModelRequest) -> tuple[str, ...]:
-    """What no failure may repeat: the key, and every header that is named like one."""
-    given = {**endpoint.headers, **request.headers}
-    named = (value for name, value in given.items() if failure.secret(name))
-    return tuple(value for value in (endpoint.api_key, *named) if value)
+    """The texts that no failure may repeat: the key, and every header with a secret's name."""
+    headers = {**endpoint.headers, **request.headers}
+    secrets = (value for name, value in headers.items() if failure.is_secret(name))
+    return tuple(value for value in (endpoint.api_key, *secrets) if value)
 
 
 async def _attempt(
     client: httpx.AsyncClient, endpoint: Endpoint, request: ModelRequest
 ) -> AsyncGenerator[Events, None]:
-    wire = WIRES.get(endpoint.protocol)
+    wire = PROTOCOLS.get(endpoint.protocol)
     if wire is None:
-        yield (failure.failed("invalid-request", f"Unknown protocol: {endpoint.protocol}"),)
+        yield (failure.new_failure("invalid-request", f"Unknown protocol: {endpoint.protocol}"),)
         return
     try:
-        outgoing = _outgoing(client, endpoint, wire, request)
-    except (Unsendable, TypeError, ValueError, httpx.InvalidURL) as error:
-        yield (failure.failed("invalid-request", f"The request cannot be sent: {error}"),)
+        outgoing = _build_request(client, endpoint, wire, request)
+    except (UnsendableRequest, TypeError, ValueError, httpx.InvalidURL) as error:
+        yield (failure.new_failure("invalid-request", f"The request cannot be sent: {error}"),)
         return
     try:
         async with aclosing(_exchange(client, endpoint, wire, outgoing)) as batches:
             async for events in batches:
                 yield events
     except (TimeoutError, httpx.HTTPError, httpx.StreamError, sse.FrameTooLarge) as error:
-        yield (_unheard(error),)
+        yield (_transport_failure(error),)
 
 
-def _outgoing(
-    client: httpx.AsyncClient, endpoint: Endpoint, wire: Wire[Any], request: ModelRequest
+def _build_request(
+    client: httpx.AsyncClient, endpoint: Endpoint, wire: WireProtocol[Any], request: ModelRequest
 ) -> httpx.Request:
     timeout = httpx.Timeout(
         connect=endpoint.connect_s, pool=endpoint.connect_s, write=endpoint.idle_s, read=None
@@ -98,7 +99,7 @@ def _outgoing(
 
 
 def _url(base: str, path: str) -> str:
-    """The path below the base; a base that names an API version replaces the path's own."""
+    """The base and the path. An API version in the base replaces the version of the path."""
     base = base.rstrip("/")
     if _VERSION.search(httpx.URL(base).path):
         path = _VERSION.sub("", path, count=1)
@@ -106,9 +107,9 @@ def _url(base: str, path: str) -> str:
 
 
 async def _exchange(
-    client: httpx.AsyncClient, endpoint: Endpoint, wire: Wire[Any], outgoing: httpx.Request
+    client: httpx.AsyncClient, endpoint: Endpoint, wire: WireProtocol[Any], outgoing: httpx.Request
 ) -> AsyncGenerator[Events, None]:
-    """Batches of events, one for each read that completes a frame."""
+    """Yield one batch of events for each chunk that completes a frame."""
     first_byte = asyncio.get_running_loop().time() + endpoint.first_byte_s
     async with asyncio.timeout_at(first_byte):
         response = await client.send(outgoing, stream=True, follow_redirects=False)
@@ -117,7 +118,7 @@ async def _exchange(
             yield (refusal,)
             return
         async with aclosing(_chunks(response, first_byte, endpoint.idle_s)) as chunks:
-            async with aclosing(_events(wire, chunks)) as batches:
+            async with aclosing(_parse_events(wire, chunks)) as batches:
                 async for events in batches:
                     yield events
             await _drain(chunks)
@@ -126,23 +127,25 @@ async def _exchange(
 
 
 async def _refusal(response: httpx.Response, endpoint: Endpoint) -> ProviderFailure | None:
-    """Why this answer is no stream, if it is none."""
+    """The failure of a response that is no event stream, else None."""
     kind = response.headers.get("content-type", "text/event-stream").partition(";")[0].strip()
     streaming = kind.lower() == "text/event-stream"
     if response.status_code == httpx.codes.OK and streaming:
         return None
-    body = (await _bounded(response, endpoint.idle_s)).decode(errors="replace")
+    body = (await _read_error_body(response, endpoint.idle_s)).decode(errors="replace")
     if response.status_code != httpx.codes.OK:
-        return failure.refused(response.status_code, response.headers, body)
-    unfit = failure.failed("malformed-stream", f"The answer is {kind}, not an event stream")
-    return replace(unfit, status=response.status_code, body=failure.redacted(body))
+        return failure.http_failure(response.status_code, response.headers, body)
+    wrong_type = failure.new_failure(
+        "malformed-stream", f"The answer is {kind}, not an event stream"
+    )
+    return replace(wrong_type, status=response.status_code, body=failure.redact(body))
 
 
-async def _bounded(response: httpx.Response, patience_s: float) -> bytes:
-    """As much of an error body as is worth keeping; what came before a break is enough."""
+async def _read_error_body(response: httpx.Response, timeout_s: float) -> bytes:
+    """The first bytes of an error body. A timeout or a broken connection ends it early."""
     body = b""
     with suppress(TimeoutError, httpx.HTTPError):
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) >= ERROR_BODY_BYTES_MAX:
@@ -153,7 +156,7 @@ async def _bounded(response: httpx.Response, patience_s: float) -> bytes:
 async def _chunks(
     response: httpx.Response, first_byte: float, idle_s: float
 ) -> AsyncGenerator[bytes, None]:
-    """The body's reads, each awaited with the patience that its place allows."""
+    """The chunks of the body, with one timeout for the first chunk and one for each later chunk."""
     loop = asyncio.get_running_loop()
     reads = response.aiter_bytes()
     deadline = first_byte
@@ -166,22 +169,26 @@ async def _chunks(
         deadline = loop.time() + idle_s
 
 
-async def _events(wire: Wire[Any], chunks: AsyncIterator[bytes]) -> AsyncGenerator[Events, None]:
-    reading, state, opening, heard = sse.START, wire.start(), b"", False
+async def _parse_events(
+    wire: WireProtocol[Any], chunks: AsyncIterator[bytes]
+) -> AsyncGenerator[Events, None]:
+    parser, state, opening, has_frames = sse.START, wire.start(), b"", False
     async for chunk in chunks:
         opening = opening or chunk[:OPENING_BYTES]
-        reading, frames = sse.feed(reading, chunk)
-        heard = heard or bool(frames)
+        parser, frames = sse.feed(parser, chunk)
+        has_frames = has_frames or bool(frames)
         events: list[ProviderEvent] = []
         for frame in frames:
-            state, told = wire.step(state, frame)
-            events += told
+            state, new_events = wire.step(state, frame)
+            events += new_events
         if events:
             yield tuple(events)
             if isinstance(events[-1], StepFinish | ProviderFailure):
                 return
-    unfit = failure.failed("malformed-stream", "The body is no event stream")
-    yield wire.finish(state) if heard or sse.begins(opening) else (unfit,)
+    if has_frames or sse.may_be_event_stream(opening):
+        yield wire.finish(state)
+    else:
+        yield (failure.new_failure("malformed-stream", "The body is no event stream"),)
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
@@ -191,20 +198,24 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
                 pass
 
 
-def _unheard(error: Exception) -> ProviderFailure:
+def _transport_failure(error: Exception) -> ProviderFailure:
     match error:
         case sse.FrameTooLarge():
-            return failure.failed("malformed-stream", str(error))
+            return failure.new_failure("malformed-stream", str(error))
         case httpx.DecodingError():
-            return failure.failed("malformed-stream", f"The body cannot be decoded: {error}")
+            return failure.new_failure("malformed-stream", f"The body cannot be decoded: {error}")
         case httpx.ConnectTimeout():
-            return failure.failed("timeout", "The provider did not accept a connection in time")
+            return failure.new_failure(
+                "timeout", "The provider did not accept a connection in time"
+            )
         case httpx.PoolTimeout():
-            return failure.failed("timeout", "No connection to the provider became free in time")
+            return failure.new_failure(
+                "timeout", "No connection to the provider became free in time"
+            )
         case TimeoutError() | httpx.TimeoutException():
-            return failure.failed("timeout", "The provider sent nothing for too long")
+            return failure.new_failure("timeout", "The provider sent nothing for too long")
         case httpx.LocalProtocolError() | httpx.UnsupportedProtocol():
-            # The library's own words may quote the offending header, and with it the key.
-            return failure.failed("invalid-request", "The request cannot be written as HTTP")
+            # The library's message may quote the invalid header, and so the key.
+            return failure.new_failure("invalid-request", "The request cannot be written as HTTP")
         case _:
-            return failure.failed("network", f"{type(error).__name__}: {error}")
+            return failure.new_failure("network", f"{type(error).__name__}: {error}")

@@ -1,10 +1,10 @@
-"""Inline media: a data URI checked against what providers accept (O-16, O-17)."""
+"""Inline media: a data URI, checked against the limits of providers (O-16, O-17)."""
 
 import base64
 import binascii
 from dataclasses import dataclass
 
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.errors import UnsendableRequest
 from fairlead_schema.provider.request import MediaPart
 
 DECODED_BYTES_MAX = 20 * 1024 * 1024
@@ -12,8 +12,8 @@ ENCODED_BYTES_MAX = 28 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Inline:
-    """Media ready to send: `encoded` is canonical base64 of `decoded`."""
+class InlineMedia:
+    """Media that is ready to send. `encoded` is the canonical base64 of `decoded`."""
 
     mime: str
     encoded: str
@@ -24,31 +24,33 @@ class Inline:
         return f"data:{self.mime};base64,{self.encoded}"
 
 
-def inline(part: MediaPart) -> Inline:
-    """The media of a data URI. Raises Unsendable when it is no such, too large, or mislabelled."""
+def inline_media(part: MediaPart) -> InlineMedia:
+    """The media of a data URI. Raises UnsendableRequest for a wrong URI, type or size."""
     head, comma, encoded = part.uri.partition(",")
     if not head.startswith("data:") or not comma:
-        raise Unsendable(f"Media {_name(part)} is not inline: its URI is no data URI")
+        raise UnsendableRequest(f"Media {_name(part)} is not inline: its URI is no data URI")
     declared, *parameters = head.removeprefix("data:").split(";")
     if "base64" not in parameters:
-        raise Unsendable(f"Media {_name(part)} is not base64")
+        raise UnsendableRequest(f"Media {_name(part)} is not base64")
     if declared.lower() != part.mime.lower():
-        raise Unsendable(f"Media {_name(part)} is declared {part.mime} but holds {declared}")
+        raise UnsendableRequest(f"Media {_name(part)} is declared {part.mime} but holds {declared}")
     if len(encoded) > ENCODED_BYTES_MAX:
-        raise Unsendable(f"Media {_name(part)} is larger than {ENCODED_BYTES_MAX} encoded bytes")
-    decoded = _decoded(encoded, part)
+        raise UnsendableRequest(
+            f"Media {_name(part)} is larger than {ENCODED_BYTES_MAX} encoded bytes"
+        )
+    decoded = _decode(encoded, part)
     if len(decoded) > DECODED_BYTES_MAX:
-        raise Unsendable(f"Media {_name(part)} is larger than {DECODED_BYTES_MAX} bytes")
-    return Inline(part.mime.lower(), encoded, decoded)
+        raise UnsendableRequest(f"Media {_name(part)} is larger than {DECODED_BYTES_MAX} bytes")
+    return InlineMedia(part.mime.lower(), encoded, decoded)
 
 
-def _decoded(encoded: str, part: MediaPart) -> bytes:
+def _decode(encoded: str, part: MediaPart) -> bytes:
     try:
         decoded = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise Unsendable(f"Media {_name(part)} is not valid base64") from error
+        raise UnsendableRequest(f"Media {_name(part)} is not valid base64") from error
     if base64.b64encode(decoded).decode() != encoded:
-        raise Unsendable(f"Media {_name(part)} is not canonical base64")
+        raise UnsendableRequest(f"Media {_name(part)} is not canonical base64")
     return decoded
 
 

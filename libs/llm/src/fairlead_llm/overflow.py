@@ -1,4 +1,4 @@
-"""Does a provider's text say that the prompt does not fit the model's context? (G-37)"""
+"""Recognises the provider texts that mean: the prompt does not fit the model's window (G-37)."""
 
 import re
 
@@ -34,12 +34,12 @@ _PHRASES = (
     r"token limit exceeded",
     r"^4(?:00|13)\s*(?:status code)?\s*\(no body\)",
 )
-_SAID = re.compile("|".join(_PHRASES), re.IGNORECASE)
-_VETO = re.compile(
+_OVERFLOW = re.compile("|".join(_PHRASES), re.IGNORECASE)
+_THROTTLING = re.compile(
     r"^(?:throttling error|service unavailable):|rate limit|too many requests", re.IGNORECASE
 )
 
 
-def said(text: str) -> bool:
-    """Whether the text speaks of overflow; words of throttling win over all."""
-    return _VETO.search(text) is None and _SAID.search(text) is not None
+def mentions_overflow(text: str) -> bool:
+    """Whether the text reports an overflow. A text about throttling never does."""
+    return _THROTTLING.search(text) is None and _OVERFLOW.search(text) is not None

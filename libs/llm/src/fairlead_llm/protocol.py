@@ -1,4 +1,4 @@
-"""What a wire protocol is: pure functions from a request to a body, and from frames to events."""
+"""The interface of a wire protocol: pure functions for request bodies and response frames."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,39 +9,39 @@ from fairlead_llm.sse import Frame
 from fairlead_schema.provider.events import ProviderEvent
 from fairlead_schema.provider.request import ModelRequest
 
-State = TypeVar("State")
+StreamState = TypeVar("StreamState")
 Events: TypeAlias = tuple[ProviderEvent, ...]
 
 
-class Wire(Protocol[State]):
-    """One API family. A module of functions is one; nothing in it does I/O."""
+class WireProtocol(Protocol[StreamState]):
+    """One API family. Each protocol package implements it with module functions, without I/O."""
 
     def body(self, request: ModelRequest) -> dict[str, Any]:
-        """The JSON body to post. Raises Unsendable."""
+        """The JSON body to post. Raises UnsendableRequest."""
         ...
 
     def path(self, request: ModelRequest) -> str:
-        """Where to post it, below the base URL, with its version segment first."""
+        """The path below the base URL, with its version segment first."""
         ...
 
     def headers(self, key: str | None) -> dict[str, str]:
-        """The headers that authenticate and name the protocol's version."""
+        """The headers for the key and the protocol's version."""
         ...
 
-    def start(self) -> State:
+    def start(self) -> StreamState:
         """The state before the first frame."""
         ...
 
-    def step(self, state: State, frame: Frame) -> tuple[State, Events]:
-        """Take one frame. A StepFinish or a ProviderFailure is the last event ever given."""
+    def step(self, state: StreamState, frame: Frame) -> tuple[StreamState, Events]:
+        """Read one frame. A StepFinish or a ProviderFailure is the last event of the stream."""
         ...
 
-    def finish(self, state: State) -> Events:
-        """The body ended: nothing when the end marker was seen, else a truncation failure."""
+    def finish(self, state: StreamState) -> Events:
+        """The last events of a body: a truncation failure, or none after the end marker."""
         ...
 
 
-WIRES: Mapping[str, Wire[Any]] = MappingProxyType(
+PROTOCOLS: Mapping[str, WireProtocol[Any]] = MappingProxyType(
     {
         "anthropic-messages": anthropic_messages,
         "gemini": gemini,

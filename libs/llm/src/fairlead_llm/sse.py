@@ -1,4 +1,4 @@
-"""Server-sent events, incrementally: bytes in, frames out, however the bytes were split."""
+"""An incremental parser of server-sent events: bytes in, frames out, for any split of the bytes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -9,7 +9,7 @@ _FIELDS = (b"data", b"event", b"id", b"retry", b":")
 
 
 class Frame(NamedTuple):
-    """One dispatched event; `data` is the joined data lines, undecoded."""
+    """One server-sent event. `data` holds the joined data lines as bytes."""
 
     data: bytes
     event: str | None = None
@@ -17,62 +17,62 @@ class Frame(NamedTuple):
 
 
 class FrameTooLarge(ValueError):
-    """A frame grew past the bound without ending: give the stream up."""
+    """A frame is longer than the limit: give up the stream."""
 
 
 Pieces: TypeAlias = "tuple[bytes, Pieces] | None"
-"""The reads of an unfinished frame, newest first: adding one costs the same however many there are."""
+"""The chunks of an unfinished frame, newest first. Adding a chunk takes constant time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """Where a reader stands between two reads."""
+class ParserState:
+    """The parser between two chunks: the chunks of the unfinished frame, and their size."""
 
     pieces: Pieces = None
     size: int = 0
     after_cr: bool = False
-    begun: bool = False
+    bom_checked: bool = False
 
 
-START = Reading()
+START = ParserState()
 
 
-def feed(reading: Reading, chunk: bytes) -> tuple[Reading, list[Frame]]:
-    """Take the next bytes; give back the frames they complete."""
+def feed(state: ParserState, chunk: bytes) -> tuple[ParserState, list[Frame]]:
+    """Parse the next chunk, and return the frames that it completes."""
     if not chunk:
-        return reading, []
-    text, after_cr = _unix(chunk, after_cr=reading.after_cr), chunk.endswith(b"\r")
-    if reading.pieces is not None:
-        if reading.begun and not _completes(reading.pieces[0], text):
-            return _held((text, reading.pieces), reading.size + len(text), after_cr), []
-        text = _joined((text, reading.pieces))
-    if not reading.begun:
+        return state, []
+    text, after_cr = _with_unix_newlines(chunk, after_cr=state.after_cr), chunk.endswith(b"\r")
+    if state.pieces is not None:
+        if state.bom_checked and not _completes_frame(state.pieces[0], text):
+            return _buffer((text, state.pieces), state.size + len(text), after_cr), []
+        text = _join((text, state.pieces))
+    if not state.bom_checked:
         if len(text) < len(_BOM) and _BOM.startswith(text):
-            return Reading((text, None), len(text), after_cr), []
+            return ParserState((text, None), len(text), after_cr), []
         text = text.removeprefix(_BOM)
     *blocks, tail = text.split(b"\n\n")
-    frames = [frame for block in blocks if (frame := _frame(block)) is not None]
-    return _held((tail, None) if tail else None, len(tail), after_cr), frames
+    frames = [frame for block in blocks if (frame := _parse_frame(block)) is not None]
+    return _buffer((tail, None) if tail else None, len(tail), after_cr), frames
 
 
-def begins(opening: bytes) -> bool:
-    """Whether a body that opens so may be an event stream; an empty one may."""
+def may_be_event_stream(opening: bytes) -> bool:
+    """Whether a body with this opening may be an event stream. An empty body may be one."""
     text = opening.removeprefix(_BOM).lstrip(b"\r\n")
     return any(text.startswith(name) or name.startswith(text) for name in _FIELDS)
 
 
-def _completes(newest: bytes, text: bytes) -> bool:
-    """Whether a blank line ends with this text; it may have begun before."""
+def _completes_frame(newest: bytes, text: bytes) -> bool:
+    """Whether this text completes a blank line, which may begin at the end of `newest`."""
     return b"\n\n" in text or (text.startswith(b"\n") and newest.endswith(b"\n")) or not newest
 
 
-def _held(pieces: Pieces, size: int, after_cr: bool) -> Reading:  # noqa: FBT001 - one fact
+def _buffer(pieces: Pieces, size: int, after_cr: bool) -> ParserState:  # noqa: FBT001
     if size > FRAME_BYTES_MAX:
         raise FrameTooLarge(f"A frame is longer than {FRAME_BYTES_MAX} bytes")
-    return Reading(pieces, size, after_cr, begun=True)
+    return ParserState(pieces, size, after_cr, bom_checked=True)
 
 
-def _joined(pieces: Pieces) -> bytes:
+def _join(pieces: Pieces) -> bytes:
     parts: list[bytes] = []
     while pieces is not None:
         part, pieces = pieces
@@ -80,8 +80,8 @@ def _joined(pieces: Pieces) -> bytes:
     return b"".join(reversed(parts))
 
 
-def _unix(chunk: bytes, *, after_cr: bool) -> bytes:
-    """Every line ending as LF. A CR ends its line at once, so an LF that follows it is dropped."""
+def _with_unix_newlines(chunk: bytes, *, after_cr: bool) -> bytes:
+    """The chunk with LF line endings. A CR ends its line at once, so a following LF is dropped."""
     if after_cr and chunk.startswith(b"\n"):
         chunk = chunk[1:]
     if b"\r" not in chunk:
@@ -89,7 +89,7 @@ def _unix(chunk: bytes, *, after_cr: bool) -> bytes:
     return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _frame(block: bytes) -> Frame | None:
+def _parse_frame(block: bytes) -> Frame | None:
     if block.startswith(b"data: ") and b"\n" not in block:
         return Frame(block[6:])
     data: list[bytes] = []

@@ -1,10 +1,10 @@
-"""A tool's input schema, in the form that every provider accepts at its root."""
+"""Tool input schemas with an object at the root, because every provider requires one."""
 
 from typing import Any
 
 
-def rooted(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema with an object at its root: a union of objects becomes one that admits them all."""
+def with_object_root(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema with an object at its root. A union becomes an object that admits each variant."""
     variants = schema.get("anyOf") or schema.get("oneOf")
     if not variants:
         return {"type": "object", "properties": {}} | schema
@@ -12,10 +12,10 @@ def rooted(schema: dict[str, Any]) -> dict[str, Any]:
     for variant in variants:
         properties |= variant.get("properties", {})
     required = set.intersection(*(set(variant.get("required", ())) for variant in variants))
-    kept = {name: held for name, held in schema.items() if name not in {"anyOf", "oneOf"}}
-    return kept | {
+    rest = {name: value for name, value in schema.items() if name not in {"anyOf", "oneOf"}}
+    return rest | {
         "type": "object",
-        "properties": kept.get("properties", {}) | properties,
-        "required": sorted(required.union(kept.get("required", ()))),
+        "properties": rest.get("properties", {}) | properties,
+        "required": sorted(required.union(rest.get("required", ()))),
         "additionalProperties": False,
     }

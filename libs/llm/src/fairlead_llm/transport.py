@@ -1,4 +1,4 @@
-"""How providers are reached: one HTTP client per distinct setting, so that connections are reused."""
+"""HTTP clients for providers: one client per transport setting, so that connections are reused."""
 
 import ssl
 from collections.abc import AsyncIterator, Callable
@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import httpx
 
-from fairlead_llm.errors import NoTransport
+from fairlead_llm.errors import InvalidTransport
 
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """TLS, proxy and HTTP version. `ca_file` is trusted instead of the public authorities."""
+    """TLS, proxy and HTTP version. `ca_file` replaces the public certificate authorities."""
 
     ca_file: str | None = None
     client_cert: str | None = None
@@ -24,36 +24,39 @@ class Transport:
 
 
 Clients: TypeAlias = Callable[[Transport], httpx.AsyncClient]
-"""Gives the client of a transport, always the same one. Raises NoTransport."""
+"""Returns the one client of a transport. Raises InvalidTransport."""
 
 
 @asynccontextmanager
-async def clients(*, connections_kept: int) -> AsyncIterator[Clients]:
-    """Clients made as they are asked for, and closed together."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=connections_kept)
-    made: dict[Transport, httpx.AsyncClient] = {}
+async def clients(*, keepalive_max: int) -> AsyncIterator[Clients]:
+    """Open each client at its first use, and close all of them at the end."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=keepalive_max)
+    by_transport: dict[Transport, httpx.AsyncClient] = {}
     async with AsyncExitStack() as stack:
 
-        def of(transport: Transport) -> httpx.AsyncClient:
-            if transport not in made:
-                made[transport] = _client(transport, limits)
-                stack.push_async_callback(made[transport].aclose)
-            return made[transport]
+        def client_for(transport: Transport) -> httpx.AsyncClient:
+            if transport not in by_transport:
+                by_transport[transport] = _open_client(transport, limits)
+                stack.push_async_callback(by_transport[transport].aclose)
+            return by_transport[transport]
 
-        yield of
+        yield client_for
 
 
-def _client(transport: Transport, limits: httpx.Limits) -> httpx.AsyncClient:
+def _open_client(transport: Transport, limits: httpx.Limits) -> httpx.AsyncClient:
     try:
         return httpx.AsyncClient(
-            verify=_trust(transport), proxy=transport.proxy, http2=transport.http2, limits=limits
+            verify=_tls_verification(transport),
+            proxy=transport.proxy,
+            http2=transport.http2,
+            limits=limits,
         )
     except (ImportError, OSError, ValueError) as error:
-        # An ssl error is an OSError that does not say which file it read.
-        raise NoTransport(f"{_named(transport)}: {error}") from error
+        # An SSL error is an OSError without the name of the file.
+        raise InvalidTransport(f"{_describe(transport)}: {error}") from error
 
 
-def _trust(transport: Transport) -> ssl.SSLContext | bool:
+def _tls_verification(transport: Transport) -> ssl.SSLContext | bool:
     if not (transport.ca_file or transport.client_cert) and transport.verify:
         return True
     context = (
@@ -69,13 +72,13 @@ def _trust(transport: Transport) -> ssl.SSLContext | bool:
     return context
 
 
-def _named(transport: Transport) -> str:
-    """The settings in use; a proxy's address may hold a password, so only that there is one."""
-    told = {
+def _describe(transport: Transport) -> str:
+    """The settings in use, without the proxy's address, because it may hold a password."""
+    settings = {
         "ca_file": transport.ca_file,
         "client_cert": transport.client_cert,
         "client_key": transport.client_key,
         "proxy": "…" if transport.proxy else None,
         "http2": "on" if transport.http2 else None,
     }
-    return ", ".join(f"{name} {value}" for name, value in told.items() if value)
+    return ", ".join(f"{name} {value}" for name, value in settings.items() if value)

@@ -8,7 +8,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.session_cache import SessionCache
-from fairlead_llm.errors import NoTransport
+from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.transport import clients
 from fairlead_runner.model_target import transports
 from fairlead_runner.runner_context import RunnerContext
@@ -27,12 +27,12 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
     config = settings.config
     async with (
         connect(settings.nats_url, name="fairlead-runner") as eventlog,
-        clients(connections_kept=config.runner.sessions_max) as reach,
+        clients(keepalive_max=config.runner.sessions_max) as reach,
     ):
         health.depend("nats", eventlog.complaint)
         # A client reads the trusted authorities, for tenths of a second: not while sessions wait.
         for transport in transports(config):
-            with suppress(NoTransport):  # The turn that needs it says so.
+            with suppress(InvalidTransport):  # The turn that needs it says so.
                 reach(transport)
         runner = ids.runner_id()
         folded = SessionCache(

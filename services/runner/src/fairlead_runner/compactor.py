@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_llm.errors import NoTransport
+from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.http import stream
 from fairlead_runner.metrics import COMPACTIONS, SAVED
 from fairlead_runner.model_target import NoVoice, Speaker, speaker
@@ -171,7 +171,7 @@ class Compactor:
         summary, deltas = _Summary(), self._tackle.eventlog.deltas
         try:
             client = self._tackle.clients(speaking.transport)
-        except NoTransport as error:
+        except InvalidTransport as error:
             return _Summary(failure=str(error))
         async with aclosing(stream(client, speaking.endpoint, plan.asked)) as answer:
             async for event in answer:

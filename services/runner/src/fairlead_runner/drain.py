@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final, assert_never
 
 from fairlead_eventlog.errors import CommitTooLarge, LogError
-from fairlead_llm.errors import NoTransport
+from fairlead_llm.errors import InvalidTransport
 from fairlead_runner import tool_calls
 from fairlead_runner.boundary import Boundary
 from fairlead_runner.compactor import Compactor
@@ -215,7 +215,7 @@ class Drain:
         try:
             speaking = speaker(self._tackle.settings.config, self._ledger.session)
             client = self._tackle.clients(speaking.transport)
-        except (NoVoice, NoTransport) as error:
+        except (NoVoice, InvalidTransport) as error:
             log.warning("no voice", extra=self._ids(reason=str(error)))
             return await self._rest("failed", str(error))
         # Should a steer come before the boundary is written, it follows the input that opens it.

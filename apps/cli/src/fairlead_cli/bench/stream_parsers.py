@@ -15,7 +15,7 @@ import httpx
 from fairlead_cli.bench.official_clients import CLIENTS, Reader
 from fairlead_llm.endpoint import Endpoint
 from fairlead_llm.http import stream
-from fairlead_llm.protocol import WIRES
+from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.events import StepFinish, TextChunk
 from fairlead_schema.provider.request import ModelRequest, TextPart, UserTurn
 
@@ -29,7 +29,7 @@ _MICRO: Final = 1_000_000
 
 
 async def compare_parsers(
-    sim_url: str, protocols: Sequence[str] = tuple(sorted(WIRES)), *, rounds: int = ROUNDS
+    sim_url: str, protocols: Sequence[str] = tuple(sorted(PROTOCOLS)), *, rounds: int = ROUNDS
 ) -> dict[str, float]:
     """Figures by name, from the simulated provider at this URL.
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fairlead_cli.sim.script import SimRequest
-from fairlead_llm.content import GO_ON
+from fairlead_llm.content import CONTINUE_TEXT
 
 _UPDATE = re.compile(r"<system-update>\n.*?\n</system-update>\n?", re.DOTALL)
 
@@ -70,6 +70,6 @@ def _last_user_message(messages: Sequence[ConversationMessage]) -> tuple[int, st
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role == "user":
             text = _UPDATE.sub("", messages[index].text).strip()
-            if text and text != GO_ON:
+            if text and text != CONTINUE_TEXT:
                 return index, text
     return -1, ""

@@ -1,4 +1,4 @@
-"""The `anthropic-messages` protocol: the Messages API, as Anthropic and its gateways speak it."""
+"""The `anthropic-messages` protocol: the Messages API of Anthropic and its gateways."""
 
 from fairlead_llm.anthropic_messages.request import body, headers, path
 from fairlead_llm.anthropic_messages.stream import finish, start, step

@@ -7,8 +7,8 @@ from typing import assert_never
 from fairlead_llm.anthropic_messages import native
 from fairlead_llm.anthropic_messages.native import Block
 from fairlead_llm.arguments import as_object
-from fairlead_llm.content import result_parts, result_text, untaken
-from fairlead_llm.media import inline
+from fairlead_llm.content import result_parts, result_text, unsupported_file_text
+from fairlead_llm.media import inline_media
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -19,134 +19,134 @@ from fairlead_schema.provider.request import (
 )
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-# Ids of other providers may hold what the wire refuses; a call and its result change alike.
-_FOREIGN = re.compile(r"[^a-zA-Z0-9_-]")
+# The API refuses these characters in ids. Ids of other providers may have them, so both the call
+# and its result replace them.
+_INVALID_ID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(slots=True)
-class Said:
-    """An assistant turn: its own blocks, and results that must go back as a user's."""
+class AssistantBlocks:
+    """The blocks of an assistant turn, and the results that must go back in a user message."""
 
     blocks: list[Block] = field(default_factory=list)
     results: list[Block] = field(default_factory=list)
 
 
-def text(value: str) -> Block:
+def text_block(value: str) -> Block:
     return {"type": "text", "text": value}
 
 
-def user(parts: tuple[TextPart | MediaPart, ...]) -> list[Block]:
-    """Text and media in order; the wire refuses text without words."""
+def user_blocks(parts: tuple[TextPart | MediaPart, ...]) -> list[Block]:
+    """Text and media in order. The API refuses blank text, so it is left out."""
     return [
-        _media(part) if isinstance(part, MediaPart) else text(part.text)
+        _media_block(part) if isinstance(part, MediaPart) else text_block(part.text)
         for part in parts
         if isinstance(part, MediaPart) or part.text.strip()
     ]
 
 
-def result(part: ToolResultPart) -> Block:
-    """A local call's result, with its media inside."""
-    block: Block = {"type": "tool_result", "tool_use_id": _id(part.call_id)}
+def result_block(part: ToolResultPart) -> Block:
+    """The result of a local call, with its media inside."""
+    block: Block = {"type": "tool_result", "tool_use_id": _wire_id(part.call_id)}
     match part.kind:
         case "content":
-            return block | {"content": user(result_parts(part))}
+            return block | {"content": user_blocks(result_parts(part))}
         case "error":
-            # An error without words is refused.
+            # The API refuses an error without text.
             return block | {"content": result_text(part) or "The tool failed", "is_error": True}
         case "text" | "json":
             return block | {"content": result_text(part)}
 
 
-def assistant(turn: AssistantTurn) -> Said:
-    """Blocks of our own protocol come back byte for byte, in order; what came from others is adapted.
+def assistant_blocks(turn: AssistantTurn) -> AssistantBlocks:
+    """Blocks of this protocol go back unchanged and in order. Parts of other providers are adapted.
 
-    Reasoning without a note of ours is left out: unsigned thinking is refused.
+    Reasoning without metadata of this protocol is left out: the API refuses unsigned thinking.
     """
-    said = Said()
-    answered = {part.call_id for part in turn.content if isinstance(part, ToolResultPart)}
+    lowered = AssistantBlocks()
+    with_result = {part.call_id for part in turn.content if isinstance(part, ToolResultPart)}
     hosted: set[str] = set()
     for part in turn.content:
         match part:
             case TextPart():
-                said.blocks += user((part,))
+                lowered.blocks += user_blocks((part,))
             case ReasoningPart():
-                _add_reasoning(said.blocks, part)
-            case ToolCallPart(executed=True) if native.of(part.metadata) is not None:
+                _add_reasoning(lowered.blocks, part)
+            case ToolCallPart(executed=True) if native.read_metadata(part.metadata) is not None:
                 hosted.add(part.call_id)
-                said.blocks.append(_call(part))
+                lowered.blocks.append(_call_block(part))
             case ToolCallPart():
-                said.blocks += (
-                    [_call(part)] if not part.executed or part.call_id in answered else []
-                )
+                if not part.executed or part.call_id in with_result:
+                    lowered.blocks.append(_call_block(part))
             case ToolResultPart():
-                _add_result(said, part, hosted=part.call_id in hosted)
+                _add_result(lowered, part, hosted=part.call_id in hosted)
             case _:
                 assert_never(part)
-    return Said(_ordered(said.blocks), said.results)
+    return AssistantBlocks(_order_blocks(lowered.blocks), lowered.results)
 
 
 def _add_reasoning(blocks: list[Block], part: ReasoningPart) -> None:
-    match native.of(part.metadata):
+    match native.read_metadata(part.metadata):
         case {"redactedData": data}:
             blocks.append({"type": "redacted_thinking", "data": data})
         case {"signature": signature}:
             blocks.append({"type": "thinking", "thinking": part.text, "signature": signature})
         case {"block": dict() as block}:
             blocks.append(block)
-        case {"citations": cited} if blocks and blocks[-1]["type"] == "text":
-            blocks[-1] = blocks[-1] | {"citations": cited}
+        case {"citations": citations} if blocks and blocks[-1]["type"] == "text":
+            blocks[-1] = blocks[-1] | {"citations": citations}
         case _:
             return
 
 
-def _call(part: ToolCallPart) -> Block:
-    """A call; what its block carried besides its arguments is told again."""
-    known = native.of(part.metadata) or {}
-    block = {"type": "tool_use", "id": _id(part.call_id), "name": part.name}
-    return block | {"input": as_object(part.input)} | known
+def _call_block(part: ToolCallPart) -> Block:
+    """A call, with the other fields of its original block."""
+    fields = native.read_metadata(part.metadata) or {}
+    block = {"type": "tool_use", "id": _wire_id(part.call_id), "name": part.name}
+    return block | {"input": as_object(part.input)} | fields
 
 
-def _add_result(said: Said, part: ToolResultPart, *, hosted: bool) -> None:
-    """A hosted result stays in its place. One of another provider goes back as an ordinary result.
+def _add_result(lowered: AssistantBlocks, part: ToolResultPart, *, hosted: bool) -> None:
+    """A hosted result stays in its place. A result of another provider becomes an ordinary result.
 
-    A hosted call whose result is not known yet was paused: the result follows in a later turn.
+    A paused hosted call has no native result yet: the result follows in a later turn.
     """
-    known = native.of(part.metadata) or {}
-    if native.is_result(known.get("type")):
-        block = {"type": known["type"], "tool_use_id": part.call_id, "content": part.value}
-        said.blocks.append(block | known)
+    fields = native.read_metadata(part.metadata) or {}
+    if native.is_result(fields.get("type")):
+        block = {"type": fields["type"], "tool_use_id": part.call_id, "content": part.value}
+        lowered.blocks.append(block | fields)
     elif not hosted:
-        said.results.append(result(part))
+        lowered.results.append(result_block(part))
 
 
-def _ordered(blocks: list[Block]) -> list[Block]:
-    """Local calls last: the wire wants their results right after them.
+def _order_blocks(blocks: list[Block]) -> list[Block]:
+    """Put local calls last, because the API wants their results directly after them.
 
-    A turn that thought is in its provider's own order, and stays so.
+    A turn with thinking keeps its order, because it came from this API.
     """
     if any(str(block.get("type")).endswith("thinking") for block in blocks):
         return blocks
     return sorted(blocks, key=lambda block: block.get("type") == "tool_use")
 
 
-def _media(part: MediaPart) -> Block:
-    media = inline(part)
+def _media_block(part: MediaPart) -> Block:
+    media = inline_media(part)
     if media.mime in _IMAGES:
-        return {"type": "image", "source": _base64(media.mime, media.encoded)}
+        return {"type": "image", "source": _base64_source(media.mime, media.encoded)}
     if media.mime == "application/pdf":
-        source = _base64(media.mime, media.encoded)
+        source = _base64_source(media.mime, media.encoded)
     elif media.mime.startswith("text/") or media.mime == "application/json":
-        words = media.decoded.decode(errors="replace")
-        source = {"type": "text", "media_type": "text/plain", "data": words}
+        content = media.decoded.decode(errors="replace")
+        source = {"type": "text", "media_type": "text/plain", "data": content}
     else:
-        return text(untaken(part, "the Messages API"))
+        return text_block(unsupported_file_text(part, "the Messages API"))
     title = {"title": part.name} if part.name else {}
     return {"type": "document", "source": source} | title
 
 
-def _base64(mime: str, encoded: str) -> Block:
+def _base64_source(mime: str, encoded: str) -> Block:
     return {"type": "base64", "media_type": mime, "data": encoded}
 
 
-def _id(call_id: str) -> str:
-    return _FOREIGN.sub("_", call_id)
+def _wire_id(call_id: str) -> str:
+    return _INVALID_ID_CHARACTER.sub("_", call_id)

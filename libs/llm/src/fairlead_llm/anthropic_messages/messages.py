@@ -4,8 +4,8 @@ from typing import Any, TypeAlias, assert_never
 
 from fairlead_llm.anthropic_messages import blocks, native
 from fairlead_llm.anthropic_messages.native import Block
-from fairlead_llm.content import GO_ON, system_update
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.content import CONTINUE_TEXT, system_update
+from fairlead_llm.errors import UnsendableRequest
 from fairlead_schema.provider.request import (
     AssistantTurn,
     ModelRequest,
@@ -16,83 +16,90 @@ from fairlead_schema.provider.request import (
 
 Message: TypeAlias = dict[str, Any]
 
-_SPOKEN = frozenset({"text", "thinking", "redacted_thinking"})
+_MODEL_WORDS = frozenset({"text", "thinking", "redacted_thinking"})
 
 
-def messages(request: ModelRequest, *, native_system: bool) -> list[Message]:
-    """Every turn in order; a turn with nothing to say is left out. Raises Unsendable.
+def build_messages(request: ModelRequest, *, native_system: bool) -> list[Message]:
+    """Every turn in order, without empty turns. Raises UnsendableRequest.
 
-    A chronological system message has a role of its own only for models that know it, and only in
-    the places the wire allows; elsewhere it is user text (O-18 to O-20).
+    A chronological system message has its own role only for models that know the role, and only
+    in places that the API allows. Elsewhere it becomes user text (O-18 to O-20).
     """
-    entries = _entries(request)
-    sent: list[Message] = []
-    for at, entry in enumerate(entries):
-        if entry["role"] == "system" and not (native_system and _placed(entries, at)):
-            _add_update(sent, entry)
+    plain = _plain_messages(request)
+    messages: list[Message] = []
+    for at, message in enumerate(plain):
+        if message["role"] == "system" and not (native_system and _allows_system_role(plain, at)):
+            _add_update(messages, message)
         else:
-            sent.append(entry)
-    return sent
+            messages.append(message)
+    return messages
 
 
-def continued(sent: list[Message]) -> list[Message]:
-    """Words of the model cannot come last; work of its hosted tools that it paused must."""
-    last = sent[-1] if sent else None
-    if last is None or last["role"] != "assistant" or last["content"][-1]["type"] not in _SPOKEN:
-        return sent
-    return [*sent, {"role": "user", "content": [blocks.text(GO_ON)]}]
+def append_continue_message(messages: list[Message]) -> list[Message]:
+    """Add a user message after the model's words, because the API refuses them in last place.
+
+    A paused hosted call stays in last place, so that the provider goes on with the call.
+    """
+    last = messages[-1] if messages else None
+    if last is None or last["role"] != "assistant":
+        return messages
+    if last["content"][-1]["type"] not in _MODEL_WORDS:
+        return messages
+    return [*messages, {"role": "user", "content": [blocks.text_block(CONTINUE_TEXT)]}]
 
 
-def _entries(request: ModelRequest) -> list[Message]:
-    """The turns as messages, system messages still as themselves."""
-    entries: list[Message] = []
+def _plain_messages(request: ModelRequest) -> list[Message]:
+    """The turns as messages, with system messages under the role `system`."""
+    messages: list[Message] = []
     for turn in request.turns:
         match turn:
             case UserTurn():
-                _add(entries, "user", blocks.user(turn.content))
+                _add(messages, "user", blocks.user_blocks(turn.content))
             case AssistantTurn():
-                said = blocks.assistant(turn)
-                _add(entries, "assistant", said.blocks)
-                _add(entries, "user", said.results)
+                lowered = blocks.assistant_blocks(turn)
+                _add(messages, "assistant", lowered.blocks)
+                _add(messages, "user", lowered.results)
             case ToolTurn():
-                _add_result(entries, blocks.result(turn.result))
+                _add_result(messages, blocks.result_block(turn.result))
             case SystemTurn():
-                _add(entries, "system", [blocks.text(turn.text)] if turn.text.strip() else [])
+                _add(
+                    messages, "system", [blocks.text_block(turn.text)] if turn.text.strip() else []
+                )
             case _:
                 assert_never(turn)
-    return entries
+    return messages
 
 
-def _add(entries: list[Message], role: str, content: list[Block]) -> None:
+def _add(messages: list[Message], role: str, content: list[Block]) -> None:
     if content:
-        entries.append({"role": role, "content": content})
+        messages.append({"role": role, "content": content})
 
 
-def _add_result(entries: list[Message], result: Block) -> None:
-    """All results of one answer share a message; nothing may stand before them (O-21)."""
-    last = entries[-1] if entries else None
+def _add_result(messages: list[Message], result: Block) -> None:
+    """All results of one answer share a message. Nothing may stand before them (O-21)."""
+    last = messages[-1] if messages else None
     if last is not None and last["role"] == "system":
-        raise Unsendable("A system update stands between a tool call and its result")
+        raise UnsendableRequest("A system update stands between a tool call and its result")
     if last is not None and last["content"][0]["type"] == "tool_result":
-        entries[-1] = {"role": "user", "content": [*last["content"], result]}
+        messages[-1] = {"role": "user", "content": [*last["content"], result]}
     else:
-        entries.append({"role": "user", "content": [result]})
+        messages.append({"role": "user", "content": [result]})
 
 
-def _placed(entries: list[Message], at: int) -> bool:
-    """After a user, a result or a hosted tool, and before an assistant or nothing (O-20)."""
-    if at == 0 or (at + 1 < len(entries) and entries[at + 1]["role"] != "assistant"):
+def _allows_system_role(messages: list[Message], at: int) -> bool:
+    """Whether a user or a hosted tool comes before, and an assistant or nothing after (O-20)."""
+    if at == 0 or (at + 1 < len(messages) and messages[at + 1]["role"] != "assistant"):
         return False
-    before = entries[at - 1]
+    before = messages[at - 1]
     if before["role"] == "assistant":
         return native.is_hosted(before["content"][-1])
     return bool(before["role"] == "user")
 
 
-def _add_update(sent: list[Message], entry: Message) -> None:
-    """Join a directly preceding user message, else open a new one (O-19)."""
-    update = blocks.text(system_update(entry["content"][0]["text"]))
-    if sent and sent[-1]["role"] == "user":
-        sent[-1] = {"role": "user", "content": [*sent[-1]["content"], update]}
+def _add_update(messages: list[Message], message: Message) -> None:
+    """Join a directly preceding user message, else add a new one (O-19)."""
+    update = blocks.text_block(system_update(message["content"][0]["text"]))
+    if messages and messages[-1]["role"] == "user":
+        messages[-1] = {"role": "user", "content": [*messages[-1]["content"], update]}
     else:
-        sent.append({"role": "user", "content": [update]})
+        messages.append({"role": "user", "content": [update]})

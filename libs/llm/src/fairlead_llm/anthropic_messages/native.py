@@ -1,8 +1,7 @@
-"""What a canonical part remembers of the block it came from, and how that block is told again.
+"""Metadata of this protocol: fields of a block that must go back to the API unchanged.
 
-Thinking, citations and blocks we do not know have no canonical form of their own: each is reasoning
-whose metadata holds what must go back unchanged, in its place. A block without text that a reader
-could see is reasoning without text.
+Thinking, citations and unknown blocks have no canonical form. Each becomes a reasoning part whose
+metadata holds the original fields. A block without visible text becomes reasoning without text.
 """
 
 from typing import Any, TypeAlias
@@ -16,24 +15,24 @@ _NAME = "anthropic"
 _RESULT = "tool_result"
 
 
-def noted(**fields: object) -> Metadata:
+def native_metadata(**fields: object) -> Metadata:
     """Metadata that only this protocol reads."""
     return {_NAME: fields}
 
 
-def of(metadata: Metadata | None) -> Metadata | None:
-    """What this protocol noted, if the part came from it."""
-    held = (metadata or {}).get(_NAME)
-    return held if isinstance(held, dict) else None
+def read_metadata(metadata: Metadata | None) -> Metadata | None:
+    """The fields of this protocol, or None for a part of another provider."""
+    fields = (metadata or {}).get(_NAME)
+    return fields if isinstance(fields, dict) else None
 
 
-def silent(id_: str, **fields: object) -> tuple[ProviderEvent, ...]:
-    """A block that says nothing to a reader but must be told again."""
-    return ReasoningStart(id_), ReasoningEnd(id_, noted(**fields))
+def hidden_reasoning(id_: str, **fields: object) -> tuple[ProviderEvent, ...]:
+    """The events of a block without visible text that must go back to the API."""
+    return ReasoningStart(id_), ReasoningEnd(id_, native_metadata(**fields))
 
 
 def is_hosted(block: Block) -> bool:
-    """Whether a block belongs to a tool that the provider runs: a call or a result."""
+    """Whether a block is a call or a result of a hosted tool."""
     kind = str(block.get("type"))
     return is_result(kind) or (kind.endswith("tool_use") and kind != "tool_use")
 

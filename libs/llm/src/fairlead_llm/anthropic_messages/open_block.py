@@ -1,11 +1,11 @@
-"""One content block of a streaming message: how it begins, grows and ends."""
+"""One content block of a streaming message: its start, its deltas and its end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fairlead_llm import arguments
-from fairlead_llm.anthropic_messages.native import is_result, noted, silent
+from fairlead_llm.anthropic_messages.native import hidden_reasoning, is_result, native_metadata
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,
@@ -35,89 +35,91 @@ _UNFINISHED = "The provider ended its answer before this call was complete"
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """A block that is streaming. `whole` is the block as it began, with what deltas made of it."""
+class OpenBlock:
+    """A block that is streaming. `raw` is the block of the start frame, merged with its deltas."""
 
     index: int
     kind: Kind
     id: str
-    whole: dict[str, Any]
+    raw: dict[str, Any]
     text: str = ""
 
     @property
     def type(self) -> str:
-        return str(self.whole.get("type"))
+        return str(self.raw.get("type"))
 
 
-def begun(index: int, block: dict[str, Any], *, fallback: str) -> tuple[Open, Events]:
-    """A new block; `fallback` names it where the provider does not.
+def begin(index: int, block: dict[str, Any], *, fallback: str) -> tuple[OpenBlock, Events]:
+    """Begin a block. `fallback` completes its id if the provider sends none.
 
-    Reasoning begins here, not with its first words: it may have none, and still be signed.
+    Reasoning begins here and not with its first text, because it may be signed without any text.
     """
     kind = _KINDS.get(str(block.get("type")), "opaque")
     match kind:
         case "text":
             id_ = f"text-{fallback}"
-            said = str(block.get("text") or "")
-            chunks = (TextChunk(id_, said),) if said else ()
-            return Open(index, kind, id_, block), (TextStart(id_), *chunks)
+            text = str(block.get("text") or "")
+            chunks = (TextChunk(id_, text),) if text else ()
+            return OpenBlock(index, kind, id_, block), (TextStart(id_), *chunks)
         case "thinking":
             id_ = f"reasoning-{fallback}"
-            thought = str(block.get("thinking") or "")
-            thoughts = (ReasoningChunk(id_, thought),) if thought else ()
-            return Open(index, kind, id_, block), (ReasoningStart(id_), *thoughts)
+            thinking = str(block.get("thinking") or "")
+            reasoning = (ReasoningChunk(id_, thinking),) if thinking else ()
+            return OpenBlock(index, kind, id_, block), (ReasoningStart(id_), *reasoning)
         case "call":
             id_ = str(block.get("id") or f"call-{fallback}")
-            return Open(index, kind, id_, block), (ToolInputStart(id_, _name(block)),)
+            return OpenBlock(index, kind, id_, block), (ToolInputStart(id_, _tool_name(block)),)
         case "opaque":
-            return Open(index, kind, f"reasoning-{fallback}", block), ()
+            return OpenBlock(index, kind, f"reasoning-{fallback}", block), ()
 
 
-def grown(block: Open, delta: dict[str, Any]) -> tuple[Open, Events]:
-    """The block after one delta. A delta of an unknown type is merged into what is told again."""
+def apply_delta(block: OpenBlock, delta: dict[str, Any]) -> tuple[OpenBlock, Events]:
+    """The block after one delta. A delta of unknown type is merged into the raw block."""
     match delta.get("type"):
         case "text_delta" if block.kind == "text":
-            return block, (TextChunk(block.id, _text(delta["text"])),)
+            return block, (TextChunk(block.id, _require_text(delta["text"])),)
         case "thinking_delta" if block.kind == "thinking":
-            thought = _text(delta["thinking"])
-            return block, (ReasoningChunk(block.id, thought),) if thought else ()
+            thinking = _require_text(delta["thinking"])
+            return block, (ReasoningChunk(block.id, thinking),) if thinking else ()
         case "input_json_delta" if block.kind == "call":
-            text = _text(delta["partial_json"])
+            text = _require_text(delta["partial_json"])
             if not text:
                 return block, ()
             return replace(block, text=block.text + text), (ToolInputChunk(block.id, text),)
         case "citations_delta":
-            cited = [*(block.whole.get("citations") or ()), delta["citation"]]
-            return replace(block, whole=block.whole | {"citations": cited}), ()
+            citations = [*(block.raw.get("citations") or ()), delta["citation"]]
+            return replace(block, raw=block.raw | {"citations": citations}), ()
         case _:
             fields = {name: value for name, value in delta.items() if name != "type"}
-            return replace(block, whole=block.whole | fields), ()
+            return replace(block, raw=block.raw | fields), ()
 
 
-def ended(block: Open, awaited: frozenset[str], *, complete: bool = True) -> Events:
-    """The end of a block; `awaited` are the hosted calls of this answer that have no result yet."""
+def end(block: OpenBlock, open_hosted_calls: frozenset[str], *, complete: bool = True) -> Events:
+    """End a block. `open_hosted_calls` are the hosted calls of this answer without a result."""
     match block.kind:
         case "text":
-            cited = block.whole.get("citations")
-            told = silent(f"{block.id}-citations", citations=cited) if cited else ()
-            return (TextEnd(block.id), *told)
+            citations = block.raw.get("citations")
+            if not citations:
+                return (TextEnd(block.id),)
+            hidden = hidden_reasoning(f"{block.id}-citations", citations=citations)
+            return (TextEnd(block.id), *hidden)
         case "thinking":
-            signature = block.whole.get("signature") or ""
-            return (ReasoningEnd(block.id, noted(signature=signature)),)
+            signature = block.raw.get("signature") or ""
+            return (ReasoningEnd(block.id, native_metadata(signature=signature)),)
         case "call":
-            return ToolInputEnd(block.id), _call(block, complete=complete)
+            return ToolInputEnd(block.id), _complete_call(block, complete=complete)
         case "opaque":
-            return _told(block, awaited)
+            return _end_opaque(block, open_hosted_calls)
 
 
-def _call(block: Open, *, complete: bool) -> ToolCall:
-    """Arguments come as deltas, or whole at the beginning when the provider made the call itself."""
+def _complete_call(block: OpenBlock, *, complete: bool) -> ToolCall:
+    """A call. Its arguments come in deltas, or in the start frame for a call of the provider."""
     if block.text:
-        value, invalid = arguments.parsed(block.text)
+        value, invalid = arguments.parse_arguments(block.text)
     else:
-        value = block.whole.get("input") or {}
+        value = block.raw.get("input") or {}
         invalid = arguments.fault(value)
-    name = _name(block.whole)
+    name = _tool_name(block.raw)
     if not name:
         invalid = "The provider named no tool"
     return ToolCall(
@@ -130,47 +132,47 @@ def _call(block: Open, *, complete: bool) -> ToolCall:
     )
 
 
-def _call_metadata(block: Open) -> dict[str, Any] | None:
-    """What a call carries besides its arguments; a direct caller is what the wire assumes anyway."""
+def _call_metadata(block: OpenBlock) -> dict[str, Any] | None:
+    """The other fields of a call. A direct caller is left out, because it is the API's default."""
     rest = {
         name: value
-        for name, value in block.whole.items()
+        for name, value in block.raw.items()
         if name not in {"id", "name", "input"} and value is not None
     }
     caller = rest.get("caller")
     if isinstance(caller, dict) and caller.get("type") == "direct":
         del rest["caller"]
-    return None if rest == {"type": "tool_use"} else noted(**rest)
+    return None if rest == {"type": "tool_use"} else native_metadata(**rest)
 
 
-def _told(block: Open, awaited: frozenset[str]) -> Events:
-    """A block without deltas: a hosted result, redacted thinking, or one to be told again as it is.
+def _end_opaque(block: OpenBlock, open_hosted_calls: frozenset[str]) -> Events:
+    """End a hosted result, redacted thinking, or an unknown block, which goes back unchanged.
 
-    A result whose call was made before a pause belongs to no call of this answer.
+    The result of a call before a pause belongs to no call of this answer.
     """
     if block.type == "redacted_thinking":
-        return silent(block.id, redactedData=block.whole.get("data"))
-    id_ = block.whole.get("tool_use_id")
-    if is_result(block.type) and id_ in awaited:
-        return (_result(str(id_), block.whole),)
-    return silent(block.id, block=block.whole)
+        return hidden_reasoning(block.id, redactedData=block.raw.get("data"))
+    id_ = block.raw.get("tool_use_id")
+    if is_result(block.type) and id_ in open_hosted_calls:
+        return (_hosted_result(str(id_), block.raw),)
+    return hidden_reasoning(block.id, block=block.raw)
 
 
-def _result(id_: str, whole: dict[str, Any]) -> ToolResult:
-    """The content is the value; a failed one is noted too, because failures keep only words."""
-    content = whole.get("content")
+def _hosted_result(id_: str, raw: dict[str, Any]) -> ToolResult:
+    """A hosted result. An error keeps its content as metadata, because the log keeps only text."""
+    content = raw.get("content")
     kind = content.get("type") if isinstance(content, dict) else None
-    error = whole.get("is_error") is True or str(kind).endswith("_tool_result_error")
-    dropped = {"tool_use_id"} if error else {"tool_use_id", "content"}
-    rest = {name: value for name, value in whole.items() if name not in dropped}
-    return ToolResult(id_, content, error=error, metadata=noted(**rest))
+    error = raw.get("is_error") is True or str(kind).endswith("_tool_result_error")
+    left_out = {"tool_use_id"} if error else {"tool_use_id", "content"}
+    rest = {name: value for name, value in raw.items() if name not in left_out}
+    return ToolResult(id_, content, error=error, metadata=native_metadata(**rest))
 
 
-def _name(block: dict[str, Any]) -> str:
+def _tool_name(block: dict[str, Any]) -> str:
     return str(block.get("name") or "")
 
 
-def _text(value: object) -> str:
+def _require_text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError("text expected")
     return value

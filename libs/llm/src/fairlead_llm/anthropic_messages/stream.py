@@ -1,7 +1,7 @@
 """From Messages API frames to canonical events.
 
-Blocks name their own ends; usage and the stop reason come in deltas of the message, perhaps several,
-so the step finishes only at `message_stop`. Frames are read by their JSON, never by their event name.
+Blocks have end frames. Usage and the stop reason may come in several message deltas, so the step
+finishes only at `message_stop`. The JSON of a frame decides, never its event name.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from fairlead_llm import failure
 from fairlead_llm.anthropic_messages import open_block, usage
-from fairlead_llm.anthropic_messages.open_block import Events, Open
-from fairlead_llm.json_reader import loaded
+from fairlead_llm.anthropic_messages.open_block import Events, OpenBlock
+from fairlead_llm.json_reader import load_json
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider.events import Finish, StepFinish
 
@@ -27,159 +27,168 @@ _FINISHES: Mapping[str | None, Finish] = {
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What the frames so far have opened, and what they said about the message."""
+class AnthropicState:
+    """The open blocks, and the message, usage and end fields of the frames so far."""
 
-    open: tuple[Open, ...] = ()
-    blocks: int = 0
-    awaited: frozenset[str] = frozenset()
-    called: bool = False
+    open_blocks: tuple[OpenBlock, ...] = ()
+    block_count: int = 0
+    open_hosted_calls: frozenset[str] = frozenset()
+    has_local_calls: bool = False
     message: dict[str, Any] | None = None
     usage: dict[str, Any] = field(default_factory=dict)
-    end: dict[str, Any] = field(default_factory=dict)
+    end_fields: dict[str, Any] = field(default_factory=dict)
     ended: bool = False
 
 
-Step: TypeAlias = tuple[State, Events]
+Step: TypeAlias = tuple[AnthropicState, Events]
 
 
-def start() -> State:
-    return State()
+def start() -> AnthropicState:
+    return AnthropicState()
 
 
-def step(state: State, frame: Frame) -> Step:
-    """Take one frame. Nothing follows a StepFinish or a ProviderFailure."""
+def step(state: AnthropicState, frame: Frame) -> Step:
+    """Read one frame. Nothing follows a StepFinish or a ProviderFailure."""
     if state.ended:
         return state, ()
     try:
-        event = loaded(frame.data)
+        event = load_json(frame.data)
     except ValueError as error:
-        return _malformed(state, f"A frame is not JSON: {error}")
+        return _fail_malformed(state, f"A frame is not JSON: {error}")
     if not isinstance(event, dict):
-        return _malformed(state, "A frame is not a JSON object")
+        return _fail_malformed(state, "A frame is not a JSON object")
     if event.get("error"):
         text = frame.data.decode(errors="replace")
-        return replace(state, ended=True), (failure.broken(event["error"], text),)
+        return replace(state, ended=True), (failure.stream_failure(event["error"], text),)
     handler = _HANDLERS.get(str(event.get("type")))
     if handler is None:
         return state, ()
     try:
         return handler(state, event)
     except (AttributeError, KeyError, TypeError) as error:
-        # The shape of a frame is the provider's word: a wrong one must not break us.
-        return _malformed(state, f"A {event['type']} has an unexpected shape: {error!r}")
+        # The provider controls the shape of a frame, so a wrong shape must not raise.
+        return _fail_malformed(state, f"A {event['type']} has an unexpected shape: {error!r}")
 
 
-def finish(state: State) -> Events:
-    """A body that ends without its end marker was cut, however cleanly it was closed."""
+def finish(state: AnthropicState) -> Events:
+    """A body without its end marker is truncated, even if the connection closed cleanly."""
     if state.ended:
         return ()
-    return (failure.failed("stream-truncated", "The stream ended before message_stop"),)
+    return (failure.new_failure("stream-truncated", "The stream ended before message_stop"),)
 
 
-def _started(state: State, event: dict[str, Any]) -> Step:
-    """A message begins. Gateways repeat this, or restart an answer in the middle of another."""
+def _on_message_start(state: AnthropicState, event: dict[str, Any]) -> Step:
+    """Begin a message. Gateways repeat this frame, or restart an answer in the middle."""
     message = event["message"]
     if state.message is not None and state.message.get("id") == message.get("id"):
         return state, ()
-    state, events = _closed(state, complete=False)
-    known = {name: message[name] for name in ("id", "model") if message.get(name)}
-    state = replace(state, message=known, usage=usage.merged({}, message.get("usage")), end={})
+    state, events = _end_open_blocks(state, complete=False)
+    identity = {name: message[name] for name in ("id", "model") if message.get(name)}
+    report = usage.merge_reports({}, message.get("usage"))
+    state = replace(state, message=identity, usage=report, end_fields={})
     for index, block in enumerate(message.get("content") or ()):
-        state, begun = _begun(state, {"index": index, "content_block": block})
-        state, ended = _ended(state, {"index": index})
-        events = (*events, *begun, *ended)
+        state, start_events = _on_block_start(state, {"index": index, "content_block": block})
+        state, end_events = _on_block_stop(state, {"index": index})
+        events = (*events, *start_events, *end_events)
     return state, events
 
 
-def _begun(state: State, event: dict[str, Any]) -> Step:
+def _on_block_start(state: AnthropicState, event: dict[str, Any]) -> Step:
     index = event["index"]
     before: Events = ()
-    if any(block.index == index for block in state.open):
-        state, before = _ended(state, event, complete=False)
-    block, events = open_block.begun(index, event["content_block"], fallback=str(state.blocks))
-    state = replace(state, open=(*state.open, block), blocks=state.blocks + 1)
+    if any(block.index == index for block in state.open_blocks):
+        state, before = _on_block_stop(state, event, complete=False)
+    block, events = open_block.begin(index, event["content_block"], fallback=str(state.block_count))
+    state = replace(
+        state, open_blocks=(*state.open_blocks, block), block_count=state.block_count + 1
+    )
     return state, (*before, *events)
 
 
-def _continued(state: State, event: dict[str, Any]) -> Step:
+def _on_block_delta(state: AnthropicState, event: dict[str, Any]) -> Step:
     """The hot path: most deltas add text to the only block that is open."""
     index = event["index"]
-    for at, block in enumerate(state.open):
+    for at, block in enumerate(state.open_blocks):
         if block.index == index:
-            grown, events = open_block.grown(block, event["delta"])
-            if grown is not block:
-                state = replace(state, open=(*state.open[:at], grown, *state.open[at + 1 :]))
+            after, events = open_block.apply_delta(block, event["delta"])
+            if after is not block:
+                blocks = (*state.open_blocks[:at], after, *state.open_blocks[at + 1 :])
+                state = replace(state, open_blocks=blocks)
             return state, events
-    return _malformed(state, f"A delta is for block {index}, which is not open")
+    return _fail_malformed(state, f"A delta is for block {index}, which is not open")
 
 
-def _ended(state: State, event: dict[str, Any], *, complete: bool = True) -> Step:
+def _on_block_stop(state: AnthropicState, event: dict[str, Any], *, complete: bool = True) -> Step:
     index = event["index"]
-    block = next((one for one in state.open if one.index == index), None)
-    if block is None:
+    ending = next((block for block in state.open_blocks if block.index == index), None)
+    if ending is None:
         return state, ()
-    events = open_block.ended(block, state.awaited, complete=complete)
-    awaited, called = state.awaited, state.called
-    if block.kind == "call":
-        hosted = block.type != "tool_use"
-        called = called or not hosted
-        awaited = awaited | {block.id} if hosted else awaited
-    elif block.kind == "opaque":
-        awaited -= {block.whole.get("tool_use_id")}
-    rest = tuple(one for one in state.open if one is not block)
-    return replace(state, open=rest, awaited=awaited, called=called), events
-
-
-def _noted(state: State, event: dict[str, Any]) -> Step:
-    """The message changed at its top: why it stops, and what it used so far."""
-    said = event.get("delta") or {}
-    end = {name: value for name, value in said.items() if value is not None}
-    if event.get("context_management"):
-        end["context_management"] = event["context_management"]
-    counted = usage.merged(state.usage, event.get("usage"))
-    return replace(state, end=state.end | end, usage=counted), ()
-
-
-def _stopped(state: State, _event: dict[str, Any]) -> Step:
-    state, events = _closed(state, complete=True)
-    reason = state.end.get("stop_reason")
-    if reason == "model_context_window_exceeded" and not state.blocks:
-        full = failure.broken({"type": reason, "message": "The context window is full"}, "")
-        return replace(state, ended=True), (full,)
-    metadata = {**(state.message or {}), **state.end}
-    if state.usage:
-        metadata["usage"] = state.usage
-    end = StepFinish(_reason(state), usage.disjoint(state.usage), metadata or None)
-    return replace(state, ended=True), (*events, end)
-
-
-def _closed(state: State, *, complete: bool) -> Step:
-    """End every block that is still open, in order."""
-    events: Events = ()
-    for block in state.open:
-        state, ended = _ended(state, {"index": block.index}, complete=complete)
-        events = (*events, *ended)
+    hosted_calls, has_local_calls = state.open_hosted_calls, state.has_local_calls
+    events = open_block.end(ending, hosted_calls, complete=complete)
+    if ending.kind == "call" and ending.type == "tool_use":
+        has_local_calls = True
+    elif ending.kind == "call":
+        hosted_calls |= {ending.id}
+    elif ending.kind == "opaque":
+        hosted_calls -= {ending.raw.get("tool_use_id")}
+    state = replace(
+        state,
+        open_blocks=tuple(block for block in state.open_blocks if block is not ending),
+        open_hosted_calls=hosted_calls,
+        has_local_calls=has_local_calls,
+    )
     return state, events
 
 
-def _reason(state: State) -> Finish:
-    """An answer with local calls wants their results, whatever a gateway calls its end."""
-    reason = state.end.get("stop_reason")
-    if state.called and reason in {None, "end_turn", "stop_sequence"}:
+def _on_message_delta(state: AnthropicState, event: dict[str, Any]) -> Step:
+    """Read the stop reason and the usage so far."""
+    delta = event.get("delta") or {}
+    fields = {name: value for name, value in delta.items() if value is not None}
+    if event.get("context_management"):
+        fields["context_management"] = event["context_management"]
+    report = usage.merge_reports(state.usage, event.get("usage"))
+    return replace(state, end_fields=state.end_fields | fields, usage=report), ()
+
+
+def _on_message_stop(state: AnthropicState, _event: dict[str, Any]) -> Step:
+    state, events = _end_open_blocks(state, complete=True)
+    reason = state.end_fields.get("stop_reason")
+    if reason == "model_context_window_exceeded" and not state.block_count:
+        error = {"type": reason, "message": "The context window is full"}
+        return replace(state, ended=True), (failure.stream_failure(error, ""),)
+    metadata = {**(state.message or {}), **state.end_fields}
+    if state.usage:
+        metadata["usage"] = state.usage
+    end = StepFinish(_finish_reason(state), usage.read_usage(state.usage), metadata or None)
+    return replace(state, ended=True), (*events, end)
+
+
+def _end_open_blocks(state: AnthropicState, *, complete: bool) -> Step:
+    """End every block that is still open, in order."""
+    events: Events = ()
+    for block in state.open_blocks:
+        state, end_events = _on_block_stop(state, {"index": block.index}, complete=complete)
+        events = (*events, *end_events)
+    return state, events
+
+
+def _finish_reason(state: AnthropicState) -> Finish:
+    """An answer with local calls waits for their results, for any stop reason of a gateway."""
+    reason = state.end_fields.get("stop_reason")
+    if state.has_local_calls and reason in {None, "end_turn", "stop_sequence"}:
         return "tool-calls"
     return _FINISHES.get(reason, "unknown")
 
 
-def _malformed(state: State, message: str) -> Step:
-    return replace(state, ended=True), (failure.failed("malformed-stream", message),)
+def _fail_malformed(state: AnthropicState, message: str) -> Step:
+    return replace(state, ended=True), (failure.new_failure("malformed-stream", message),)
 
 
-_HANDLERS: Mapping[str, Callable[[State, dict[str, Any]], Step]] = {
-    "content_block_delta": _continued,
-    "content_block_start": _begun,
-    "content_block_stop": _ended,
-    "message_start": _started,
-    "message_delta": _noted,
-    "message_stop": _stopped,
+_HANDLERS: Mapping[str, Callable[[AnthropicState, dict[str, Any]], Step]] = {
+    "content_block_delta": _on_block_delta,
+    "content_block_start": _on_block_start,
+    "content_block_stop": _on_block_stop,
+    "message_start": _on_message_start,
+    "message_delta": _on_message_delta,
+    "message_stop": _on_message_stop,
 }

@@ -1,34 +1,34 @@
-"""Token counts of the Messages API: disjoint inputs already, cumulative while the answer streams."""
+"""Token counts of the Messages API. Input counts do not overlap; counts grow during the stream."""
 
 from typing import Any
 
-from fairlead_llm.counts import count, inner, less, plus
+from fairlead_llm.counts import add, count, nested_count, subtract
 from fairlead_schema.provider.events import Usage
 
 
-def merged(known: dict[str, Any], raw: object) -> dict[str, Any]:
-    """The later report wins field by field; counters only grow, so a zero that follows says nothing."""
-    if not isinstance(raw, dict):
-        return known
-    fresh = {
+def merge_reports(report: dict[str, Any], later: object) -> dict[str, Any]:
+    """Merge two reports; the later one wins. A later zero is ignored, because counts only grow."""
+    if not isinstance(later, dict):
+        return report
+    fields = {
         name: value
-        for name, value in raw.items()
-        if value is not None and not (value == 0 and known.get(name))
+        for name, value in later.items()
+        if value is not None and not (value == 0 and report.get(name))
     }
-    return known | fresh
+    return report | fields
 
 
-def disjoint(raw: dict[str, Any]) -> Usage:
-    """Fresh input, cache, visible output and reasoning, none counted twice (D-34)."""
-    given, made = count(raw.get("input_tokens")), count(raw.get("output_tokens"))
-    read = count(raw.get("cache_read_input_tokens"))
-    written = count(raw.get("cache_creation_input_tokens"))
-    thought = inner(raw, "output_tokens_details", "thinking_tokens")
+def read_usage(raw: dict[str, Any]) -> Usage:
+    """Fresh input, cache, visible output and reasoning. No token is counted twice (D-34)."""
+    fresh, output = count(raw.get("input_tokens")), count(raw.get("output_tokens"))
+    cache_read = count(raw.get("cache_read_input_tokens"))
+    cache_write = count(raw.get("cache_creation_input_tokens"))
+    reasoning = nested_count(raw, "output_tokens_details", "thinking_tokens")
     return Usage(
-        input=given,
-        cache_read=read,
-        cache_write=written,
-        output=less(made, thought),
-        reasoning=thought,
-        total=plus(given, read, written, made),
+        input=fresh,
+        cache_read=cache_read,
+        cache_write=cache_write,
+        output=subtract(output, reasoning),
+        reasoning=reasoning,
+        total=add(fresh, cache_read, cache_write, output),
     )

@@ -4,10 +4,16 @@ import re
 from typing import Any, TypeAlias, assert_never
 
 from fairlead_llm.arguments import as_object
-from fairlead_llm.content import GO_ON, result_media, result_text, system_update, untaken
+from fairlead_llm.content import (
+    CONTINUE_TEXT,
+    result_media,
+    result_text,
+    system_update,
+    unsupported_file_text,
+)
 from fairlead_llm.gemini import native
 from fairlead_llm.gemini.native import SIGNATURE, TEXT_SIGNATURE, Part
-from fairlead_llm.media import inline
+from fairlead_llm.media import inline_media
 from fairlead_schema.provider.request import (
     AssistantTurn,
     MediaPart,
@@ -23,33 +29,33 @@ from fairlead_schema.provider.request import (
 
 Content: TypeAlias = dict[str, Any]
 
-# These models refuse a call without its signature, and take media inside a function's response.
-_THIRD = re.compile(r"(?:^|/)gemini-[3-9]")
-# The documented word for calls that another model made.
-UNSIGNED = "skip_thought_signature_validator"
+# These models refuse a call without its signature, and take media inside a function response.
+_GEMINI_3 = re.compile(r"(?:^|/)gemini-[3-9]")
+# The documented signature for calls of other models.
+SKIP_SIGNATURE_CHECK = "skip_thought_signature_validator"
 
 
-def contents(request: ModelRequest) -> list[Content]:
-    """Every turn in order; a turn with nothing to say is left out. Raises Unsendable."""
-    newer = _THIRD.search(request.model) is not None
+def build_contents(request: ModelRequest) -> list[Content]:
+    """Every turn in order, without empty turns. Raises UnsendableRequest."""
+    newer = _GEMINI_3.search(request.model) is not None
     sent: list[Content] = []
     for turn in request.turns:
         match turn:
             case UserTurn():
-                _add(sent, "user", _user(turn))
+                _add(sent, "user", _user_parts(turn))
             case SystemTurn():
                 _add_update(sent, system_update(turn.text))
             case AssistantTurn():
-                _add(sent, "model", _model(turn, newer=newer))
+                _add(sent, "model", _model_parts(turn, newer=newer))
                 for result in _foreign_results(turn):
-                    _add_result(sent, _response(result, newer=newer))
+                    _add_result(sent, _response_parts(result, newer=newer))
             case ToolTurn():
-                _add_result(sent, _response(turn.result, newer=newer))
+                _add_result(sent, _response_parts(turn.result, newer=newer))
             case _:
                 assert_never(turn)
     if sent and sent[-1]["role"] == "model" and "functionCall" not in sent[-1]["parts"][-1]:
-        # A conversation that ends with the model's own words is refused.
-        _add(sent, "user", [{"text": GO_ON}])
+        # The API refuses a conversation that ends with the model's words.
+        _add(sent, "user", [{"text": CONTINUE_TEXT}])
     return sent
 
 
@@ -59,7 +65,7 @@ def _add(sent: list[Content], role: str, parts: list[Part]) -> None:
 
 
 def _add_update(sent: list[Content], text: str) -> None:
-    """Join a directly preceding user content, else open a new one (O-18, O-19)."""
+    """Join a directly preceding user content, else add a new one (O-18, O-19)."""
     if sent and sent[-1]["role"] == "user":
         sent[-1] = {"role": "user", "parts": [*sent[-1]["parts"], {"text": text}]}
     else:
@@ -74,17 +80,17 @@ def _add_result(sent: list[Content], parts: list[Part]) -> None:
         _add(sent, "user", parts)
 
 
-def _user(turn: UserTurn) -> list[Part]:
+def _user_parts(turn: UserTurn) -> list[Part]:
     return [
-        _media(part) if isinstance(part, MediaPart) else {"text": part.text}
+        _media_part(part) if isinstance(part, MediaPart) else {"text": part.text}
         for part in turn.content
         if isinstance(part, MediaPart) or part.text
     ]
 
 
-def _model(turn: AssistantTurn, *, newer: bool) -> list[Part]:
-    """Parts of our own protocol come back as they came; what came from others is adapted."""
-    answered = {part.call_id for part in turn.content if isinstance(part, ToolResultPart)}
+def _model_parts(turn: AssistantTurn, *, newer: bool) -> list[Part]:
+    """Parts of this protocol go back unchanged. Parts of other providers are adapted."""
+    with_result = {part.call_id for part in turn.content if isinstance(part, ToolResultPart)}
     parts: list[Part] = []
     for part in turn.content:
         match part:
@@ -93,61 +99,64 @@ def _model(turn: AssistantTurn, *, newer: bool) -> list[Part]:
             case ReasoningPart():
                 _add_reasoning(parts, part)
             case ToolCallPart():
-                if not part.executed or _hosted(part) or part.call_id in answered:
-                    parts.append(native.signed(_call(part), part.metadata))
+                if not part.executed or _is_hosted(part) or part.call_id in with_result:
+                    parts.append(native.add_signature(_call_part(part), part.metadata))
             case ToolResultPart():
-                parts += _hosted_result(part)
+                parts += _hosted_result_parts(part)
             case _:
                 assert_never(part)
-    return _excused(parts) if newer else parts
+    return _mark_unsigned_call(parts) if newer else parts
 
 
 def _add_reasoning(parts: list[Part], part: ReasoningPart) -> None:
-    known = native.of(part.metadata)
-    if isinstance(known.get("part"), dict):
-        parts.append(known["part"])
-    elif TEXT_SIGNATURE in known and parts and "text" in parts[-1]:
-        parts[-1] = parts[-1] | {SIGNATURE: known[TEXT_SIGNATURE]}
+    fields = native.read_metadata(part.metadata)
+    if isinstance(fields.get("part"), dict):
+        parts.append(fields["part"])
+    elif TEXT_SIGNATURE in fields and parts and "text" in parts[-1]:
+        parts[-1] = parts[-1] | {SIGNATURE: fields[TEXT_SIGNATURE]}
     elif part.text:
-        parts.append(native.signed({"text": part.text, "thought": True}, part.metadata))
+        parts.append(native.add_signature({"text": part.text, "thought": True}, part.metadata))
 
 
-def _hosted(part: ToolCallPart | ToolResultPart) -> bool:
-    return native.of(part.metadata).get("kind") is not None
+def _is_hosted(part: ToolCallPart | ToolResultPart) -> bool:
+    return native.read_metadata(part.metadata).get("kind") is not None
 
 
-def _call(part: ToolCallPart) -> Part:
-    if part.executed and _hosted(part):
-        return {native.of(part.metadata)["kind"]: part.input}
+def _call_part(part: ToolCallPart) -> Part:
+    if part.executed and _is_hosted(part):
+        return {native.read_metadata(part.metadata)["kind"]: part.input}
     call = {"id": part.call_id, "name": part.name, "args": as_object(part.input)}
     return {"functionCall": call}
 
 
-def _hosted_result(part: ToolResultPart) -> list[Part]:
-    """A hosted result in its place; a call without one has none, and another's goes elsewhere."""
-    known = native.of(part.metadata)
-    if known.get("kind") not in native.HOSTED_RESULTS:
+def _hosted_result_parts(part: ToolResultPart) -> list[Part]:
+    """A hosted result of this protocol in its place, else nothing."""
+    fields = native.read_metadata(part.metadata)
+    if fields.get("kind") not in native.HOSTED_RESULTS:
         return []
-    value = known.get("value", part.value)
-    return [native.signed({known["kind"]: value}, part.metadata)]
+    value = fields.get("value", part.value)
+    return [native.add_signature({fields["kind"]: value}, part.metadata)]
 
 
 def _foreign_results(turn: AssistantTurn) -> list[ToolResultPart]:
-    """Results of tools that another provider ran: they go back as ordinary ones."""
+    """Hosted results of other providers, which become ordinary results."""
     results = (part for part in turn.content if isinstance(part, ToolResultPart))
-    return [part for part in results if not _hosted(part)]
+    return [part for part in results if not _is_hosted(part)]
 
 
-def _excused(parts: list[Part]) -> list[Part]:
-    """Of parallel calls only the first is signed; where it is not, another model made it."""
+def _mark_unsigned_call(parts: list[Part]) -> list[Part]:
+    """Sign the first call, because the API wants a signature on the first of parallel calls.
+
+    A first call without a signature comes from another model.
+    """
     at = next((i for i, part in enumerate(parts) if "functionCall" in part), None)
     if at is None or SIGNATURE in parts[at]:
         return parts
-    return [*parts[:at], parts[at] | {SIGNATURE: UNSIGNED}, *parts[at + 1 :]]
+    return [*parts[:at], parts[at] | {SIGNATURE: SKIP_SIGNATURE_CHECK}, *parts[at + 1 :]]
 
 
-def _response(result: ToolResultPart, *, newer: bool) -> list[Part]:
-    """A function's response; its media inside it, or beside it for models that know no better."""
+def _response_parts(result: ToolResultPart, *, newer: bool) -> list[Part]:
+    """A function response. Its media goes inside, or beside it for older models."""
     response: dict[str, Any] = {"id": result.call_id, "name": result.name}
     match result.kind:
         case "error":
@@ -156,17 +165,17 @@ def _response(result: ToolResultPart, *, newer: bool) -> list[Part]:
             response["response"] = {"output": result.value}
         case "text" | "content":
             response["response"] = {"output": result_text(result)}
-    media = [_media(part) for part in result_media(result)]
+    media = [_media_part(part) for part in result_media(result)]
     if media and newer:
         return [{"functionResponse": response | {"parts": media}}]
     return [{"functionResponse": response}, *media]
 
 
-def _media(part: MediaPart) -> Part:
-    media = inline(part)
+def _media_part(part: MediaPart) -> Part:
+    media = inline_media(part)
     kind = media.mime.partition("/")[0]
     if media.mime == "application/json":
         return {"text": media.decoded.decode(errors="replace")}
     if kind not in {"image", "audio", "video", "text"} and media.mime != "application/pdf":
-        return {"text": untaken(part, "Gemini")}
+        return {"text": unsupported_file_text(part, "Gemini")}
     return {"inlineData": {"mimeType": media.mime, "data": media.encoded}}

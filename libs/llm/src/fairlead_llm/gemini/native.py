@@ -1,8 +1,7 @@
-"""What a canonical part remembers of the Gemini part it came from.
+"""Metadata of this protocol: fields of a Gemini part that must go back unchanged.
 
-A signature must go back on the very part that bore it. Text has no metadata, so a signed text is
-followed by reasoning without text that holds its signature; a part without a canonical form is such
-reasoning that holds the part itself.
+A signature must go back on its own part. Text has no metadata, so reasoning without text follows a
+signed text and holds its signature. A part without a canonical form becomes such reasoning too.
 """
 
 from typing import Any, TypeAlias
@@ -21,24 +20,24 @@ HOSTED_RESULTS = ("codeExecutionResult", "toolResponse")
 _NAME = "google"
 
 
-def noted(**fields: object) -> Metadata | None:
-    """Metadata that only this protocol reads; nothing to say is no metadata."""
-    said = {name: value for name, value in fields.items() if value is not None}
-    return {_NAME: said} if said else None
+def native_metadata(**fields: object) -> Metadata | None:
+    """Metadata that only this protocol reads, or None without any field."""
+    present = {name: value for name, value in fields.items() if value is not None}
+    return {_NAME: present} if present else None
 
 
-def of(metadata: Metadata | None) -> Metadata:
-    """What this protocol noted."""
-    held = (metadata or {}).get(_NAME)
-    return held if isinstance(held, dict) else {}
+def read_metadata(metadata: Metadata | None) -> Metadata:
+    """The fields of this protocol."""
+    fields = (metadata or {}).get(_NAME)
+    return fields if isinstance(fields, dict) else {}
 
 
-def signed(part: Part, metadata: Metadata | None) -> Part:
-    """The part with the signature that it bore."""
-    signature = of(metadata).get(SIGNATURE)
+def add_signature(part: Part, metadata: Metadata | None) -> Part:
+    """The part with its original signature."""
+    signature = read_metadata(metadata).get(SIGNATURE)
     return part if signature is None else part | {SIGNATURE: signature}
 
 
-def silent(id_: str, **fields: object) -> tuple[ProviderEvent, ...]:
-    """A part that says nothing to a reader but must be told again."""
-    return ReasoningStart(id_), ReasoningEnd(id_, noted(**fields))
+def hidden_reasoning(id_: str, **fields: object) -> tuple[ProviderEvent, ...]:
+    """The events of a part without visible text that must go back to the API."""
+    return ReasoningStart(id_), ReasoningEnd(id_, native_metadata(**fields))

@@ -1,7 +1,7 @@
-"""The parts of a streamed answer, one after another.
+"""The parts of a streamed answer as canonical events.
 
-The wire has no ends of blocks: text and reasoning close when the kind changes, or when a signature
-marks a part that must go back alone.
+The API sends no block ends. Text and reasoning end when the kind changes, or at a signed part,
+which must go back alone.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from fairlead_llm import arguments
 from fairlead_llm.content import json_text
 from fairlead_llm.gemini import native
 from fairlead_llm.gemini.native import HOSTED_CALLS, HOSTED_RESULTS, SIGNATURE, Part
-from fairlead_llm.gemini.partial import placed
+from fairlead_llm.gemini.partial_arguments import put_piece
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,
@@ -32,12 +32,12 @@ Kind: TypeAlias = Literal["text", "reasoning"]
 
 _UNFINISHED = "The provider ended its answer before this call was complete"
 _NAMES = {"executableCode": "code_execution", "toolCall": "tool"}
-_FAILED = frozenset({"OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"})
+_FAILED_OUTCOMES = frozenset({"OUTCOME_FAILED", "OUTCOME_DEADLINE_EXCEEDED"})
 
 
 @dataclass(frozen=True, slots=True)
-class Partial:
-    """A call whose arguments come in pieces."""
+class PartialCall:
+    """A call whose arguments arrive in pieces."""
 
     id: str
     name: str
@@ -46,173 +46,178 @@ class Partial:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """What the parts so far have opened. `seed` makes minted ids differ between answers."""
+class PartsState:
+    """The open block and calls. `seed` makes minted ids differ between answers."""
 
     seed: str = ""
     kind: Kind | None = None
-    blocks: int = 0
-    minted: int = 0
-    called: bool = False
-    partial: Partial | None = None
-    awaited: tuple[str, ...] = ()
+    block_count: int = 0
+    minted_ids: int = 0
+    has_local_calls: bool = False
+    partial: PartialCall | None = None
+    open_hosted_calls: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
-        """The open block's id."""
-        return f"{self.kind}-{self.blocks - 1}"
+        """The id of the open block."""
+        return f"{self.kind}-{self.block_count - 1}"
 
 
-Step: TypeAlias = tuple[Parts, Events]
+Step: TypeAlias = tuple[PartsState, Events]
 
 
-def taken(parts: Parts, part: Part) -> Step:
-    """Take one part. Raises KeyError or TypeError when its shape is not the wire's."""
+def add_part(state: PartsState, part: Part) -> Step:
+    """Read one part. Raises KeyError or TypeError for an unexpected shape."""
     text = part.get("text")
     if isinstance(text, str):
         kind: Kind = "reasoning" if part.get("thought") else "text"
         if SIGNATURE in part:
-            return _signed(parts, kind, part)
+            return _add_signed_text(state, kind, part)
         if not text:
-            return parts, ()
-        parts, opened = _opened(parts, kind)
-        chunk = TextChunk(parts.id, text) if kind == "text" else ReasoningChunk(parts.id, text)
-        return parts, (*opened, chunk)
+            return state, ()
+        state, start_events = _open_block(state, kind)
+        chunk = TextChunk(state.id, text) if kind == "text" else ReasoningChunk(state.id, text)
+        return state, (*start_events, chunk)
     if "functionCall" in part:
-        return _called(parts, part)
+        return _add_call(state, part)
     for name in HOSTED_CALLS:
         if name in part:
-            return _hosted_call(parts, name, part)
+            return _add_hosted_call(state, name, part)
     for name in HOSTED_RESULTS:
         if name in part:
-            return _hosted_result(parts, name, part)
-    return _silent(parts, part=part) if part else (parts, ())
+            return _add_hosted_result(state, name, part)
+    return _add_hidden(state, part=part) if part else (state, ())
 
 
-def closed(parts: Parts) -> Step:
-    """End what is open. A call whose arguments never ended is one that cannot be run."""
-    parts, events = _closed_block(parts)
-    if parts.partial is None:
-        return parts, events
-    parts, made = _finalised(parts, _UNFINISHED)
-    return parts, (*events, *made)
+def close_all(state: PartsState) -> Step:
+    """End the open block and call. A call with incomplete arguments is invalid."""
+    state, events = _close_block(state)
+    if state.partial is None:
+        return state, events
+    state, call_events = _end_call(state, _UNFINISHED)
+    return state, (*events, *call_events)
 
 
-def _opened(parts: Parts, kind: Kind) -> Step:
-    if parts.kind == kind:
-        return parts, ()
-    parts, before = _closed_block(parts)
-    parts = replace(parts, kind=kind, blocks=parts.blocks + 1)
-    return parts, (*before, TextStart(parts.id) if kind == "text" else ReasoningStart(parts.id))
+def _open_block(state: PartsState, kind: Kind) -> Step:
+    if state.kind == kind:
+        return state, ()
+    state, end_events = _close_block(state)
+    state = replace(state, kind=kind, block_count=state.block_count + 1)
+    start_event = TextStart(state.id) if kind == "text" else ReasoningStart(state.id)
+    return state, (*end_events, start_event)
 
 
-def _closed_block(parts: Parts) -> Step:
-    if parts.kind is None:
-        return parts, ()
-    end = TextEnd(parts.id) if parts.kind == "text" else ReasoningEnd(parts.id)
-    return replace(parts, kind=None), (end,)
+def _close_block(state: PartsState) -> Step:
+    if state.kind is None:
+        return state, ()
+    end = TextEnd(state.id) if state.kind == "text" else ReasoningEnd(state.id)
+    return replace(state, kind=None), (end,)
 
 
-def _signed(parts: Parts, kind: Kind, part: Part) -> Step:
-    """A signed part is a block of its own, so that it can go back as it came."""
+def _add_signed_text(state: PartsState, kind: Kind, part: Part) -> Step:
+    """A signed part is a block of its own, so that it can go back unchanged."""
     text, signature = part["text"], part[SIGNATURE]
     if not text:
-        return _silent(parts, part=part)
-    parts, before = _closed_block(parts)
-    parts, opened = _opened(parts, kind)
-    id_ = parts.id
+        return _add_hidden(state, part=part)
+    state, before = _close_block(state)
+    state, start_events = _open_block(state, kind)
+    id_ = state.id
     if kind == "reasoning":
-        end = ReasoningEnd(id_, native.noted(thoughtSignature=signature))
-        return replace(parts, kind=None), (*before, *opened, ReasoningChunk(id_, text), end)
-    parts, ended = _closed_block(parts)
-    parts, told = _silent(parts, textSignature=signature)
-    return parts, (*before, *opened, TextChunk(id_, text), *ended, *told)
+        end = ReasoningEnd(id_, native.native_metadata(thoughtSignature=signature))
+        return replace(state, kind=None), (*before, *start_events, ReasoningChunk(id_, text), end)
+    state, end_events = _close_block(state)
+    state, hidden = _add_hidden(state, textSignature=signature)
+    return state, (*before, *start_events, TextChunk(id_, text), *end_events, *hidden)
 
 
-def _silent(parts: Parts, **fields: object) -> Step:
-    parts, before = _closed_block(parts)
-    told = native.silent(f"reasoning-{parts.blocks}", **fields)
-    return replace(parts, blocks=parts.blocks + 1), (*before, *told)
+def _add_hidden(state: PartsState, **fields: object) -> Step:
+    state, before = _close_block(state)
+    hidden = native.hidden_reasoning(f"reasoning-{state.block_count}", **fields)
+    return replace(state, block_count=state.block_count + 1), (*before, *hidden)
 
 
-def _called(parts: Parts, part: Part) -> Step:
-    """A call comes whole, or begins, goes on and ends over several parts."""
+def _add_call(state: PartsState, part: Part) -> Step:
+    """Read a call, or a piece of one. A call may spread over several parts."""
     call = part["functionCall"]
     pieces = call.get("partialArgs") or ()
-    if parts.partial is None:
-        parts, events = _begun(parts, call, part.get(SIGNATURE))
+    if state.partial is None:
+        state, events = _begin_call(state, call, part.get(SIGNATURE))
         if not pieces and not call.get("willContinue"):
-            parts, made = _whole(parts, call.get("args"))
-            return parts, (*events, *made)
+            state, call_events = _end_whole_call(state, call.get("args"))
+            return state, (*events, *call_events)
     else:
         events = ()
-    assert parts.partial is not None, "a call was begun here or before"
-    held = parts.partial.input
+    assert state.partial is not None, "a call began here or before"
+    input_ = state.partial.input
     for piece in pieces:
-        held = placed(held, piece)
-    parts = replace(parts, partial=replace(parts.partial, input=held))
+        input_ = put_piece(input_, piece)
+    state = replace(state, partial=replace(state.partial, input=input_))
     if call.get("willContinue"):
-        return parts, events
-    parts, made = _finalised(parts, None)
-    return parts, (*events, *made)
+        return state, events
+    state, call_events = _end_call(state, None)
+    return state, (*events, *call_events)
 
 
-def _begun(parts: Parts, call: dict[str, Any], signature: str | None) -> Step:
-    parts, before = _closed_block(parts)
-    parts, id_ = _id(parts, call)
+def _begin_call(state: PartsState, call: dict[str, Any], signature: str | None) -> Step:
+    state, before = _close_block(state)
+    state, id_ = _call_id(state, call)
     name = str(call.get("name") or "")
-    parts = replace(parts, called=True, partial=Partial(id_, name, signature, {}))
-    return parts, (*before, ToolInputStart(id_, name))
+    state = replace(state, has_local_calls=True, partial=PartialCall(id_, name, signature, {}))
+    return state, (*before, ToolInputStart(id_, name))
 
 
-def _whole(parts: Parts, given: object) -> Step:
-    """Arguments that came at once; none means an empty object."""
-    value = {} if given is None else given
-    return _finalised(parts, arguments.fault(value), value)
+def _end_whole_call(state: PartsState, args: object) -> Step:
+    """End a call that arrived in one part. Absent arguments mean an empty object."""
+    value = {} if args is None else args
+    return _end_call(state, arguments.fault(value), value)
 
 
-def _finalised(parts: Parts, invalid: str | None, value: object = None) -> Step:
-    call = parts.partial
-    assert call is not None, "only a call that was begun ends"
-    held = call.input if value is None else value
+def _end_call(state: PartsState, invalid: str | None, value: object = None) -> Step:
+    call = state.partial
+    assert call is not None, "only an open call ends"
+    input_ = call.input if value is None else value
     invalid = invalid if call.name else "The provider named no tool"
-    metadata = native.noted(thoughtSignature=call.signature)
-    return replace(parts, partial=None), (
-        ToolInputChunk(call.id, json_text(held)),
+    metadata = native.native_metadata(thoughtSignature=call.signature)
+    return replace(state, partial=None), (
+        ToolInputChunk(call.id, json_text(input_)),
         ToolInputEnd(call.id),
-        ToolCall(call.id, call.name, held, metadata=metadata, invalid=invalid),
+        ToolCall(call.id, call.name, input_, metadata=metadata, invalid=invalid),
     )
 
 
-def _hosted_call(parts: Parts, name: str, part: Part) -> Step:
-    """A tool that the provider runs itself: its input is the part's own value."""
-    given = part[name]
-    parts, before = _closed_block(parts)
-    parts, id_ = _id(parts, given)
-    tool = str(given.get("toolType") or _NAMES[name]).lower()
-    metadata = native.noted(kind=name, thoughtSignature=part.get(SIGNATURE))
-    made = ToolCall(id_, tool, given, executed=True, metadata=metadata)
-    return replace(parts, awaited=(*parts.awaited, id_)), (*before, made)
-
-
-def _hosted_result(parts: Parts, name: str, part: Part) -> Step:
-    """The result of the hosted call it names, or of the oldest that waits; else told again as it is."""
+def _add_hosted_call(state: PartsState, name: str, part: Part) -> Step:
+    """Read a call of a hosted tool. The value of the part is its input."""
     value = part[name]
-    given = value.get("id")
-    id_ = given if given in parts.awaited else next(iter(parts.awaited), None)
+    state, before = _close_block(state)
+    state, id_ = _call_id(state, value)
+    tool = str(value.get("toolType") or _NAMES[name]).lower()
+    metadata = native.native_metadata(kind=name, thoughtSignature=part.get(SIGNATURE))
+    call = ToolCall(id_, tool, value, executed=True, metadata=metadata)
+    return replace(state, open_hosted_calls=(*state.open_hosted_calls, id_)), (*before, call)
+
+
+def _add_hosted_result(state: PartsState, name: str, part: Part) -> Step:
+    """Settle the hosted call that the result names, or the oldest open one.
+
+    A result without an open call goes back unchanged.
+    """
+    value = part[name]
+    id_ = value.get("id")
+    if id_ not in state.open_hosted_calls:
+        id_ = next(iter(state.open_hosted_calls), None)
     if id_ is None:
-        return _silent(parts, part=part)
-    parts, before = _closed_block(parts)
-    error = value.get("outcome") in _FAILED
-    metadata = native.noted(
+        return _add_hidden(state, part=part)
+    state, before = _close_block(state)
+    error = value.get("outcome") in _FAILED_OUTCOMES
+    metadata = native.native_metadata(
         kind=name, thoughtSignature=part.get(SIGNATURE), value=value if error else None
     )
-    rest = tuple(one for one in parts.awaited if one != id_)
+    rest = tuple(call_id for call_id in state.open_hosted_calls if call_id != id_)
     result = ToolResult(id_, value, error=error, metadata=metadata)
-    return replace(parts, awaited=rest), (*before, result)
+    return replace(state, open_hosted_calls=rest), (*before, result)
 
 
-def _id(parts: Parts, given: dict[str, Any]) -> tuple[Parts, str]:
-    if given.get("id"):
-        return parts, str(given["id"])
-    return replace(parts, minted=parts.minted + 1), f"{parts.seed}-{parts.minted}"
+def _call_id(state: PartsState, call: dict[str, Any]) -> tuple[PartsState, str]:
+    if call.get("id"):
+        return state, str(call["id"])
+    return replace(state, minted_ids=state.minted_ids + 1), f"{state.seed}-{state.minted_ids}"

@@ -1,21 +1,21 @@
 """From the canonical request to a Gemini body.
 
-Options are sent as they are; `generationConfig` joins what the request says, and tools among them
-are hosted ones that join the request's own.
+Options go into the body unchanged. `generationConfig` is merged with the request's controls, and
+tools in the options are hosted tools that join the request's tools.
 """
 
 from typing import Any
 from urllib.parse import quote
 
-from fairlead_llm.gemini.contents import contents
-from fairlead_llm.gemini.dialect import translated
+from fairlead_llm.gemini.contents import build_contents
+from fairlead_llm.gemini.schema import translate_schema
 from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolDefinition
 
-_OURS = frozenset({"generationConfig", "tools"})
+_OWN_OPTIONS = frozenset({"generationConfig", "tools"})
 
 
 def path(request: ModelRequest) -> str:
-    """A bare name is a model; one with a slash says itself what it is."""
+    """The path of the model. A name without a slash gets the prefix `models/`."""
     name = request.model if "/" in request.model else f"models/{request.model}"
     return f"/v1beta/{quote(name)}:streamGenerateContent?alt=sse"
 
@@ -25,28 +25,28 @@ def headers(key: str | None) -> dict[str, str]:
 
 
 def body(request: ModelRequest) -> dict[str, Any]:
-    """The JSON body; the request's own options win. Raises Unsendable."""
+    """The JSON body. Options win. Raises UnsendableRequest."""
     sent: dict[str, Any] = {}
     if config := _config(request):
         sent["generationConfig"] = config
     sent |= _tools(request)
     if system := [{"text": part} for part in request.system if part]:
         sent["systemInstruction"] = {"parts": system}
-    sent |= {name: value for name, value in request.options.items() if name not in _OURS}
-    # What grows comes last, so that the whole of an earlier request is a prefix of a later one.
-    return sent | {"contents": contents(request)}
+    sent |= {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
+    # Contents come last, so that an earlier request is a prefix of a later one.
+    return sent | {"contents": build_contents(request)}
 
 
 def _config(request: ModelRequest) -> dict[str, Any]:
     controls = request.generation
-    named = {
+    fields = {
         "maxOutputTokens": controls.max_tokens,
         "temperature": controls.temperature,
         "topP": controls.top_p,
         "stopSequences": list(controls.stop) or None,
     }
-    said = {name: value for name, value in named.items() if value is not None}
-    return said | (request.options.get("generationConfig") or {})
+    config = {name: value for name, value in fields.items() if value is not None}
+    return config | (request.options.get("generationConfig") or {})
 
 
 def _tools(request: ModelRequest) -> dict[str, Any]:
@@ -55,21 +55,21 @@ def _tools(request: ModelRequest) -> dict[str, Any]:
         return {"tools": [*hosted]} if hosted else {}
     functions = {"functionDeclarations": [_function(tool) for tool in request.tools]}
     sent: dict[str, Any] = {"tools": [functions, *hosted]}
-    if calling := _calling(request):
+    if calling := _calling_config(request):
         sent["toolConfig"] = {"functionCallingConfig": calling}
     return sent
 
 
 def _function(tool: ToolDefinition) -> dict[str, Any]:
-    """The schema in the dialect where that is exact, else as it is; no parameters need none."""
-    said = {"name": tool.name, "description": tool.description}
-    schema = translated(tool.input_schema)
+    """A function with its schema in Gemini's dialect, or in JSON Schema if the dialect differs."""
+    function = {"name": tool.name, "description": tool.description}
+    schema = translate_schema(tool.input_schema)
     if schema is None:
-        return said | {"parametersJsonSchema": tool.input_schema}
-    return said | {"parameters": schema} if schema.get("properties") else said
+        return function | {"parametersJsonSchema": tool.input_schema}
+    return function | {"parameters": schema} if schema.get("properties") else function
 
 
-def _calling(request: ModelRequest) -> dict[str, Any] | None:
+def _calling_config(request: ModelRequest) -> dict[str, Any] | None:
     match request.tool_choice:
         case ForcedTool(name=name):
             return {"mode": "ANY", "allowedFunctionNames": [name]}

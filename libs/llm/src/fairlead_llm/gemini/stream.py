@@ -1,4 +1,4 @@
-"""From Gemini chunks to canonical events. The chunk that says why the answer finished is the last."""
+"""From Gemini chunks to canonical events. The chunk with a finish reason is the last one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -6,10 +6,10 @@ from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from fairlead_llm import failure
-from fairlead_llm.errors import Unsendable
+from fairlead_llm.errors import UnsendableRequest
 from fairlead_llm.gemini import parts, usage
-from fairlead_llm.gemini.parts import Events, Parts
-from fairlead_llm.json_reader import loaded
+from fairlead_llm.gemini.parts import Events, PartsState
+from fairlead_llm.json_reader import load_json
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider.events import Finish, StepFinish
 
@@ -31,114 +31,119 @@ _FINISHES: Mapping[str, Finish] = {
         "error",
     ),
 }
-_KEPT = ("finishMessage", "groundingMetadata", "urlContextMetadata", "citationMetadata")
+_CANDIDATE_METADATA = (
+    "finishMessage",
+    "groundingMetadata",
+    "urlContextMetadata",
+    "citationMetadata",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What the chunks so far have opened, and what they said about the answer."""
+class GeminiState:
+    """The state of the parts, and the answer and usage of the chunks so far."""
 
-    parts: Parts = field(default_factory=Parts)
+    parts: PartsState = field(default_factory=PartsState)
     answer: dict[str, Any] | None = None
     usage: dict[str, Any] = field(default_factory=dict)
     ended: bool = False
 
 
-Step: TypeAlias = tuple[State, Events]
+Step: TypeAlias = tuple[GeminiState, Events]
 
 
-def start() -> State:
-    return State()
+def start() -> GeminiState:
+    return GeminiState()
 
 
-def step(state: State, frame: Frame) -> Step:
-    """Take one frame. Nothing follows a StepFinish or a ProviderFailure."""
+def step(state: GeminiState, frame: Frame) -> Step:
+    """Read one frame. Nothing follows a StepFinish or a ProviderFailure."""
     if state.ended:
         return state, ()
     try:
-        chunk = loaded(frame.data)
+        chunk = load_json(frame.data)
     except ValueError as error:
-        return _malformed(state, (), f"A frame is not JSON: {error}")
+        return _fail_malformed(state, (), f"A frame is not JSON: {error}")
     if isinstance(chunk, list) and len(chunk) == 1:
         chunk = chunk[0]
     if not isinstance(chunk, dict):
-        return _malformed(state, (), "A frame is not a JSON object")
+        return _fail_malformed(state, (), "A frame is not a JSON object")
     if chunk.get("error"):
         text = frame.data.decode(errors="replace")
-        return replace(state, ended=True), (failure.broken(chunk["error"], text),)
+        return replace(state, ended=True), (failure.stream_failure(chunk["error"], text),)
     try:
-        state = _noted(state, chunk, frame.data)
+        state = _note_answer(state, chunk, frame.data)
         candidates = chunk.get("candidates")
         if candidates:
-            return _chosen(state, candidates[0])
-        return _unanswered(state, chunk)
+            return _read_candidate(state, candidates[0])
+        return _read_no_candidate(state, chunk)
     except (AttributeError, KeyError, TypeError) as error:
-        # The shape of a frame is the provider's word: a wrong one must not break us.
-        return _malformed(state, (), f"A chunk has an unexpected shape: {error!r}")
+        # The provider controls the shape of a frame, so a wrong shape must not raise.
+        return _fail_malformed(state, (), f"A chunk has an unexpected shape: {error!r}")
 
 
-def finish(state: State) -> Events:
-    """A body that ends without a finish reason was cut, however cleanly it was closed."""
+def finish(state: GeminiState) -> Events:
+    """A body without a finish reason is truncated, even if the connection closed cleanly."""
     if state.ended:
         return ()
-    return (failure.failed("stream-truncated", "The stream ended before its finish reason"),)
+    return (failure.new_failure("stream-truncated", "The stream ended before its finish reason"),)
 
 
-def _noted(state: State, chunk: dict[str, Any], raw: bytes) -> State:
-    """Remember what the chunk says beside its candidate."""
-    counted = usage.merged(state.usage, chunk.get("usageMetadata"))
+def _note_answer(state: GeminiState, chunk: dict[str, Any], raw: bytes) -> GeminiState:
+    """Note the id, model and usage of the chunk."""
+    report = usage.merge_reports(state.usage, chunk.get("usageMetadata"))
     if state.answer is not None:
-        return state if counted is state.usage else replace(state, usage=counted)
-    named = {"id": chunk.get("responseId"), "model": chunk.get("modelVersion")}
-    answer = {name: value for name, value in named.items() if value}
+        return state if report is state.usage else replace(state, usage=report)
+    identity = {"id": chunk.get("responseId"), "model": chunk.get("modelVersion")}
+    answer = {name: value for name, value in identity.items() if value}
     seed = str(answer.get("id") or blake2b(raw, digest_size=8).hexdigest())
-    return replace(state, usage=counted, answer=answer, parts=replace(state.parts, seed=seed))
+    return replace(state, usage=report, answer=answer, parts=replace(state.parts, seed=seed))
 
 
-def _chosen(state: State, candidate: dict[str, Any]) -> Step:
-    """The first candidate's parts; those before a part we cannot read are kept."""
+def _read_candidate(state: GeminiState, candidate: dict[str, Any]) -> Step:
+    """Read the parts of the first candidate. A malformed part keeps the events before it."""
     events: Events = ()
     for part in (candidate.get("content") or {}).get("parts") or ():
         try:
-            taken, told = parts.taken(state.parts, part)
-        except (AttributeError, KeyError, TypeError, Unsendable) as error:
-            return _malformed(state, events, f"A part has an unexpected shape: {error!r}")
-        events += told
-        if taken is not state.parts:
-            state = replace(state, parts=taken)
-    kept = {name: candidate[name] for name in _KEPT if candidate.get(name)}
-    if kept:
-        state = replace(state, answer=(state.answer or {}) | kept)
+            after, new_events = parts.add_part(state.parts, part)
+        except (AttributeError, KeyError, TypeError, UnsendableRequest) as error:
+            return _fail_malformed(state, events, f"A part has an unexpected shape: {error!r}")
+        events += new_events
+        if after is not state.parts:
+            state = replace(state, parts=after)
+    metadata = {name: candidate[name] for name in _CANDIDATE_METADATA if candidate.get(name)}
+    if metadata:
+        state = replace(state, answer=(state.answer or {}) | metadata)
     reason = candidate.get("finishReason")
     if not reason:
         return state, events
-    state, ended = _ended(state, str(reason))
-    return state, (*events, *ended)
+    state, end_events = _finish_step(state, str(reason))
+    return state, (*events, *end_events)
 
 
-def _unanswered(state: State, chunk: dict[str, Any]) -> Step:
-    """No candidate: the prompt was blocked, or the chunk only counts."""
+def _read_no_candidate(state: GeminiState, chunk: dict[str, Any]) -> Step:
+    """Read a chunk without a candidate: a blocked prompt, or usage only."""
     feedback = chunk.get("promptFeedback")
     if not feedback or not feedback.get("blockReason"):
         return state, ()
     answer = (state.answer or {}) | {"promptFeedback": feedback}
-    return _ended(replace(state, answer=answer), "SAFETY")
+    return _finish_step(replace(state, answer=answer), "SAFETY")
 
 
-def _ended(state: State, reason: str) -> Step:
-    last, events = parts.closed(state.parts)
+def _finish_step(state: GeminiState, reason: str) -> Step:
+    last, events = parts.close_all(state.parts)
     metadata = dict(state.answer or {})
     if "promptFeedback" not in metadata:
         metadata["finishReason"] = reason
     if state.usage:
         metadata["usage"] = state.usage
     finish = _FINISHES.get(reason, "unknown")
-    if finish == "stop" and last.called:
+    if finish == "stop" and last.has_local_calls:
         finish = "tool-calls"
-    end = StepFinish(finish, usage.disjoint(state.usage), metadata)
+    end = StepFinish(finish, usage.read_usage(state.usage), metadata)
     return replace(state, parts=last, ended=True), (*events, end)
 
 
-def _malformed(state: State, before: Events, message: str) -> Step:
-    failed = failure.failed("malformed-stream", message)
-    return replace(state, ended=True), (*before, failed)
+def _fail_malformed(state: GeminiState, before: Events, message: str) -> Step:
+    event = failure.new_failure("malformed-stream", message)
+    return replace(state, ended=True), (*before, event)

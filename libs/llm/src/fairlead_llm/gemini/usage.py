@@ -1,26 +1,27 @@
-"""Token counts of Gemini: repeated on every chunk, growing; thoughts are counted beside the answer."""
+"""Token counts of Gemini. Every chunk repeats them; output does not include reasoning."""
 
 from typing import Any
 
-from fairlead_llm.counts import count, less, plus
+from fairlead_llm.counts import add, count, subtract
 from fairlead_schema.provider.events import Usage
 
 
-def merged(known: dict[str, Any], raw: object) -> dict[str, Any]:
-    """The later report wins, field by field."""
-    return known | raw if isinstance(raw, dict) else known
+def merge_reports(report: dict[str, Any], later: object) -> dict[str, Any]:
+    """Merge two reports; the later one wins."""
+    return report | later if isinstance(later, dict) else report
 
 
-def disjoint(raw: dict[str, Any]) -> Usage:
-    """Fresh input, cache, visible output and reasoning, none counted twice (D-34)."""
-    given = plus(count(raw.get("promptTokenCount")), count(raw.get("toolUsePromptTokenCount")))
-    read = count(raw.get("cachedContentTokenCount"))
-    made, thought = count(raw.get("candidatesTokenCount")), count(raw.get("thoughtsTokenCount"))
+def read_usage(raw: dict[str, Any]) -> Usage:
+    """Fresh input, cache, visible output and reasoning. No token is counted twice (D-34)."""
+    prompt = add(count(raw.get("promptTokenCount")), count(raw.get("toolUsePromptTokenCount")))
+    cache_read = count(raw.get("cachedContentTokenCount"))
+    output = count(raw.get("candidatesTokenCount"))
+    reasoning = count(raw.get("thoughtsTokenCount"))
     total = count(raw.get("totalTokenCount"))
     return Usage(
-        input=less(given, read),
-        cache_read=read,
-        output=made,
-        reasoning=thought,
-        total=plus(given, made, thought) if total is None else total,
+        input=subtract(prompt, cache_read),
+        cache_read=cache_read,
+        output=output,
+        reasoning=reasoning,
+        total=add(prompt, output, reasoning) if total is None else total,
     )

@@ -1,4 +1,4 @@
-"""The `openai-chat` protocol: Chat Completions, as OpenAI and its many compatibles speak it."""
+"""The `openai-chat` protocol: Chat Completions of OpenAI and compatible vendors."""
 
 from fairlead_llm.openai_chat.request import body, headers, path
 from fairlead_llm.openai_chat.stream import finish, start, step

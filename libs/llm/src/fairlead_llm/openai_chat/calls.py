@@ -1,4 +1,4 @@
-"""Tool calls on Chat: fragments keyed by index, tolerant of what vendors leave out."""
+"""Tool calls of Chat Completions: fragments with an index, of which vendors leave out parts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -17,62 +17,62 @@ from fairlead_schema.provider.events import (
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A call whose arguments are still streaming; `given` is the id the vendor sent, if any."""
+class StreamingCall:
+    """A call whose arguments are still streaming. `vendor_id` is the id that the vendor sent."""
 
     index: int
     id: str
     name: str
-    given: str | None = None
+    vendor_id: str | None = None
     text: str = ""
 
 
-def extended(
-    calls: tuple[Call, ...], fragments: Sequence[Any], *, minted: Callable[[int], str]
-) -> tuple[tuple[Call, ...], tuple[ProviderEvent, ...]]:
-    """The calls with these fragments added; a call without an id gets a minted one."""
+def add_fragments(
+    calls: tuple[StreamingCall, ...], fragments: Sequence[Any], *, mint_id: Callable[[int], str]
+) -> tuple[tuple[StreamingCall, ...], tuple[ProviderEvent, ...]]:
+    """Add fragments to the calls. A call without a vendor's id gets a minted id."""
     events: list[ProviderEvent] = []
     for position, fragment in enumerate(fragments):
         if not isinstance(fragment, dict):
             continue
-        function, index = _table(fragment.get("function")), fragment.get("index")
-        given = str(fragment["id"]) if fragment.get("id") else None
+        function, index = _object_or_empty(fragment.get("function")), fragment.get("index")
+        vendor_id = str(fragment["id"]) if fragment.get("id") else None
         index = index if isinstance(index, int) else position
-        at = _find(calls, index, given)
+        at = _find(calls, index, vendor_id)
         if at is None:
-            id_ = given or minted(len(calls))
-            calls = (*calls, Call(index, id_, str(function.get("name") or ""), given))
+            id_ = vendor_id or mint_id(len(calls))
+            calls = (*calls, StreamingCall(index, id_, str(function.get("name") or ""), vendor_id))
             events.append(ToolInputStart(calls[-1].id, calls[-1].name))
             at = len(calls) - 1
-        if text := _text(function.get("arguments")):
+        if text := _arguments_text(function.get("arguments")):
             call = replace(calls[at], text=calls[at].text + text)
             calls = (*calls[:at], call, *calls[at + 1 :])
             events.append(ToolInputChunk(call.id, text))
     return calls, tuple(events)
 
 
-def finalised(call: Call) -> tuple[ProviderEvent, ...]:
-    """The end of a call's input and the call itself; no text means no arguments."""
-    value, unusable = arguments.parsed(call.text)
-    invalid = unusable if call.name else "The provider named no tool"
+def end_call(call: StreamingCall) -> tuple[ProviderEvent, ...]:
+    """The end of a call's input, and the call. Empty text means no arguments."""
+    value, fault = arguments.parse_arguments(call.text)
+    invalid = fault if call.name else "The provider named no tool"
     return ToolInputEnd(call.id), ToolCall(call.id, call.name, value, invalid=invalid)
 
 
-def _find(calls: tuple[Call, ...], index: object, given: str | None) -> int | None:
-    """The newest call at that index, unless the fragment names another id: then it is a new call."""
+def _find(calls: tuple[StreamingCall, ...], index: object, vendor_id: str | None) -> int | None:
+    """The newest call at this index. A fragment with another id starts a new call."""
     for at in range(len(calls) - 1, -1, -1):
         call = calls[at]
         if call.index == index:
-            return at if given is None or call.given in {None, given} else None
+            return at if vendor_id is None or call.vendor_id in {None, vendor_id} else None
     return None
 
 
-def _table(given: object) -> dict[str, Any]:
-    return given if isinstance(given, dict) else {}
+def _object_or_empty(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _text(given: object) -> str:
-    """Some vendors send the arguments as a value instead of its text."""
-    if given is None or isinstance(given, str):
-        return given or ""
-    return orjson.dumps(given).decode()
+def _arguments_text(value: object) -> str:
+    """The arguments as text. Some vendors send a JSON value instead."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return orjson.dumps(value).decode()

@@ -3,11 +3,11 @@
 import re
 from typing import Any
 
-from fairlead_llm.openai_chat.messages import messages
-from fairlead_llm.tool_schema import rooted
+from fairlead_llm.openai_chat.messages import build_messages
+from fairlead_llm.tool_schema import with_object_root
 from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
 
-# These models refuse `max_tokens`; every other one may not know its successor.
+# These models refuse `max_tokens`. Other models may not know `max_completion_tokens`.
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
 
 
@@ -20,13 +20,13 @@ def headers(key: str | None) -> dict[str, str]:
 
 
 def body(request: ModelRequest) -> dict[str, Any]:
-    """The JSON body; the request's own options win, except over streaming. Raises Unsendable."""
+    """The JSON body. Options win over everything but streaming. Raises UnsendableRequest."""
     sent = {"model": request.model} | _tools(request) | _generation(request)
     if request.cache_key is not None:
         sent["prompt_cache_key"] = request.cache_key
     sent |= request.options | {"stream": True, "stream_options": {"include_usage": True}}
-    # What grows comes last, so that the whole of an earlier request is a prefix of a later one.
-    return {**sent, "messages": messages(request)}
+    # Messages come last, so that an earlier request is a prefix of a later one.
+    return {**sent, "messages": build_messages(request)}
 
 
 def _tools(request: ModelRequest) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
         "function": {
             "name": tool.name,
             "description": tool.description,
-            "parameters": rooted(tool.input_schema),
+            "parameters": with_object_root(tool.input_schema),
         },
     }
 
@@ -58,10 +58,10 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
 def _generation(request: ModelRequest) -> dict[str, Any]:
     controls = request.generation
     newer = _REASONING_MODEL.search(request.model) is not None
-    named = {
+    fields = {
         "max_completion_tokens" if newer else "max_tokens": controls.max_tokens,
         "temperature": controls.temperature,
         "top_p": controls.top_p,
         "stop": list(controls.stop) or None,
     }
-    return {name: value for name, value in named.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,16 +1,16 @@
 """From Chat Completions frames to canonical events.
 
-The wire has no ends of blocks: text and reasoning close when the kind changes, tool calls at the
-first finish reason, and the step only at `[DONE]`, because usage may come after its reason.
+The API sends no block ends. Text and reasoning end when the kind changes, tool calls end at the
+first finish reason, and the step ends at `[DONE]`, because usage may follow the finish reason.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 from fairlead_llm import failure
-from fairlead_llm.json_reader import loaded
+from fairlead_llm.json_reader import load_json
 from fairlead_llm.openai_chat import calls, reasoning, usage
-from fairlead_llm.openai_chat.calls import Call
+from fairlead_llm.openai_chat.calls import StreamingCall
 from fairlead_llm.sse import Frame
 from fairlead_schema.provider.events import (
     Finish,
@@ -38,7 +38,7 @@ _FINISHES: dict[str, Finish] = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The text or reasoning that is streaming now."""
+    """The open block of text or reasoning."""
 
     kind: Literal["text", "reasoning"]
     id: str
@@ -47,115 +47,121 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """What the frames so far have opened, and what they said about the end."""
+class ChatState:
+    """The open block and calls, and the answer, usage and finish reason of the frames so far."""
 
     block: Block | None = None
-    blocks: int = 0
-    calls: tuple[Call, ...] = ()
-    called: int = 0
-    reason: str | None = None
+    block_count: int = 0
+    calls: tuple[StreamingCall, ...] = ()
+    call_count: int = 0
+    finish_reason: str | None = None
     usage: dict[str, Any] | None = None
     answer: dict[str, Any] | None = None
     ended: bool = False
 
 
-def start() -> State:
-    return State()
+Step: TypeAlias = tuple[ChatState, Events]
 
 
-def step(state: State, frame: Frame) -> tuple[State, Events]:
-    """Take one frame. Nothing follows a StepFinish or a ProviderFailure."""
+def start() -> ChatState:
+    return ChatState()
+
+
+def step(state: ChatState, frame: Frame) -> Step:
+    """Read one frame. Nothing follows a StepFinish or a ProviderFailure."""
     if state.ended:
         return state, ()
     try:
-        chunk = loaded(frame.data)
+        chunk = load_json(frame.data)
     except ValueError as error:
         if frame.data.strip() == b"[DONE]":
-            return _done(state)
-        return _malformed(state, f"A frame is not JSON: {error}")
+            return _finish_step(state)
+        return _fail_malformed(state, f"A frame is not JSON: {error}")
     if not isinstance(chunk, dict):
-        return _malformed(state, "A frame is not a JSON object")
+        return _fail_malformed(state, "A frame is not a JSON object")
     if chunk.get("error"):
         text = frame.data.decode(errors="replace")
-        return replace(state, ended=True), (failure.broken(chunk["error"], text),)
+        return replace(state, ended=True), (failure.stream_failure(chunk["error"], text),)
     choices = chunk.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else {}
     if not isinstance(choice, dict):
-        return _malformed(state, "A choice is not a JSON object")
-    return _chosen(_noted(state, chunk), choice)
+        return _fail_malformed(state, "A choice is not a JSON object")
+    return _read_choice(_note_answer(state, chunk), choice)
 
 
-def finish(state: State) -> Events:
-    """A body that ends without its end marker was cut, however cleanly it was closed."""
+def finish(state: ChatState) -> Events:
+    """A body without its end marker is truncated, even if the connection closed cleanly."""
     if state.ended:
         return ()
-    return (failure.failed("stream-truncated", "The stream ended before its end marker"),)
+    return (failure.new_failure("stream-truncated", "The stream ended before its end marker"),)
 
 
-def _noted(state: State, chunk: dict[str, Any]) -> State:
-    """Remember what the chunk says beside its choice."""
-    counted = usage.latest(state.usage, chunk)
-    if counted is state.usage and state.answer is not None:
+def _note_answer(state: ChatState, chunk: dict[str, Any]) -> ChatState:
+    """Note the id, model and usage of the chunk."""
+    report = usage.latest_report(state.usage, chunk)
+    if report is state.usage and state.answer is not None:
         return state
     answer = state.answer or {name: chunk[name] for name in ("id", "model") if chunk.get(name)}
-    return replace(state, usage=counted, answer=answer)
+    return replace(state, usage=report, answer=answer)
 
 
-def _chosen(state: State, choice: dict[str, Any]) -> tuple[State, Events]:
+def _read_choice(state: ChatState, choice: dict[str, Any]) -> Step:
     events: Events = ()
     delta = choice.get("delta")
     if isinstance(delta, dict):
-        state, events = _delta(state, delta)
+        state, events = _read_delta(state, delta)
     reason = choice.get("finish_reason")
-    if not reason or state.reason is not None:
+    if not reason or state.finish_reason is not None:
         return state, events
-    state, closed = _closed(replace(state, reason=str(reason)))
-    return state, (*events, *closed)
+    state, end_events = _close_all(replace(state, finish_reason=str(reason)))
+    return state, (*events, *end_events)
 
 
-def _delta(state: State, delta: dict[str, Any]) -> tuple[State, Events]:
+def _read_delta(state: ChatState, delta: dict[str, Any]) -> Step:
     """The hot path: most deltas add text to the block that is open already."""
     events: Events = ()
     if delta.get("reasoning_content") or delta.get("reasoning") or delta.get("reasoning_details"):
-        state, events = _thought(state, delta)
-    said = delta.get("content") or delta.get("refusal")
-    if said and isinstance(said, str):
-        state, opened = _opened(state, "text")
+        state, events = _add_reasoning(state, delta)
+    text = delta.get("content") or delta.get("refusal")
+    if text and isinstance(text, str):
+        state, start_events = _open_block(state, "text")
         assert state.block is not None, "a block was just opened"
-        events = (*events, *opened, TextChunk(state.block.id, said))
+        events = (*events, *start_events, TextChunk(state.block.id, text))
     fragments = delta.get("tool_calls")
     if fragments and isinstance(fragments, list):
-        state, made = _called(state, fragments)
-        events += made
+        state, call_events = _add_calls(state, fragments)
+        events += call_events
     return state, events
 
 
-def _thought(state: State, delta: dict[str, Any]) -> tuple[State, Events]:
+def _add_reasoning(state: ChatState, delta: dict[str, Any]) -> Step:
     field = next((name for name in reasoning.FIELDS if isinstance(delta.get(name), str)), None)
-    given = delta.get("reasoning_details")
-    details = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
-    text = (delta[field] if field else "") or reasoning.spoken(details)
+    raw = delta.get("reasoning_details")
+    details = (
+        [detail for detail in raw if isinstance(detail, dict)] if isinstance(raw, list) else []
+    )
+    text = (delta[field] if field else "") or reasoning.readable_text(details)
     if not text and not details:
         return state, ()
-    state, opened = _opened(state, "reasoning")
+    state, start_events = _open_block(state, "reasoning")
     block = state.block
     assert block is not None, "a block was just opened"
     if details or block.field != field:
-        kept = reasoning.merged((*block.details, *details))
-        state = replace(state, block=replace(block, field=field or block.field, details=kept))
-    return state, (*opened, ReasoningChunk(block.id, text)) if text else opened
+        merged = reasoning.merge_details((*block.details, *details))
+        state = replace(state, block=replace(block, field=field or block.field, details=merged))
+    return state, (*start_events, ReasoningChunk(block.id, text)) if text else start_events
 
 
-def _opened(state: State, kind: Literal["text", "reasoning"]) -> tuple[State, Events]:
+def _open_block(state: ChatState, kind: Literal["text", "reasoning"]) -> Step:
     if state.block is not None and state.block.kind == kind:
         return state, ()
-    block = Block(kind, f"{kind}-{state.blocks}")
-    begun = TextStart(block.id) if kind == "text" else ReasoningStart(block.id)
-    return replace(state, block=block, blocks=state.blocks + 1), (*_ends(state.block), begun)
+    block = Block(kind, f"{kind}-{state.block_count}")
+    start_event = TextStart(block.id) if kind == "text" else ReasoningStart(block.id)
+    events = (*_end_block(state.block), start_event)
+    return replace(state, block=block, block_count=state.block_count + 1), events
 
 
-def _ends(block: Block | None) -> Events:
+def _end_block(block: Block | None) -> Events:
     if block is None:
         return ()
     if block.kind == "text":
@@ -163,39 +169,40 @@ def _ends(block: Block | None) -> Events:
     return (ReasoningEnd(block.id, reasoning.metadata(block.field, block.details)),)
 
 
-def _called(state: State, fragments: list[Any]) -> tuple[State, Events]:
-    closed = _ends(state.block)
+def _add_calls(state: ChatState, fragments: list[Any]) -> Step:
+    end_events = _end_block(state.block)
     prefix = str((state.answer or {}).get("id", "call"))
-    opened, events = calls.extended(
-        state.calls, fragments, minted=lambda n: f"{prefix}-{state.called + n}"
+    open_calls, events = calls.add_fragments(
+        state.calls, fragments, mint_id=lambda n: f"{prefix}-{state.call_count + n}"
     )
-    return replace(state, block=None, calls=opened), (*closed, *events)
+    return replace(state, block=None, calls=open_calls), (*end_events, *events)
 
 
-def _closed(state: State) -> tuple[State, Events]:
-    """Close the block and finalise every call."""
-    final = tuple(event for call in state.calls for event in calls.finalised(call))
-    called = state.called + len(state.calls)
-    return replace(state, block=None, calls=(), called=called), (*_ends(state.block), *final)
+def _close_all(state: ChatState) -> Step:
+    """End the open block and every open call."""
+    call_events = tuple(event for call in state.calls for event in calls.end_call(call))
+    events = (*_end_block(state.block), *call_events)
+    call_count = state.call_count + len(state.calls)
+    return replace(state, block=None, calls=(), call_count=call_count), events
 
 
-def _done(state: State) -> tuple[State, Events]:
-    state, closed = _closed(state)
+def _finish_step(state: ChatState) -> Step:
+    state, end_events = _close_all(state)
     metadata = dict(state.answer or {})
     if state.usage is not None:
         metadata["usage"] = state.usage
-    if state.reason is not None:
-        metadata["finish_reason"] = state.reason
-    end = StepFinish(_reason(state), usage.disjoint(state.usage), metadata or None)
-    return replace(state, ended=True), (*closed, end)
+    if state.finish_reason is not None:
+        metadata["finish_reason"] = state.finish_reason
+    end = StepFinish(_finish_reason(state), usage.read_usage(state.usage), metadata or None)
+    return replace(state, ended=True), (*end_events, end)
 
 
-def _reason(state: State) -> Finish:
-    """`stop` after tool calls means tool calls: some vendors say so when a tool was forced."""
-    if state.called and state.reason in {None, "stop"}:
+def _finish_reason(state: ChatState) -> Finish:
+    """`stop` after tool calls means `tool-calls`: some vendors send `stop` for a forced tool."""
+    if state.call_count and state.finish_reason in {None, "stop"}:
         return "tool-calls"
-    return _FINISHES.get(state.reason or "", "unknown")
+    return _FINISHES.get(state.finish_reason or "", "unknown")
 
 
-def _malformed(state: State, message: str) -> tuple[State, Events]:
-    return replace(state, ended=True), (failure.failed("malformed-stream", message),)
+def _fail_malformed(state: ChatState, message: str) -> Step:
+    return replace(state, ended=True), (failure.new_failure("malformed-stream", message),)

@@ -1,42 +1,42 @@
-"""Token counts: vendors' inclusive totals become disjoint parts; what is unknown stays None."""
+"""Token counts of Chat Completions: totals become parts that do not overlap. Unknown is None."""
 
 from typing import Any
 
-from fairlead_llm.counts import count, inner, less
+from fairlead_llm.counts import count, nested_count, subtract
 from fairlead_schema.provider.events import Usage
 
 
-def latest(known: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any] | None:
-    """The raw usage after this chunk. Some vendors repeat it, some end with all zeros: ignored."""
+def latest_report(report: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any] | None:
+    """The raw usage after this chunk. A later report of zeros is ignored: some vendors end so."""
     groq = chunk.get("x_groq")
     raw = chunk.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None)
     if not isinstance(raw, dict):
-        return known
-    if known is not None and not any(map(count, (raw.get(name) for name in _TOTALS))):
-        return known
+        return report
+    if report is not None and not any(map(count, (raw.get(name) for name in _TOTALS))):
+        return report
     return raw
 
 
-def disjoint(raw: dict[str, Any] | None) -> Usage:
-    """Fresh input, cache, visible output and reasoning, none counted twice (D-34)."""
+def read_usage(raw: dict[str, Any] | None) -> Usage:
+    """Fresh input, cache, visible output and reasoning. No token is counted twice (D-34)."""
     if raw is None:
         return Usage()
     prompt, completion, total = (count(raw.get(name)) for name in _TOTALS)
-    read = _first(
-        inner(raw, "prompt_tokens_details", "cached_tokens"),
+    cache_read = _first(
+        nested_count(raw, "prompt_tokens_details", "cached_tokens"),
         count(raw.get("cached_tokens")),
         count(raw.get("prompt_cache_hit_tokens")),
     )
-    written = inner(raw, "prompt_tokens_details", "cache_write_tokens")
-    thought = inner(raw, "completion_tokens_details", "reasoning_tokens")
+    cache_write = nested_count(raw, "prompt_tokens_details", "cache_write_tokens")
+    reasoning = nested_count(raw, "completion_tokens_details", "reasoning_tokens")
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion
     return Usage(
-        input=less(prompt, read, written),
-        cache_read=read,
-        cache_write=written,
-        output=_visible(prompt, completion, thought, total),
-        reasoning=thought,
+        input=subtract(prompt, cache_read, cache_write),
+        cache_read=cache_read,
+        cache_write=cache_write,
+        output=_visible_output(prompt, completion, reasoning, total),
+        reasoning=reasoning,
         total=total,
     )
 
@@ -44,13 +44,16 @@ def disjoint(raw: dict[str, Any] | None) -> Usage:
 _TOTALS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
-def _visible(
-    prompt: int | None, completion: int | None, thought: int | None, total: int | None
+def _visible_output(
+    prompt: int | None, completion: int | None, reasoning: int | None, total: int | None
 ) -> int | None:
-    """Output without reasoning. xAI's completion count excludes it already: its total shows."""
-    if completion is not None and thought and total == (prompt or 0) + completion + thought:
+    """Output without reasoning. The total shows whether the completion count excludes reasoning.
+
+    The completion count of xAI excludes it.
+    """
+    if completion is not None and reasoning and total == (prompt or 0) + completion + reasoning:
         return completion
-    return less(completion, thought)
+    return subtract(completion, reasoning)
 
 
 def _first(*values: int | None) -> int | None:

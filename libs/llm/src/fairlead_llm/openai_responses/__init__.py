@@ -1,4 +1,4 @@
-"""The `openai-responses` protocol: OpenAI's Responses API, asked without server-side state."""
+"""The `openai-responses` protocol: OpenAI's Responses API, used without server-side state."""
 
 from fairlead_llm.openai_responses.request import body, headers, path
 from fairlead_llm.openai_responses.stream import finish, start, step

@@ -1,14 +1,14 @@
-"""Output items: how each kind opens, grows and closes.
+"""Output items: the start, deltas and end of each kind.
 
-Items are kept by their output index, because some vendors change an item's id at every event. What
-an item says of itself when it is done is the truth: arguments, encrypted content, hosted results.
+Items have their output index as key, because some vendors change an item's id at every event. The
+final form of an item decides its arguments, its encrypted content and its hosted result.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from fairlead_llm.arguments import parsed
+from fairlead_llm.arguments import parse_arguments
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ReasoningChunk,
@@ -25,204 +25,224 @@ from fairlead_schema.provider.events import (
 )
 
 Events: TypeAlias = tuple[ProviderEvent, ...]
-Wire: TypeAlias = dict[str, Any]
+Json: TypeAlias = dict[str, Any]
 
-# Calls that wait for an answer of ours, besides function calls.
-_ANSWERED = frozenset({"custom_tool_call", "local_shell_call", "apply_patch_call", "computer_call"})
-_FAILED = frozenset({"failed", "incomplete"})
+# Calls that Fairlead answers, besides function calls.
+_LOCAL_CALLS = frozenset(
+    {"custom_tool_call", "local_shell_call", "apply_patch_call", "computer_call"}
+)
+_FAILED_STATES = frozenset({"failed", "incomplete"})
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
-    """An item that is not done. A message or reasoning shows one block at a time, its `part`."""
+class OpenItem:
+    """An item that is still streaming. A message or reasoning has one open block, its `part`."""
 
     type: str
     id: str
     name: str = ""
     item_id: str | None = None
     part: int = 0
-    shown: bool = False
-    grown: bool = False
+    block_open: bool = False
+    has_text: bool = False
     raw: bool = False
     text: str = ""
     phase: str | None = None
 
-    def says(self, part: object) -> bool:
-        """Whether it is a message that shows this part of it now."""
-        return self.shown and self.part == part and self.type == "message"
+    def shows_part(self, part: object) -> bool:
+        """Whether the item is a message whose open block is this part."""
+        return self.block_open and self.part == part and self.type == "message"
 
 
-def begin(item: Wire, fresh: str, minted: str) -> tuple[Open, Events]:
-    """Open an item; `fresh` numbers its block, `minted` is the id of a call that has none.
+def begin(item: Json, block_number: str, fallback_id: str) -> tuple[OpenItem, Events]:
+    """Open an item. A call without an id gets `fallback_id`.
 
-    Reasoning is shown at once: it may say nothing and still have encrypted content to keep.
+    Reasoning opens its block at once, because it may have encrypted content and no text.
     """
-    kind, item_id = str(item.get("type")), _word(item.get("id"))
+    kind, item_id = str(item.get("type")), _text_or_none(item.get("id"))
     if kind == "message":
-        return Open(kind, "", item_id=item_id, phase=_word(item.get("phase"))), ()
+        return OpenItem(kind, "", item_id=item_id, phase=_text_or_none(item.get("phase"))), ()
     if kind == "reasoning":
-        block = f"reasoning-{fresh}"
-        return Open(kind, block, item_id=item_id, shown=True), (ReasoningStart(block),)
+        block = f"reasoning-{block_number}"
+        return OpenItem(kind, block, item_id=item_id, block_open=True), (ReasoningStart(block),)
     name = str(item.get("name") or kind.removesuffix("_call"))
-    call_id = _word(item.get("call_id")) or item_id or minted
-    return Open(kind, call_id, name, item_id), (ToolInputStart(call_id, name),)
+    call_id = _text_or_none(item.get("call_id")) or item_id or fallback_id
+    return OpenItem(kind, call_id, name, item_id), (ToolInputStart(call_id, name),)
 
 
-def said(opened: Open, part: int, text: str, fresh: str) -> tuple[Open, Events]:
-    """A message's next text; another part of it is another block."""
-    if opened.says(part):
-        return opened, (TextChunk(opened.id, text),)
-    ended: Events = (TextEnd(opened.id, _told(opened, None)),) if opened.shown else ()
-    block = f"text-{fresh}"
-    after = replace(opened, id=block, part=part, shown=True, grown=True)
+def add_text(
+    open_item: OpenItem, part: int, text: str, block_number: str
+) -> tuple[OpenItem, Events]:
+    """Add text to a message. Each part of the message is a block of its own."""
+    if open_item.shows_part(part):
+        return open_item, (TextChunk(open_item.id, text),)
+    ended: Events = (
+        (TextEnd(open_item.id, _text_metadata(open_item, None)),) if open_item.block_open else ()
+    )
+    block = f"text-{block_number}"
+    after = replace(open_item, id=block, part=part, block_open=True, has_text=True)
     return after, (*ended, TextStart(block), TextChunk(block, text))
 
 
-def part_done(opened: Open, part: Wire) -> tuple[Open, Events]:
-    """A message's part is whole: now it is known what its text cites."""
-    if opened.type != "message" or not opened.shown:
-        return opened, ()
-    return replace(opened, shown=False), (TextEnd(opened.id, _told(opened, part)),)
-
-
-def thought(
-    opened: Open, part: int, text: str, fresh: str, *, raw: bool = False
-) -> tuple[Open, Events]:
-    """Reasoning's next text; another summary is another block of the same item."""
-    if opened.part == part and opened.grown:
-        return opened, (ReasoningChunk(opened.id, text),)
-    if opened.part == part or not opened.grown:
-        after = replace(opened, part=part, grown=True, raw=raw)
-        return after, (ReasoningChunk(opened.id, text),)
-    block = f"reasoning-{fresh}"
-    ended = ReasoningEnd(opened.id, _remembered(opened, None))
-    after = replace(opened, id=block, part=part)
-    return after, (ended, ReasoningStart(block), ReasoningChunk(block, text))
-
-
-def typed(opened: Open, text: str) -> tuple[Open, Events]:
-    """A call's next fragment of input."""
-    return replace(opened, text=opened.text + text), (ToolInputChunk(opened.id, text),)
-
-
-def end(opened: Open, item: Wire | None, fresh: str) -> Events:
-    """Close an item. Without its final form, the stream ended first: only what came is told."""
-    match opened.type:
-        case "message":
-            return _message_end(opened, item, fresh)
-        case "reasoning":
-            return _reasoning_end(opened, item, fresh)
-        case "function_call":
-            return _function_end(opened, item)
-        case _:
-            return _other_end(opened, item)
-
-
-def calls(opened: Open, item: Wire) -> bool:
-    """Whether the item waits for an answer of ours."""
-    if opened.type == "shell_call":
-        place = item.get("environment")
-        return not isinstance(place, dict) or place.get("type") == "local"
-    if opened.type == "tool_search_call":
-        return item.get("execution") == "client"
-    return opened.type == "function_call" or opened.type in _ANSWERED
-
-
-def _message_end(opened: Open, item: Wire | None, fresh: str) -> Events:
-    """What streamed is closed; a message that never did is told whole, part by part."""
-    parts = (item or {}).get("content")
-    held = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-    opened = replace(opened, phase=_word((item or {}).get("phase")) or opened.phase)
-    if opened.grown:
-        whole = held[opened.part] if opened.part < len(held) else None
-        return (TextEnd(opened.id, _told(opened, whole)),) if opened.shown else ()
-    events: Events = ()
-    for at, text in _texts(held, "text", "refusal"):
-        opened, told = said(opened, at, text, f"{fresh}-{at}")
-        opened, ended = part_done(opened, held[at])
-        events += (*told, *ended)
-    return events
-
-
-def _told(opened: Open, part: Wire | None) -> dict[str, Any] | None:
-    """What a text must say when it goes back: its message, its phase, its citations."""
-    kept = {
-        "item_id": opened.item_id,
-        "phase": opened.phase,
-        "annotations": (part or {}).get("annotations") or None,
-        "refusal": (part or {}).get("type") == "refusal" or None,
-    }
-    return {name: value for name, value in kept.items() if value is not None} or None
-
-
-def _reasoning_end(opened: Open, item: Wire | None, fresh: str) -> Events:
-    events: Events = ()
-    if not opened.grown and item is not None:
-        raw = not item.get("summary")
-        for part, text in _texts(item.get("content" if raw else "summary"), "text"):
-            opened, told = thought(opened, part, text, f"{fresh}-{part}", raw=raw)
-            events += told
-    return (*events, ReasoningEnd(opened.id, _remembered(opened, item)))
-
-
-def _remembered(opened: Open, item: Wire | None) -> dict[str, Any] | None:
-    """What a block must say when it goes back; only the last of an item has encrypted content."""
-    kept = {
-        "item_id": opened.item_id,
-        "encrypted_content": _word((item or {}).get("encrypted_content")),
-        "raw": opened.raw or None,
-    }
-    return {name: value for name, value in kept.items() if value is not None} or None
-
-
-def _function_end(opened: Open, item: Wire | None) -> Events:
-    given = (item or {}).get("arguments")
-    text = given if isinstance(given, str) and given else opened.text
-    value, fault = parsed(text)
-    invalid = fault if opened.name else "The provider named no tool"
-    unseen: Events = (ToolInputChunk(opened.id, text),) if text and not opened.text else ()
-    metadata = None if opened.item_id is None else {"item_id": opened.item_id}
-    call = ToolCall(opened.id, opened.name, value, metadata=metadata, invalid=invalid)
-    return (*unseen, ToolInputEnd(opened.id), call)
-
-
-def _other_end(opened: Open, item: Wire | None) -> Events:
-    """A hosted call has its result in itself; one that we answer goes back as it came."""
-    ended = ToolInputEnd(opened.id)
-    if item is None:
-        return (ended,)
-    if calls(opened, item):
-        metadata = {"item_id": opened.item_id, "item": item}
-        return ended, ToolCall(opened.id, opened.name, _input(item), metadata=metadata)
-    metadata = {"item_id": opened.item_id or opened.id}
-    return (
-        ended,
-        ToolCall(opened.id, opened.name, _input(item), executed=True, metadata=metadata),
-        ToolResult(opened.id, item, _word(item.get("status")) in _FAILED, metadata),
+def end_part(open_item: OpenItem, part: Json) -> tuple[OpenItem, Events]:
+    """End the block of a message's part, whose final form holds the citations."""
+    if open_item.type != "message" or not open_item.block_open:
+        return open_item, ()
+    return replace(open_item, block_open=False), (
+        TextEnd(open_item.id, _text_metadata(open_item, part)),
     )
 
 
-def _input(item: Wire) -> object:
-    """What was asked of a tool, under whichever name its kind of item has for it."""
+def add_reasoning(
+    open_item: OpenItem, part: int, text: str, block_number: str, *, raw: bool = False
+) -> tuple[OpenItem, Events]:
+    """Add text to reasoning. Each summary part is a block of its own."""
+    if open_item.part == part and open_item.has_text:
+        return open_item, (ReasoningChunk(open_item.id, text),)
+    if open_item.part == part or not open_item.has_text:
+        after = replace(open_item, part=part, has_text=True, raw=raw)
+        return after, (ReasoningChunk(open_item.id, text),)
+    block = f"reasoning-{block_number}"
+    ended = ReasoningEnd(open_item.id, _reasoning_metadata(open_item, None))
+    after = replace(open_item, id=block, part=part)
+    return after, (ended, ReasoningStart(block), ReasoningChunk(block, text))
+
+
+def add_input(open_item: OpenItem, text: str) -> tuple[OpenItem, Events]:
+    """Add a fragment to the input of a call."""
+    return replace(open_item, text=open_item.text + text), (ToolInputChunk(open_item.id, text),)
+
+
+def end(open_item: OpenItem, item: Json | None, block_number: str) -> Events:
+    """Close an item. `item` is its final form, or None if the stream ended before."""
+    match open_item.type:
+        case "message":
+            return _end_message(open_item, item, block_number)
+        case "reasoning":
+            return _end_reasoning(open_item, item, block_number)
+        case "function_call":
+            return _end_function_call(open_item, item)
+        case _:
+            return _end_other_call(open_item, item)
+
+
+def awaits_our_result(open_item: OpenItem, item: Json) -> bool:
+    """Whether the item is a call that Fairlead answers."""
+    if open_item.type == "shell_call":
+        environment = item.get("environment")
+        return not isinstance(environment, dict) or environment.get("type") == "local"
+    if open_item.type == "tool_search_call":
+        return item.get("execution") == "client"
+    return open_item.type == "function_call" or open_item.type in _LOCAL_CALLS
+
+
+def _end_message(open_item: OpenItem, item: Json | None, block_number: str) -> Events:
+    """End a message. A message without deltas takes its text from its final form."""
+    content = (item or {}).get("content")
+    parts = (
+        [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    )
+    open_item = replace(
+        open_item, phase=_text_or_none((item or {}).get("phase")) or open_item.phase
+    )
+    if open_item.has_text:
+        whole = parts[open_item.part] if open_item.part < len(parts) else None
+        return (
+            (TextEnd(open_item.id, _text_metadata(open_item, whole)),)
+            if open_item.block_open
+            else ()
+        )
+    events: Events = ()
+    for at, text in _texts(parts, "text", "refusal"):
+        open_item, text_events = add_text(open_item, at, text, f"{block_number}-{at}")
+        open_item, end_events = end_part(open_item, parts[at])
+        events += (*text_events, *end_events)
+    return events
+
+
+def _text_metadata(open_item: OpenItem, part: Json | None) -> dict[str, Any] | None:
+    """The fields of a text that must go back: its message, its phase, its citations."""
+    fields = {
+        "item_id": open_item.item_id,
+        "phase": open_item.phase,
+        "annotations": (part or {}).get("annotations") or None,
+        "refusal": (part or {}).get("type") == "refusal" or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None} or None
+
+
+def _end_reasoning(open_item: OpenItem, item: Json | None, block_number: str) -> Events:
+    events: Events = ()
+    if not open_item.has_text and item is not None:
+        raw = not item.get("summary")
+        for part, text in _texts(item.get("content" if raw else "summary"), "text"):
+            number = f"{block_number}-{part}"
+            open_item, text_events = add_reasoning(open_item, part, text, number, raw=raw)
+            events += text_events
+    return (*events, ReasoningEnd(open_item.id, _reasoning_metadata(open_item, item)))
+
+
+def _reasoning_metadata(open_item: OpenItem, item: Json | None) -> dict[str, Any] | None:
+    """The fields of reasoning that must go back. Only the last block has encrypted content."""
+    fields = {
+        "item_id": open_item.item_id,
+        "encrypted_content": _text_or_none((item or {}).get("encrypted_content")),
+        "raw": open_item.raw or None,
+    }
+    return {name: value for name, value in fields.items() if value is not None} or None
+
+
+def _end_function_call(open_item: OpenItem, item: Json | None) -> Events:
+    text = _text_or_none((item or {}).get("arguments")) or open_item.text
+    value, fault = parse_arguments(text)
+    invalid = fault if open_item.name else "The provider named no tool"
+    chunks: Events = (ToolInputChunk(open_item.id, text),) if text and not open_item.text else ()
+    metadata = None if open_item.item_id is None else {"item_id": open_item.item_id}
+    call = ToolCall(open_item.id, open_item.name, value, metadata=metadata, invalid=invalid)
+    return (*chunks, ToolInputEnd(open_item.id), call)
+
+
+def _end_other_call(open_item: OpenItem, item: Json | None) -> Events:
+    """End a call that is no function call. The item of a hosted call holds its result."""
+    input_end = ToolInputEnd(open_item.id)
+    if item is None:
+        return (input_end,)
+    if awaits_our_result(open_item, item):
+        metadata = {"item_id": open_item.item_id, "item": item}
+        return input_end, ToolCall(
+            open_item.id, open_item.name, _call_input(item), metadata=metadata
+        )
+    metadata = {"item_id": open_item.item_id or open_item.id}
+    return (
+        input_end,
+        ToolCall(open_item.id, open_item.name, _call_input(item), executed=True, metadata=metadata),
+        ToolResult(
+            open_item.id, item, _text_or_none(item.get("status")) in _FAILED_STATES, metadata
+        ),
+    )
+
+
+def _call_input(item: Json) -> object:
+    """The input of a call. Its name depends on the type of the item."""
     arguments = item.get("arguments")
     if isinstance(arguments, str):
-        return parsed(arguments)[0]
+        return parse_arguments(arguments)[0]
     for name in ("action", "operation", "arguments"):
         if isinstance(item.get(name), dict):
             return item[name]
     if item.get("type") == "custom_tool_call":
         return item.get("input")
-    asked = ("code", "queries", "server_label", "name")
-    return {name: item[name] for name in asked if item.get(name) is not None}
+    names = ("code", "queries", "server_label", "name")
+    return {name: item[name] for name in names if item.get(name) is not None}
 
 
-def _word(value: object) -> str | None:
+def _text_or_none(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
 def _texts(parts: object, *names: str) -> Iterator[tuple[int, str]]:
     for at, part in enumerate(parts if isinstance(parts, list) else ()):
-        held = part if isinstance(part, dict) else {}
-        text = next((held[name] for name in names if isinstance(held.get(name), str)), "")
+        fields = part if isinstance(part, dict) else {}
+        text = next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
         if text:
             yield at, text

@@ -1,21 +1,21 @@
 """From the canonical request to a Responses body.
 
-Options are sent as they are, except our own: `native_system` (false: chronological system messages
-are wrapped as user text) and `sampling` (whether the model takes temperature and top_p). Tools in
-the options are hosted ones and join the request's own.
+Options go into the body unchanged, except Fairlead's own: `native_system` (false: chronological
+system messages become user text) and `sampling` (whether the model takes temperature and top_p).
+Tools in the options are hosted tools and join the request's tools.
 """
 
 import re
 from typing import Any
 
-from fairlead_llm.errors import Unsendable
-from fairlead_llm.openai_responses.items import items
-from fairlead_llm.tool_schema import rooted
+from fairlead_llm.errors import UnsendableRequest
+from fairlead_llm.openai_responses.items import build_items
+from fairlead_llm.tool_schema import with_object_root
 from fairlead_schema.provider.request import ForcedTool, ModelRequest, ToolChoice, ToolDefinition
 
-# These models reason: they give encrypted reasoning, and refuse sampling controls.
+# These models return encrypted reasoning and refuse sampling controls.
 _REASONING_MODEL = re.compile(r"(?:^|/)(?:o\d|gpt-[5-9])")
-_OURS = frozenset({"native_system", "sampling", "tools"})
+_OWN_OPTIONS = frozenset({"native_system", "sampling", "tools"})
 
 
 def path(_request: ModelRequest) -> str:
@@ -27,11 +27,11 @@ def headers(key: str | None) -> dict[str, str]:
 
 
 def body(request: ModelRequest) -> dict[str, Any]:
-    """The JSON body; the request's own options win, except over streaming. Raises Unsendable.
+    """The JSON body. Options win over everything but streaming. Raises UnsendableRequest.
 
-    Nothing is stored at the provider unless the options say so: the log holds the conversation.
+    The provider stores nothing unless the options ask for it, because the log has everything.
     """
-    options = {name: value for name, value in request.options.items() if name not in _OURS}
+    options = {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
     stored = options.get("store") is True
     native_system = request.options.get("native_system") is not False
     sent = {"model": request.model} | _tools(request) | _generation(request)
@@ -40,9 +40,9 @@ def body(request: ModelRequest) -> dict[str, Any]:
     sent["store"] = stored
     if not stored and _reasons(request):
         sent["include"] = ["reasoning.encrypted_content"]
-    # What grows comes last, so that the whole of an earlier request is a prefix of a later one.
-    given = items(request, stored=stored, native_system=native_system)
-    return sent | options | {"stream": True, "input": given}
+    # The input comes last, so that an earlier request is a prefix of a later one.
+    items = build_items(request, stored=stored, native_system=native_system)
+    return sent | options | {"stream": True, "input": items}
 
 
 def _reasons(request: ModelRequest) -> bool:
@@ -53,17 +53,18 @@ def _tools(request: ModelRequest) -> dict[str, Any]:
     tools = [*(_tool(tool) for tool in request.tools), *(request.options.get("tools") or ())]
     if not tools:
         return {}
-    chosen = request.tool_choice != "auto"
-    return {"tools": tools} | ({"tool_choice": _choice(request.tool_choice)} if chosen else {})
+    if request.tool_choice == "auto":
+        return {"tools": tools}
+    return {"tools": tools, "tool_choice": _choice(request.tool_choice)}
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:
-    """A function; strictness left unsaid would be taken for strict."""
+    """A function tool. `strict` is explicit, because its default is true."""
     return {
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": rooted(tool.input_schema),
+        "parameters": with_object_root(tool.input_schema),
         "strict": False,
     }
 
@@ -77,11 +78,11 @@ def _choice(choice: ToolChoice) -> object:
 def _generation(request: ModelRequest) -> dict[str, Any]:
     controls = request.generation
     if controls.stop:
-        raise Unsendable("The Responses API takes no stop sequences")
+        raise UnsendableRequest("The Responses API takes no stop sequences")
     samples = request.options.get("sampling", _REASONING_MODEL.search(request.model) is None)
-    named = {
+    fields = {
         "max_output_tokens": controls.max_tokens,
         "temperature": controls.temperature if samples else None,
         "top_p": controls.top_p if samples else None,
     }
-    return {name: value for name, value in named.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,25 +1,25 @@
-"""Token counts: inclusive totals become disjoint parts; what is unknown stays None."""
+"""Token counts of the Responses API: totals become parts that do not overlap. Unknown is None."""
 
-from fairlead_llm.counts import count, inner, less
+from fairlead_llm.counts import count, nested_count, subtract
 from fairlead_schema.provider.events import Usage
 
 
-def disjoint(raw: object) -> Usage:
-    """Fresh input, cache, visible output and reasoning, none counted twice (D-34)."""
+def read_usage(raw: object) -> Usage:
+    """Fresh input, cache, visible output and reasoning. No token is counted twice (D-34)."""
     if not isinstance(raw, dict):
         return Usage()
-    given, made = count(raw.get("input_tokens")), count(raw.get("output_tokens"))
-    read = inner(raw, "input_tokens_details", "cached_tokens")
-    written = inner(raw, "input_tokens_details", "cache_write_tokens")
-    thought = inner(raw, "output_tokens_details", "reasoning_tokens")
+    prompt, output = count(raw.get("input_tokens")), count(raw.get("output_tokens"))
+    cache_read = nested_count(raw, "input_tokens_details", "cached_tokens")
+    cache_write = nested_count(raw, "input_tokens_details", "cache_write_tokens")
+    reasoning = nested_count(raw, "output_tokens_details", "reasoning_tokens")
     total = count(raw.get("total_tokens"))
-    if total is None and given is not None and made is not None:
-        total = given + made
+    if total is None and prompt is not None and output is not None:
+        total = prompt + output
     return Usage(
-        input=less(given, read, written),
-        cache_read=read,
-        cache_write=written,
-        output=less(made, thought),
-        reasoning=thought,
+        input=subtract(prompt, cache_read, cache_write),
+        cache_read=cache_read,
+        cache_write=cache_write,
+        output=subtract(output, reasoning),
+        reasoning=reasoning,
         total=total,
     )

@@ -36,7 +36,7 @@ class CompactionFailed(Event):
     message_id: MessageId | None = None
     reason: CompactionReason
     outcome: Literal["nothing", "refused", "failed"]
-    """`nothing`: no history to replace. `refused`: no attempt possible. `failed`: attempts failed."""
+    """`nothing`: no history to replace. `refused`: impossible to try. `failed`: tried in vain."""
     message: str
 
 
