@@ -5,17 +5,18 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import nats
 import pytest
 import pytest_asyncio
+from nats.aio.msg import Msg
 
 from fairlead_schema import subjects
-from fairlead_schema.context import ObserveContext
 from fairlead_schema.record import Recorded
-from fairlead_service.rpc import RpcServer
 from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import Stack, stack
 
@@ -235,12 +236,18 @@ class Weather:
 
     subject = "acme.weather"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self) -> None:
         self.said = b"{}"
-        self.carrier = RpcServer(url)
-        self.carrier.respond(
-            self.subject, queue="w", title="weather", command=ObserveContext, reply=self._reply
-        )
+
+    @asynccontextmanager
+    async def serving(self, url: str) -> AsyncIterator[None]:
+        connection = await nats.connect(url)
+        await connection.subscribe(self.subject, cb=self._reply)
+        await connection.flush()
+        try:
+            yield
+        finally:
+            await connection.close()
 
     def say(self, sky: str) -> None:
         told = {
@@ -251,8 +258,8 @@ class Weather:
         }
         self.said = json.dumps({"data": told}).encode()
 
-    async def _reply(self, _subject: str, _body: bytes) -> bytes:
-        return self.said
+    async def _reply(self, request: Msg) -> None:
+        await request.respond(self.said)
 
 
 async def asked(up: Stack, verb: str, **body: object) -> dict[str, Any]:
@@ -266,11 +273,10 @@ async def asked(up: Stack, verb: str, **body: object) -> dict[str, Any]:
 async def test_a_service_may_add_a_source_of_its_own(up: Stack, tmp_path: Path) -> None:
     """F-19, F-20, F-21, F-50: one per key, not believed blindly, revoked when it is taken back."""
     place = project(tmp_path)
-    weather = Weather(up.up.nats)
+    weather = Weather()
     weather.say("grey")
-    await weather.carrier.start()
     source = {"key": "acme/weather", "subject": Weather.subject, "timeoutMs": 400}
-    try:
+    async with weather.serving(up.up.nats):
         assert (await asked(up, "register", **source))["data"]["key"] == "acme/weather"
         refused = await asked(up, "register", key="acme/weather", subject="other.place")
         assert refused["error"]["_tag"] == "ConflictError"
@@ -283,8 +289,6 @@ async def test_a_service_may_add_a_source_of_its_own(up: Stack, tmp_path: Path) 
         assert told(await turn(up, session)) == ["The sky has become blue."]
         weather.said = b"rubbish"
         assert len(told(await turn(up, session))) == 1
-    finally:
-        await weather.carrier.stop()
     assert len(told(await turn(up, session))) == 1
     assert (await asked(up, "remove", key="acme/weather"))["data"]["sources"] == []
     assert told(await turn(up, session))[-1] == "There is no weather any more."

@@ -1,7 +1,7 @@
 """Ingest over the in-memory twin: a desk, and short words for its verbs."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_eventlog.memory.work_queues import MemoryMessage, MemoryWorkQueues
 from fairlead_eventlog.ports import START, Head, StoredCommit
-from fairlead_ingest.answers import answer
+from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.input.prompt import prompt
@@ -22,11 +22,13 @@ from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import CommitId
+from fairlead_schema.ids import CommitId, TenantId
+from fairlead_schema.model import Model
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
+from fairlead_service.rpc.answers import Answerer, Command, parse_tenant
 
 AT = Address("default", "ses_1")
 CONFIG: dict[str, Any] = {
@@ -73,7 +75,22 @@ async def created(desk: CommandContext, session_id: str = "ses_1") -> None:
 
 
 async def asked(desk: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
-    return await answer(desk, tenant, body, AdmitPrompt, prompt)
+    return await answered(desk, body, AdmitPrompt, prompt, tenant=tenant)
+
+
+async def answered(
+    desk: CommandContext,
+    body: bytes,
+    command: type[Command],
+    verb: Callable[[CommandContext, TenantId, Command], Awaitable[Model]],
+    *,
+    tenant: str = "default",
+) -> bytes:
+    """The answer of a verb to a body, as its server gives it."""
+    answer = await Answerer(LOG_REFUSALS).answer(
+        command, body, lambda command: verb(desk, parse_tenant(tenant), command)
+    )
+    return answer.body
 
 
 async def events(eventlog: EventLog, at: Address = AT) -> list[SessionEvent]:

@@ -11,13 +11,12 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import CommitPage, Head
-from fairlead_ingest.answers import answer
 from fairlead_ingest.command_context import CommandContext
 from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
-from services.ingest.tests.conftest import asked, created, events, settings
+from services.ingest.tests.conftest import answered, asked, created, events, settings
 
 PROMPT = {"sessionID": "ses_1", "prompt": {"text": "hi"}}
 
@@ -124,7 +123,7 @@ async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> Non
     object.__setattr__(eventlog, "log", AwayLog())
     desk = CommandContext(eventlog, settings())
 
-    body = await answer(desk, "default", b'{"id":"ses_1"}', CreateSession, create)
+    body = await answered(desk, b'{"id":"ses_1"}', CreateSession, create)
 
     refused = error(body)
     assert (refused["_tag"], refused["service"]) == ("ServiceUnavailableError", "session.log")
@@ -139,7 +138,7 @@ async def test_a_defect_of_ours_is_answered_with_a_reference(
     object.__setattr__(eventlog, "log", log)
     desk = CommandContext(eventlog, settings())
 
-    refused = error(await answer(desk, "default", b'{"id":"ses_1"}', CreateSession, create))
+    refused = error(await answered(desk, b'{"id":"ses_1"}', CreateSession, create))
 
     assert refused["_tag"] == "UnknownError"
     assert "secret" not in refused["message"]

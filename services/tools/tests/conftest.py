@@ -1,6 +1,7 @@
 """Tool workers over the in-memory twin: sessions with calls, tools that tests steer, two workers."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -35,16 +36,19 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import CommitId
 from fairlead_schema.location import LocationRef
+from fairlead_schema.model import Model
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, RetryClass
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
 from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.rpc.answers import Answerer, Command
 from fairlead_session.calls.snapshot import brief
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
 from fairlead_tools.calls.worker import Execute
+from fairlead_tools.registry.application.verbs import REFUSALS
 from fairlead_tools.registry.registry import Registry
 from fairlead_tools.registry.tool import Context, Tool
 
@@ -239,6 +243,15 @@ async def ended(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+async def answered(
+    command: type[Command], body: bytes, perform: Callable[[Command], Awaitable[Model]]
+) -> dict[str, Any]:
+    """The answer of a verb to a body, as its server gives it."""
+    answer = await Answerer(REFUSALS).answer(command, body, perform)
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
 
 
 async def until(true: Callable[[], bool]) -> None:

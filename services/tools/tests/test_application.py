@@ -32,15 +32,16 @@ from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent, mana
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_service.config.configuration import Config
 from fairlead_service.ids import now_ms
+from fairlead_service.rpc.answers import parse_tenant
 from fairlead_session.calls.output_bounds import LINES_MAX
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.application import records as records_module
 from fairlead_tools.registry.application.calls import make
 from fairlead_tools.registry.application.records import Records
-from fairlead_tools.registry.application.verbs import Desk, answered
+from fairlead_tools.registry.application.verbs import Desk
 from fairlead_tools.registry.registry import Registry, Scope
-from services.tools.tests.conftest import World, standing, tool, until
+from services.tools.tests.conftest import World, answered, standing, tool, until
 
 HERE = Scope("default", "/w")
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -70,8 +71,8 @@ class Office:
             "settle": (SettleTool, self.desk.settle),
         }
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        answer: dict[str, Any] = json.loads(await answered(tenant, raw, *kinds[verb]))
-        return answer
+        command, perform = kinds[verb]
+        return await answered(command, raw, lambda command: perform(parse_tenant(tenant), command))
 
     async def offered(self, scope: Scope = HERE) -> dict[str, ToolInfo]:
         await self.world.registry.learn(scope, sure=True)

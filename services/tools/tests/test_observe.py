@@ -1,10 +1,8 @@
 """Observation of a location: its environment, the date, and what cannot be read."""
 
-import json
 import platform
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,10 +10,10 @@ from fairlead_schema.context import ObserveContext, ObservedSource, UnavailableS
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.context import ReferenceConfig
-from fairlead_tools.app import answer
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import date as date_source
 from fairlead_tools.context.sources import environment
+from services.tools.tests.conftest import answered
 
 
 @pytest.fixture
@@ -132,7 +130,9 @@ async def test_an_observation_is_answered_as_data(observer: Observer, tmp_path: 
     """F-04: the sample on the wire."""
     asked = ObserveContext(location=at(tmp_path), agent="build")
 
-    body = json.loads(await answer(observer, asked.model_dump_json(by_alias=True).encode()))
+    body = await answered(
+        ObserveContext, asked.model_dump_json(by_alias=True).encode(), observer.observe
+    )
 
     statuses = [source["status"] for source in body["data"]["observations"]]
     assert statuses == ["observed", "observed", "observed"]
@@ -158,11 +158,11 @@ async def test_what_is_no_observation_is_refused_with_a_typed_error(
     observer: Observer, body: bytes
 ) -> None:
     """F-17: malformed input is answered, never dropped."""
-    answered: dict[str, Any] = json.loads(await answer(observer, body))
+    answer = await answered(ObserveContext, body, observer.observe)
 
-    assert set(answered) == {"error"}
-    assert answered["error"]["_tag"] == "InvalidRequestError"
-    assert answered["error"]["message"]
+    assert set(answer) == {"error"}
+    assert answer["error"]["_tag"] == "InvalidRequestError"
+    assert answer["error"]["message"]
 
 
 async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(

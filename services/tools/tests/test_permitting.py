@@ -13,9 +13,11 @@ from fairlead_schema.events import (
     PermissionReplied,
     ToolStarted,
 )
+from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import Effect, PermissionRule
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
+from fairlead_schema.tools.request import ListTools
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need, effect
 from fairlead_tools.app import list_tools
@@ -384,10 +386,9 @@ async def test_the_catalogue_is_the_agents(world: World) -> None:
     world.registry.register(tool("read"))
 
     async def offered(agent: str | None) -> list[str]:
-        named = f', "agent": "{agent}"' if agent else ""
-        body = f'{{"location": {{"directory": "/w"}}{named}}}'.encode()
-        answer = await list_tools(world.registry, body, Config().rules)
-        return [name for name in ("question", "read") if f'"name":"{name}"' in answer.decode()]
+        command = ListTools(location=LocationRef(directory="/w"), agent=agent)
+        catalog = await list_tools(world.registry, command, Config().rules)
+        return [tool.name for tool in catalog.tools if tool.name in {"question", "read"}]
 
     assert await offered("build") == ["question", "read"]
     assert await offered(None) == ["question", "read"]

@@ -27,10 +27,10 @@ from fairlead_schema.errors import Conflict, InvalidRequest, LimitReached
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
-from fairlead_tools.app import answer, answered
 from fairlead_tools.context import registered
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import PLUGINS_MAX, Plugins
+from services.tools.tests.conftest import answered
 
 ASKED = ObserveContext(location=LocationRef(directory="/w"), agent="build")
 WEATHER = {"value": 1, "baseline": "It rains.", "update": "Now it rains.", "removed": "No weather."}
@@ -122,9 +122,7 @@ async def test_a_second_service_with_one_key_is_refused(plugins: Plugins) -> Non
         await plugins.register(other)
 
     assert refused.value.body.resource == "acme/a"
-    body = json.loads(
-        await answered(SourceRegistration, other.model_dump_json().encode(), plugins.register)
-    )
+    body = await answered(SourceRegistration, other.model_dump_json().encode(), plugins.register)
     assert body["error"]["_tag"] == "ConflictError"
 
 
@@ -166,7 +164,7 @@ async def test_what_is_no_registration_is_refused_with_a_typed_error(
     plugins: Plugins, body: bytes
 ) -> None:
     """F-01, F-20: answered, never dropped."""
-    said = json.loads(await answered(SourceRegistration, body, plugins.register))
+    said = await answered(SourceRegistration, body, plugins.register)
 
     assert said["error"]["_tag"] == "InvalidRequestError"
 
@@ -316,7 +314,9 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
     (kept,) = await known.observe(ASKED)
     asked = ObserveContext(location=LocationRef(directory=str(tmp_path)))
     blind = Observer(Config(), Plugins(eventlog, "default", 1.0))
-    said = json.loads(await answer(blind, asked.model_dump_json(by_alias=True).encode()))
+    said = await answered(
+        ObserveContext, asked.model_dump_json(by_alias=True).encode(), blind.observe
+    )
 
     assert kept.key == "acme/a"
     assert said["error"]["_tag"] == "ServiceUnavailableError"

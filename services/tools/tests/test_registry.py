@@ -1,7 +1,7 @@
 """The registry: names, layers, order, revisions; and the catalogue on the wire."""
 
-import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -13,7 +13,7 @@ from fairlead_tools.app import list_tools, registry
 from fairlead_tools.registry.registry import InvalidTool, Registry
 from fairlead_tools.registry.tool import Context, Tool
 from fairlead_tools.settings import ToolsSettings
-from services.tools.tests.conftest import Asked, Told, tool
+from services.tools.tests.conftest import Asked, Told, answered, tool
 
 
 class Wider(Asked):
@@ -95,13 +95,17 @@ def test_a_revision_is_the_same_wherever_the_content_is() -> None:
     assert len(revisions | {one.info.revision}) == len(changes) + 1
 
 
+async def listed_by(registry: Registry, body: bytes) -> dict[str, Any]:
+    return await answered(ListTools, body, lambda command: list_tools(registry, command))
+
+
 async def test_the_catalogue_is_answered_as_data() -> None:
     """J-02: what a turn may advertise, with the schema the model sees."""
     made = Registry()
     made.register(tool(retry="pure"))
     asked = ListTools(location=LocationRef(directory="/w"), agent="build")
 
-    body = json.loads(await list_tools(made, asked.model_dump_json(by_alias=True).encode()))
+    body = await listed_by(made, asked.model_dump_json(by_alias=True).encode())
 
     (listed,) = body["data"]["tools"]
     assert (listed["name"], listed["retry"]) == ("echo", "pure")
@@ -112,9 +116,9 @@ async def test_the_catalogue_is_answered_as_data() -> None:
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"location": 3}', b"\xff"])
 async def test_what_is_no_question_is_refused_with_a_typed_error(body: bytes) -> None:
     """J-17: malformed input is answered, never dropped."""
-    answered = json.loads(await list_tools(Registry(), body))
+    answer = await listed_by(Registry(), body)
 
-    assert answered["error"]["_tag"] == "InvalidRequestError"
+    assert answer["error"]["_tag"] == "InvalidRequestError"
 
 
 def test_probes_are_there_only_when_the_configuration_says_so() -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_ingest.answers import Command, Verb, answer
-from fairlead_ingest.command_context import CommandContext
+from fairlead_eventlog.refusals import LOG_REFUSALS
+from fairlead_ingest.command_context import CONTEXT, CommandContext
 from fairlead_ingest.intake import take_in
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.budget import budget
@@ -30,28 +30,10 @@ from fairlead_ingest.verbs.profile.get import get
 from fairlead_ingest.verbs.profile.model import model
 from fairlead_ingest.verbs.profile.move import move
 from fairlead_schema import subjects
-from fairlead_schema.commands.asks import (
-    AskPermission,
-    ExpireAsk,
-    ListApprovals,
-    PermissionCommand,
-    QuestionCommand,
-    RemoveApproval,
-    ReplyPermission,
-    ReplyQuestion,
-)
-from fairlead_schema.commands.input import AdmitPrompt, CancelInput, EditPendingInput
-from fairlead_schema.commands.session import (
-    CreateSession,
-    MoveSession,
-    SessionCommand,
-    SetBudget,
-    SwitchAgent,
-    SwitchModel,
-)
 from fairlead_service.health import Health
 from fairlead_service.process import application
-from fairlead_service.rpc import RpcServer
+from fairlead_service.rpc.server import ANY_TENANT, Handler, RpcServer
+from fairlead_service.supervise import cancel_and_wait
 
 
 class Ingest:
@@ -59,47 +41,52 @@ class Ingest:
 
     def __init__(self, settings: IngestSettings) -> None:
         self._settings = settings
-        self._desk: CommandContext | None = None
-        self.carrier = RpcServer(settings.nats_url)
+        self._context: CommandContext | None = None
+        self.server = RpcServer(settings.nats_url, name="ingest", refusals=LOG_REFUSALS)
         self._serve_sessions()
         self._serve_asks()
 
     def _serve_sessions(self) -> None:
-        self._serve("session.create", CreateSession, create)
-        self._serve("session.prompt", AdmitPrompt, prompt)
-        self._serve("session.cancel", CancelInput, cancel)
-        self._serve("session.edit", EditPendingInput, edit)
-        self._serve("session.interrupt", SessionCommand, interrupt)
-        self._serve("session.resume", SessionCommand, resume)
-        self._serve("session.agent", SwitchAgent, agent)
-        self._serve("session.model", SwitchModel, model)
-        self._serve("session.move", MoveSession, move)
-        self._serve("session.archive", SessionCommand, archive)
-        self._serve("session.delete", SessionCommand, delete)
-        self._serve("session.compact", SessionCommand, compact)
-        self._serve("session.budget", SetBudget, budget)
-        self._serve("session.pending", SessionCommand, pending)
-        self._serve("session.get", SessionCommand, get)
-        self._serve("session.shell", SessionCommand, shell)
-        self._serve("session.skill", SessionCommand, skill)
+        self._serve("session.create", create)
+        self.server.serve_thin(
+            "session.prompt",
+            subjects.api(ANY_TENANT, "session.prompt"),
+            prompt,
+            lambda tenant, command: prompt(self.context, tenant, command),
+        )
+        self._serve("session.cancel", cancel)
+        self._serve("session.edit", edit)
+        self._serve("session.interrupt", interrupt)
+        self._serve("session.resume", resume)
+        self._serve("session.agent", agent)
+        self._serve("session.model", model)
+        self._serve("session.move", move)
+        self._serve("session.archive", archive)
+        self._serve("session.delete", delete)
+        self._serve("session.compact", compact)
+        self._serve("session.budget", budget)
+        self._serve("session.pending", pending)
+        self._serve("session.get", get)
+        self._serve("session.shell", shell)
+        self._serve("session.skill", skill)
 
     def _serve_asks(self) -> None:
-        self._serve("permission.ask", AskPermission, permission.ask)
-        self._serve("permission.reply", ReplyPermission, permission.reply)
-        self._serve("permission.list", SessionCommand, permission.list_)
-        self._serve("permission.get", PermissionCommand, permission.get)
-        self._serve("permission.recheck", PermissionCommand, permission.recheck)
-        self._serve("question.reply", ReplyQuestion, question.reply)
-        self._serve("question.reject", QuestionCommand, question.reject)
-        self._serve("question.list", SessionCommand, question.list_)
-        self._serve("approval.list", ListApprovals, approval.list_)
-        self._serve("approval.remove", RemoveApproval, approval.remove)
-        self._serve("ask.expire", ExpireAsk, expire)
+        self._serve("permission.ask", permission.ask)
+        self._serve("permission.reply", permission.reply)
+        self._serve("permission.list", permission.list_)
+        self._serve("permission.get", permission.get)
+        self._serve("permission.recheck", permission.recheck)
+        self._serve("question.reply", question.reply)
+        self._serve("question.reject", question.reject)
+        self._serve("question.list", question.list_)
+        self._serve("approval.list", approval.list_)
+        self._serve("approval.remove", approval.remove)
+        self._serve("ask.expire", expire)
 
     @property
-    def desk(self) -> CommandContext:
-        assert self._desk is not None, "verbs are served while the desk is open"
-        return self._desk
+    def context(self) -> CommandContext:
+        assert self._context is not None, "verbs are served while ingest is connected"
+        return self._context
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
@@ -110,35 +97,24 @@ class Ingest:
             timeout_s=self._settings.request_timeout_s,
         ) as eventlog:
             health.depend("nats", eventlog.complaint)
-            self._desk = CommandContext(eventlog, self._settings)
-            await self.carrier.start()
-            intake = asyncio.create_task(take_in(self._desk))
+            self._context = CommandContext(eventlog, self._settings)
+            self.server.provide(CONTEXT, self._context)
+            await self.server.start()
+            intake = asyncio.create_task(take_in(self._context))
             try:
                 yield
             finally:
-                intake.cancel()
-                with suppress(asyncio.CancelledError):
-                    await intake
-                await self.carrier.stop()
-                await self._desk.waker.settle()
+                await cancel_and_wait(intake)
+                await self.server.stop()
+                await self._context.waker.settle()
 
-    def _serve(self, verb: str, command: type[Command], perform: Verb[Command]) -> None:
-        async def reply(subject: str, body: bytes) -> bytes:
-            tenant = subject.split(".")[2]
-            return await answer(self.desk, tenant, body, command, perform)
-
-        self.carrier.respond(
-            subjects.api("*", verb),
-            queue="ingest",
-            title=verb,
-            command=command,
-            reply=reply,
-        )
+    def _serve(self, verb: str, handler: Handler) -> None:
+        self.server.serve(verb, subjects.api(ANY_TENANT, verb), handler)
 
 
 def build(settings: IngestSettings) -> Starlette:
     """The ASGI application of ingest. Nothing connects until it starts."""
     health = Health()
     ingest = Ingest(settings)
-    document = ingest.carrier.asyncapi("Fairlead ingest")
+    document = ingest.server.asyncapi("Fairlead ingest")
     return application(lambda: ingest.work(health), health, [document])

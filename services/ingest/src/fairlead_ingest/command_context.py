@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 from weakref import WeakValueDictionary
+
+from faststream import Context
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import AppendConflict
@@ -80,3 +82,8 @@ class CommandContext:
         if lock is None:
             lock = self._locks[at] = asyncio.Lock()
         return lock
+
+
+CONTEXT: Final = "command_context"
+ContextDep: TypeAlias = Annotated[CommandContext, Context(CONTEXT)]
+"""The context that the server of the verbs gives to each handler."""

@@ -16,7 +16,7 @@ from fairlead_projector.settings import ProjectorSettings
 from fairlead_projector.shard_balance import Share
 from fairlead_projector.supervise import Complaints, Task, keep
 from fairlead_projector.sweep import sweep
-from fairlead_projector.tenant_usage import answering
+from fairlead_projector.tenant_usage import serving_usage
 from fairlead_schema.subjects import SHARDS
 from fairlead_service.health import Health
 from fairlead_service.process import application
@@ -36,7 +36,7 @@ def build(settings: ProjectorSettings) -> Starlette:
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (
                 running(settings, eventlog, complaints),
-                answering(settings.nats_url, settings.postgres_dsn),
+                serving_usage(settings.nats_url, settings.postgres_dsn),
             ):
                 yield
 

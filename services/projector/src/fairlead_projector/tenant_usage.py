@@ -1,56 +1,69 @@
 """Answers what a tenant has used, for runners that must not exceed a limit."""
 
-import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Annotated, Final, TypeAlias
 
 import psycopg
-from pydantic import BaseModel
-from pydantic_core import to_json
+from faststream import Context
 
 from fairlead_projector import database
 from fairlead_projector.database import query
 from fairlead_schema import subjects
-from fairlead_schema.errors import ServiceUnavailable
-from fairlead_service.rpc import RpcServer
+from fairlead_schema.errors import Refused, ServiceUnavailable
+from fairlead_schema.model import Model
+from fairlead_service.rpc.answers import Refusals
+from fairlead_service.rpc.server import ANY_TENANT, RpcServer, TenantParam
 
-log = logging.getLogger(__name__)
+DSN: Final = "dsn"
+DsnDep: TypeAlias = Annotated[str, Context(DSN)]
 
 
-class AskSpending(BaseModel):
+class AskSpending(Model):
     """An empty request; its subject names the tenant."""
 
 
+class TenantSpending(Model):
+    """The sum over all sessions of a tenant."""
+
+    cost: float
+    tokens: int
+
+
 @asynccontextmanager
-async def answering(nats_url: str, dsn: str) -> AsyncIterator[None]:
+async def serving_usage(nats_url: str, dsn: str) -> AsyncIterator[None]:
     """Serve the sums for the length of a block."""
-
-    async def reply(subject: str, _body: bytes) -> bytes:
-        return await spent(dsn, subject.rpartition(".")[2])
-
-    carrier = RpcServer(nats_url)
-    carrier.respond(
-        subjects.tenant_usage("*"),
-        queue="projector",
-        title="spending",
-        command=AskSpending,
-        reply=reply,
-    )
-    await carrier.start()
+    server = usage_server(nats_url, dsn)
+    await server.start()
     try:
         yield
     finally:
-        await carrier.stop()
+        await server.stop()
 
 
-async def spent(dsn: str, tenant: str) -> bytes:
-    """The sum over a tenant's sessions, or a typed error."""
-    try:
-        async with await database.connect(dsn) as connection:
-            cursor = await connection.execute(query("tenant_spending"), {"tenant": tenant})
-            row = await cursor.fetchone()
-    except psycopg.Error as error:
-        away = ServiceUnavailable(f"Read models are unavailable: {error}", service="postgres")
-        return to_json({"error": away.body.wire()})
+def usage_server(nats_url: str, dsn: str) -> RpcServer:
+    """The server of the projector's one verb."""
+    server = RpcServer(nats_url, name="projector", refusals=REFUSALS)
+    server.provide(DSN, dsn)
+    server.serve("spending", subjects.tenant_usage(ANY_TENANT), tenant_spending)
+    return server
+
+
+async def tenant_spending(
+    dsn: DsnDep,
+    tenant: TenantParam,
+    command: AskSpending,  # noqa: ARG001 - the server parses and documents it
+) -> TenantSpending:
+    """`spending`: what all sessions of a tenant have used."""
+    async with await database.connect(dsn) as connection:
+        cursor = await connection.execute(query("tenant_spending"), {"tenant": tenant})
+        row = await cursor.fetchone()
     assert row is not None, "a sum is always one row"
-    return to_json({"data": {"cost": float(row[0]), "tokens": int(row[1])}})
+    return TenantSpending(cost=float(row[0]), tokens=int(row[1]))
+
+
+def _unavailable(error: psycopg.Error) -> Refused:
+    return ServiceUnavailable(f"Read models are unavailable: {error}", service="postgres")
+
+
+REFUSALS: Final[Refusals] = {psycopg.Error: _unavailable}

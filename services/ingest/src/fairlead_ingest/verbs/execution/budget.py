@@ -1,17 +1,17 @@
 """`session.budget`: limit what a session may use in all."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import change, maybe, reached
 from fairlead_schema.commands.session import ExecutionReached, SetBudget
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.budget import raises
 from fairlead_session.execution.commands import set_budget
 from fairlead_session.state import Budget, Session
 
 
-async def budget(desk: CommandContext, tenant: TenantId, command: SetBudget) -> ExecutionReached:
+async def budget(desk: ContextDep, tenant: TenantParam, command: SetBudget) -> ExecutionReached:
     """Set both limits; a raised one lets a session go on that rested over it."""
     at, limits = Address(tenant, command.session_id), Budget(command.cost, command.tokens)
     raised = False

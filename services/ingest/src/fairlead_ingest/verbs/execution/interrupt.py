@@ -1,18 +1,18 @@
 """`session.interrupt`: stop the active drain, keep the inbox."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import change, maybe
 from fairlead_schema.commands.session import InterruptReached, SessionCommand
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 from fairlead_session.people.pending import close
 from fairlead_session.state import Session
 
 
 async def interrupt(
-    desk: CommandContext, tenant: TenantId, command: SessionCommand
+    desk: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> InterruptReached:
     """Ask for it durably, and see that it is honoured even when the owner is dead."""
     at = Address(tenant, command.session_id)

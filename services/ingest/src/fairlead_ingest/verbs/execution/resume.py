@@ -1,18 +1,18 @@
 """`session.resume`: run at least one turn, or join the one that runs."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import change, reached
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 from fairlead_session.people.pending import withdraw
 from fairlead_session.state import Session
 
 
 async def resume(
-    desk: CommandContext, tenant: TenantId, command: SessionCommand
+    desk: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
     """Ask for it durably, and for somebody to come."""
     at = Address(tenant, command.session_id)

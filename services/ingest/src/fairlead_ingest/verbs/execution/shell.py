@@ -1,16 +1,14 @@
 """`session.shell` and `session.skill`: known by name, and refused: nothing here performs them."""
 
-from typing import NoReturn
-
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import load
-from fairlead_schema.commands.session import SessionCommand
+from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import ServiceUnavailable
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 
 
-async def shell(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> NoReturn:
+async def shell(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> ExecutionReached:
     """A command of the user's own. Raises SessionNotFound, else Unavailable."""
     await load(desk, Address(tenant, command.session_id))
     raise ServiceUnavailable(
@@ -18,7 +16,7 @@ async def shell(desk: CommandContext, tenant: TenantId, command: SessionCommand)
     )
 
 
-async def skill(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> NoReturn:
+async def skill(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> ExecutionReached:
     """A skill put in by hand. Raises SessionNotFound, else Unavailable."""
     await load(desk, Address(tenant, command.session_id))
     raise ServiceUnavailable(

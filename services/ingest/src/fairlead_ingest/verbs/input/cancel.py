@@ -2,14 +2,14 @@
 
 from typing import assert_never
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import change, reached
 from fairlead_schema.commands.input import CancelInput
 from fairlead_schema.commands.session import ExecutionReached
 from fairlead_schema.errors import Conflict, MessageNotFound
 from fairlead_schema.events import InputCancelled, SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input import inbox
 from fairlead_session.input.inbox import AlreadyPromoted, InputNotPending
 from fairlead_session.state import Session
@@ -17,7 +17,7 @@ from fairlead_session.state import Session
 PROMOTED = "The input is already promoted"
 
 
-async def cancel(desk: CommandContext, tenant: TenantId, command: CancelInput) -> ExecutionReached:
+async def cancel(desk: ContextDep, tenant: TenantParam, command: CancelInput) -> ExecutionReached:
     """Withdraw it while the model has not seen it. Raises Conflict or MessageNotFound."""
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:

@@ -2,22 +2,22 @@
 
 from typing import assert_never
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.input.cancel import PROMOTED
 from fairlead_ingest.verbs.input.prompt import resolved_prompt
 from fairlead_ingest.verbs.sessions import change, load
 from fairlead_schema.commands.input import EditPendingInput
 from fairlead_schema.errors import Conflict, MessageNotFound
 from fairlead_schema.events import InputEdited, SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.prompt import Receipt
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input import inbox
 from fairlead_session.input.inbox import AlreadyPromoted, InputNotPending, InputUnchanged
 from fairlead_session.state import Session
 
 
-async def edit(desk: CommandContext, tenant: TenantId, command: EditPendingInput) -> Receipt:
+async def edit(desk: ContextDep, tenant: TenantParam, command: EditPendingInput) -> Receipt:
     """Change it while the model has not seen it. Raises Conflict or MessageNotFound."""
     at = Address(tenant, command.session_id)
     await load(desk, at)

@@ -1,15 +1,15 @@
 """`session.pending`: what was admitted and not yet promoted, in its order."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.commands.input import PendingInputs
 from fairlead_schema.commands.session import SessionCommand
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input import inbox
 
 
-async def pending(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> PendingInputs:
+async def pending(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> PendingInputs:
     """The receipts of the inbox, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
     return PendingInputs(inputs=inbox.pending(session))

@@ -3,7 +3,7 @@
 from typing import assert_never
 
 from fairlead_eventlog.session_cache import Versioned
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.sessions import maybe
 from fairlead_schema.commands.input import AdmitPrompt
 from fairlead_schema.errors import (
@@ -14,10 +14,11 @@ from fairlead_schema.errors import (
     SessionNotFound,
 )
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import MessageId, TenantId, is_minted
+from fairlead_schema.ids import MessageId, is_minted
 from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import stir
 from fairlead_session.input.admission import (
     AdmissionConflict,
@@ -34,7 +35,7 @@ from fairlead_session.state import Session
 REUSED = "Message id is already in use"
 
 
-async def prompt(desk: CommandContext, tenant: TenantId, command: AdmitPrompt) -> Receipt:
+async def prompt(desk: ContextDep, tenant: TenantParam, command: AdmitPrompt) -> Receipt:
     """Admit, or give an exact retry its receipt again. Either way somebody is asked to work."""
     at = Address(tenant, command.session_id)
     if command.expected_turn is not None and command.delivery != "steer":

@@ -1,6 +1,6 @@
 """The verbs of permissions: ask, reply, list, get, and look again after an approval for always."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.people.answer_ask import answer_with
 from fairlead_ingest.verbs.sessions import load, reached
 from fairlead_schema.commands.asks import (
@@ -13,10 +13,10 @@ from fairlead_schema.commands.asks import (
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import Conflict, PermissionNotFound
 from fairlead_schema.events import PermissionAsked, PermissionReplied, SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.permission import PermissionRequest, PermissionRule
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people import asks
 from fairlead_session.people.asks import AskNotPending, approved
 from fairlead_session.people.permission import Need, judge
@@ -25,7 +25,7 @@ from fairlead_session.state import Session
 TAKEN = "The permission id is already in use"
 
 
-async def ask(desk: CommandContext, tenant: TenantId, command: AskPermission) -> PermissionDecision:
+async def ask(desk: ContextDep, tenant: TenantParam, command: AskPermission) -> PermissionDecision:
     """Judge by the agent's rules and saved approvals; only what a person decides is written."""
     at = Address(tenant, command.session_id)
     session = await load(desk, at)
@@ -50,7 +50,7 @@ async def ask(desk: CommandContext, tenant: TenantId, command: AskPermission) ->
 
 
 async def reply(
-    desk: CommandContext, tenant: TenantId, command: ReplyPermission
+    desk: ContextDep, tenant: TenantParam, command: ReplyPermission
 ) -> ExecutionReached:
     """Write a person's word in one commit, and have the session go on. Raises PermissionNotFound.
 
@@ -80,7 +80,7 @@ async def reply(
 
 
 async def recheck(
-    desk: CommandContext, tenant: TenantId, command: PermissionCommand
+    desk: ContextDep, tenant: TenantParam, command: PermissionCommand
 ) -> ExecutionReached:
     """Answer a request that was approved for always meanwhile, perhaps in another session."""
     at = Address(tenant, command.session_id)
@@ -93,7 +93,7 @@ async def recheck(
 
 
 async def list_(
-    desk: CommandContext, tenant: TenantId, command: SessionCommand
+    desk: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> PendingPermissions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
@@ -101,7 +101,7 @@ async def list_(
 
 
 async def get(
-    desk: CommandContext, tenant: TenantId, command: PermissionCommand
+    desk: ContextDep, tenant: TenantParam, command: PermissionCommand
 ) -> PermissionRequest:
     """One pending request of this session. Raises PermissionNotFound."""
     session = await load(desk, Address(tenant, command.session_id))

@@ -1,20 +1,20 @@
 """The verbs of questions: reply, reject, list."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.people.answer_ask import answer_with
 from fairlead_ingest.verbs.sessions import load, reached
 from fairlead_schema.commands.asks import PendingQuestions, QuestionCommand, ReplyQuestion
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import QuestionNotFound
 from fairlead_schema.events import QuestionRejected, QuestionReplied, SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people import asks
 from fairlead_session.people.asks import Answering, AskNotPending
 from fairlead_session.state import Session
 
 
-async def reply(desk: CommandContext, tenant: TenantId, command: ReplyQuestion) -> ExecutionReached:
+async def reply(desk: ContextDep, tenant: TenantParam, command: ReplyQuestion) -> ExecutionReached:
     """The answers settle the call that asked, in one commit. Raises QuestionNotFound."""
     answer = QuestionReplied(request_id=command.request_id, answers=command.answers)
 
@@ -25,7 +25,7 @@ async def reply(desk: CommandContext, tenant: TenantId, command: ReplyQuestion) 
 
 
 async def reject(
-    desk: CommandContext, tenant: TenantId, command: QuestionCommand
+    desk: ContextDep, tenant: TenantParam, command: QuestionCommand
 ) -> ExecutionReached:
     """A dismissal stops the session, as a decline does. Raises QuestionNotFound."""
     rejected = QuestionRejected(request_id=command.request_id)
@@ -36,9 +36,7 @@ async def reject(
     return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
 
 
-async def list_(
-    desk: CommandContext, tenant: TenantId, command: SessionCommand
-) -> PendingQuestions:
+async def list_(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> PendingQuestions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
     return PendingQuestions(requests=tuple(one.request for one in session.questions.values()))

@@ -1,18 +1,18 @@
 """`session.archive`: put a session away, once."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import change, maybe, reached
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands, switches
 from fairlead_session.people.pending import close
 from fairlead_session.state import Session
 
 
 async def archive(
-    desk: CommandContext, tenant: TenantId, command: SessionCommand
+    desk: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
     """Put it away; what is away already stays so."""
     at = Address(tenant, command.session_id)

@@ -4,22 +4,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
 from fairlead_schema.events import BudgetSet, SessionCreated, SessionEvent
-from fairlead_schema.ids import TenantId
 from fairlead_schema.location import LocationRef, project_id
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.info import info
 from fairlead_session.state import Session
 
 
-async def create(desk: CommandContext, tenant: TenantId, command: CreateSession) -> SessionInfo:
+async def create(desk: ContextDep, tenant: TenantParam, command: CreateSession) -> SessionInfo:
     """Create once by id: a repeated create gives the session as it is now, whatever it asks for."""
     at = Address(tenant, command.id or ids.session_id())
     known = await desk.load(at) if command.id else None

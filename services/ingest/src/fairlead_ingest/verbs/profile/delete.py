@@ -3,7 +3,7 @@
 import logging
 
 from fairlead_eventlog.errors import LogError
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.sessions import change, reached
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
@@ -12,6 +12,7 @@ from fairlead_schema.events import SessionEvent, SessionPurged
 from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people.pending import close
 from fairlead_session.state import Session
 
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 async def delete(
-    desk: CommandContext, tenant: TenantId, command: SessionCommand
+    desk: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
     """Write the last word (docs/adr/0012): every older owner and writer is fenced by it.
 

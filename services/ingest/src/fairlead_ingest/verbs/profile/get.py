@@ -1,14 +1,14 @@
 """`session.get`: one session as it is now, from the log."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.commands.session import SessionCommand
-from fairlead_schema.ids import TenantId
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.info import info
 
 
-async def get(desk: CommandContext, tenant: TenantId, command: SessionCommand) -> SessionInfo:
+async def get(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> SessionInfo:
     """The session as readers see it, whatever the read models know."""
     return info(await load(desk, Address(tenant, command.session_id)))

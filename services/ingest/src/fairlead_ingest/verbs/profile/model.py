@@ -1,16 +1,16 @@
 """`session.model`: later turns use another model."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.profile.create import check_model
 from fairlead_ingest.verbs.sessions import change, load, maybe, reached
 from fairlead_schema.commands.session import ExecutionReached, SwitchModel
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.switches import switch_model
 
 
-async def model(desk: CommandContext, tenant: TenantId, command: SwitchModel) -> ExecutionReached:
+async def model(desk: ContextDep, tenant: TenantParam, command: SwitchModel) -> ExecutionReached:
     """Switch to a configured model; the one in use already is nothing to write."""
     at, message_id = Address(tenant, command.session_id), ids.message_id()
     await load(desk, at)

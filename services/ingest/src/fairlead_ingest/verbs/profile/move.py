@@ -1,14 +1,14 @@
 """`session.move`: work in another location from here on."""
 
-from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import change, reached
 from fairlead_schema.commands.session import ExecutionReached, MoveSession
-from fairlead_schema.ids import TenantId
 from fairlead_schema.subjects import Address
+from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.switches import move as decide_move
 
 
-async def move(desk: CommandContext, tenant: TenantId, command: MoveSession) -> ExecutionReached:
+async def move(desk: ContextDep, tenant: TenantParam, command: MoveSession) -> ExecutionReached:
     """Move, and stop what runs at the old place; somebody comes to settle it."""
     at = Address(tenant, command.session_id)
     session = await change(desk, at, lambda found: decide_move(found, command.location))

@@ -1,16 +1,12 @@
 """The verbs of application tools: register, unregister, list, and settle a queued call."""
 
 import asyncio
-import logging
-import secrets
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeAlias
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import to_json
+from faststream import Context
 
-from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_schema import subjects
 from fairlead_schema.commands.application_tools import (
     CallSettled,
@@ -22,18 +18,11 @@ from fairlead_schema.commands.application_tools import (
     ToolRegistrationKey,
     ToolUnregistered,
 )
-from fairlead_schema.errors import (
-    Conflict,
-    InternalFailure,
-    InvalidRequest,
-    Refused,
-    ServiceUnavailable,
-)
+from fairlead_schema.errors import Conflict, Refused
 from fairlead_schema.ids import TenantId
-from fairlead_schema.model import Model
-from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
-from fairlead_service.rpc import RpcServer
+from fairlead_service.rpc.answers import Refusals
+from fairlead_service.rpc.server import ANY_TENANT, Handler, RpcServer, TenantParam
 from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.fold.calls import find
 from fairlead_session.state import Session, UnsettledCall
@@ -46,13 +35,8 @@ from fairlead_tools.registry.json_schema import Document
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallFailed, Tool
 
-log = logging.getLogger(__name__)
-
 # How often, and after how long, an open call is looked at that does not wait in a queue yet.
 LOOKS_S: Final = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
-
-Command = TypeVar("Command", bound=Model)
-_TENANT: TypeAdapter[str] = TypeAdapter(TenantId)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,64 +104,50 @@ class Desk:
         return Tool(call.tool, "", Document, Document, execute=_nowhere)
 
 
-def serve(carrier: RpcServer, desk: Callable[[], Desk]) -> None:
-    """Answer the verbs for every tenant."""
-    _verb(carrier, "tool.register", RegisterTool, lambda t, asked: desk().register(t, asked))
-    _verb(
-        carrier,
-        "tool.unregister",
-        ToolRegistrationKey,
-        lambda t, asked: desk().unregister(t, asked),
-    )
-    _verb(carrier, "tool.list", ListRegisteredTools, lambda t, asked: desk().listed(t, asked))
-    _verb(carrier, "tool.settle", SettleTool, lambda t, asked: desk().settle(t, asked))
+def _session_deleted(error: Erased) -> Refused:
+    return Conflict("The session is gone", str(error))
 
 
-def _verb(
-    carrier: RpcServer,
-    verb: str,
-    command: type[Command],
-    perform: Callable[[TenantId, Command], Awaitable[Model]],
-) -> None:
-    async def reply(subject: str, body: bytes) -> bytes:
-        return await answered(subject.split(".")[2], body, command, perform)
-
-    carrier.respond(
-        subjects.api("*", verb), queue="tools", title=verb, command=command, reply=reply
-    )
+REFUSALS: Final[Refusals] = {**LOG_REFUSALS, Erased: _session_deleted}
+DESK: Final = "desk"
+DeskDep: TypeAlias = Annotated[Desk, Context(DESK)]
+"""The desk that the server of the verbs gives to each handler."""
 
 
-async def answered(
-    tenant: str,
-    body: bytes,
-    command: type[Command],
-    perform: Callable[[TenantId, Command], Awaitable[Model]],
-) -> bytes:
-    """Serve one request; whatever happens, the caller gets an answer."""
-    try:
-        asked = command.model_validate_json(body or b"{}")
-        return to_json({"data": (await perform(_TENANT.validate_python(tenant), asked)).wire()})
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or None
-        reason = f"{field}: {first['msg']}" if field else first["msg"]
-        return _refusal(InvalidRequest(reason, kind="Body", field=field))
-    except Refused as refused:
-        return _refusal(refused)
-    except (LogError, RecordError) as error:
-        return _refusal(
-            ServiceUnavailable(f"The log is unavailable: {error}", service="session.log")
-        )
-    except Erased as error:
-        return _refusal(Conflict("The session is gone", str(error)))
-    except Exception:
-        ref = f"err_{secrets.token_hex(4)}"
-        log.exception("defect", extra={"ref": ref})
-        return _refusal(InternalFailure("Unexpected server error", ref=ref))
+async def register(desk: DeskDep, tenant: TenantParam, command: RegisterTool) -> RegisteredTool:
+    """`tool.register`"""
+    return await desk.register(tenant, command)
 
 
-def _refusal(refused: Refused) -> bytes:
-    return to_json({"error": refused.body.wire()})
+async def unregister(
+    desk: DeskDep, tenant: TenantParam, command: ToolRegistrationKey
+) -> ToolUnregistered:
+    """`tool.unregister`"""
+    return await desk.unregister(tenant, command)
+
+
+async def list_registered(
+    desk: DeskDep, tenant: TenantParam, command: ListRegisteredTools
+) -> RegisteredTools:
+    """`tool.list`"""
+    return await desk.listed(tenant, command)
+
+
+async def settle(desk: DeskDep, tenant: TenantParam, command: SettleTool) -> CallSettled:
+    """`tool.settle`"""
+    return await desk.settle(tenant, command)
+
+
+def serve(server: RpcServer) -> None:
+    """Serve the verbs for every tenant."""
+    handlers: dict[str, Handler] = {
+        "tool.register": register,
+        "tool.unregister": unregister,
+        "tool.list": list_registered,
+        "tool.settle": settle,
+    }
+    for verb, handler in handlers.items():
+        server.serve(verb, subjects.api(ANY_TENANT, verb), handler)
 
 
 async def _nowhere(_asked: object, _context: object) -> object:

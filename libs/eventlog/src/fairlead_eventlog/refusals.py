@@ -1,0 +1,29 @@
+"""How services refuse a request when the log fails: one typed refusal per kind of error."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_schema.errors import PayloadTooLarge, Refused, ServiceUnavailable
+from fairlead_schema.record import RecordError
+
+SERVICE: Final = "session.log"
+
+
+def _too_large(error: CommitTooLarge) -> Refused:
+    return PayloadTooLarge(str(error))
+
+
+def _unavailable(error: LogError) -> Refused:
+    return ServiceUnavailable(f"The log is unavailable: {error}", service=SERVICE)
+
+
+def _unreadable(error: RecordError) -> Refused:
+    return ServiceUnavailable(f"The session cannot be read: {error}", service=SERVICE)
+
+
+LOG_REFUSALS: Final[Mapping[type[Exception], Callable[[Any], Refused]]] = {
+    CommitTooLarge: _too_large,
+    LogError: _unavailable,
+    RecordError: _unreadable,
+}

@@ -1,0 +1,1 @@
+"""Request and reply over NATS: the server, the answers, and the NATS service API."""

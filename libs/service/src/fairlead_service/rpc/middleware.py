@@ -1,0 +1,79 @@
+"""The FastStream middlewares of every verb: answers with their statistics, and metrics."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
+from time import perf_counter_ns
+from typing import Any
+
+from fast_depends.exceptions import ValidationError as ParameterError
+from faststream import BaseMiddleware, ContextRepo, StreamMessage
+from faststream.nats.prometheus.provider import NatsMetricsSettingsProvider
+from faststream.prometheus import ConsumeAttrs
+from faststream.prometheus.middleware import PrometheusMiddleware
+from prometheus_client import REGISTRY
+from typing_extensions import override
+
+from fairlead_service.rpc.answers import TENANT, Answer, Answerer, encode_data, invalid_parameter
+from fairlead_service.rpc.service_api import Endpoint
+
+
+class AnswerMiddleware(BaseMiddleware):
+    """Turns what a handler returns or raises into an answer, and counts it for its endpoint."""
+
+    def __init__(
+        self,
+        message: object,
+        /,
+        *,
+        context: ContextRepo,
+        answerer: Answerer,
+        endpoints: Mapping[object, Endpoint],
+    ) -> None:
+        super().__init__(message, context=context)
+        self._answerer = answerer
+        self._endpoints = endpoints
+
+    @override
+    async def consume_scope(
+        self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
+    ) -> bytes:
+        began = perf_counter_ns()
+        answer = await self._answer(call_next, msg)
+        endpoint = self._endpoints[self.context.get_local("handler_")]
+        endpoint.count(perf_counter_ns() - began, answer.refused)
+        return answer.body
+
+    async def _answer(
+        self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
+    ) -> Answer:
+        try:
+            return Answer(encode_data(await call_next(msg)))
+        except ParameterError as error:
+            return self._answerer.refuse(invalid_parameter(error) or error)
+        except Exception as error:  # noqa: BLE001 - a caller must never wait for a defect of ours
+            return self._answerer.refuse(error)
+
+
+class _SubjectPatterns(NatsMetricsSettingsProvider):
+    """Labels metrics by the subject without its tenant: a label per tenant would have no bound."""
+
+    @override
+    def get_consume_attrs_from_message(self, msg: StreamMessage[Any]) -> ConsumeAttrs:
+        attributes = super().get_consume_attrs_from_message(msg)
+        tenant = msg.path.get(TENANT)
+        if tenant is not None:
+            tokens = attributes["destination_name"].split(".")
+            tokens[tokens.index(tenant)] = "*"
+            attributes["destination_name"] = ".".join(tokens)
+        return attributes
+
+
+@cache
+def metrics_middleware() -> PrometheusMiddleware[Any, Any]:
+    """The metrics of all verbs of this process; the registry takes each metric only once."""
+    return PrometheusMiddleware(
+        settings_provider_factory=lambda _message: _SubjectPatterns(),
+        registry=REGISTRY,
+        app_name="fairlead",
+        metrics_prefix="fairlead_rpc",
+    )

@@ -1,0 +1,149 @@
+"""A server for request and reply over NATS: typed FastStream handlers, documented as AsyncAPI.
+
+FastStream costs more processor time than an admission does (docs/adr/0022), so that the verb of
+prompts has a thin path: a plain subscription on the same connection, with the same answers.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Annotated, Final, TypeAlias, TypeGuard, get_type_hints
+
+from fast_depends.pydantic import PydanticSerializer
+from faststream import Path
+from faststream.nats import NatsBroker, NatsMessage
+from faststream.specification import AsyncAPI
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from fairlead_schema.ids import TenantId
+from fairlead_schema.model import Model
+from fairlead_service.rpc.answers import TENANT, Answerer, Refusals, parse_json
+from fairlead_service.rpc.middleware import AnswerMiddleware, metrics_middleware
+from fairlead_service.rpc.service_api import REQUESTS, Endpoint, ServiceApi, ServiceRequest
+from fairlead_service.rpc.thin_path import REQUESTS_MAX, Message, Perform, Subscription, ThinVerb
+
+STOP_S: Final = 30.0
+ANY_TENANT: Final = f"{{{TENANT}}}"
+"""Stands for the tenant in the subject of a verb."""
+
+Handler: TypeAlias = Callable[..., Awaitable[Model]]
+"""A FastStream handler: one parameter is the command, others are annotated with Path or Context."""
+TenantParam: TypeAlias = Annotated[TenantId, Path()]
+"""The tenant of a request, from its subject."""
+
+
+class RpcServer:
+    """Serves verbs on one connection that reconnects for ever; it connects when started.
+
+    Instances of one name share the requests. Requests of a verb are answered side by side.
+    """
+
+    def __init__(self, url: str, *, name: str, refusals: Refusals | None = None) -> None:
+        self.api = ServiceApi(f"fairlead-{name}", f"Fairlead {name}")
+        self._queue = name
+        self._answerer = Answerer(refusals or {})
+        self._endpoints: dict[object, Endpoint] = {}
+        self._thin_verbs: list[ThinVerb] = []
+        self._subscriptions: list[Subscription] = []
+        servers = url.split(",")
+        self._broker = NatsBroker(
+            servers,
+            name=f"fairlead-{name}-rpc",
+            decoder=_decode,
+            # Its own kind of error tells a wrong parameter from a defect inside a handler.
+            serializer=PydanticSerializer(use_fastdepends_errors=True),
+            middlewares=(
+                partial(AnswerMiddleware, answerer=self._answerer, endpoints=self._endpoints),
+                metrics_middleware(),
+            ),
+            graceful_timeout=STOP_S,
+            logger=None,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=1,
+            ping_interval=10,
+        )
+        # Never started: it holds the handlers of thin verbs for the AsyncAPI document.
+        self._documented = NatsBroker(servers)
+
+    def serve(self, verb: str, subject: str, handler: Handler) -> None:
+        """Serve one verb by a FastStream handler. The subject may hold `ANY_TENANT`."""
+        subscriber = self._broker.subscriber(
+            subject, self._queue, title=verb, max_workers=REQUESTS_MAX
+        )
+        subscriber(handler)
+        self._endpoints[subscriber] = self._endpoint(verb, subject, handler)
+
+    def serve_thin(self, verb: str, subject: str, handler: Handler, perform: Perform) -> None:
+        """Serve one verb without FastStream. The handler is only documented; `perform` runs."""
+        self._documented.subscriber(subject, self._queue, title=verb)(handler)
+        endpoint = self._endpoint(verb, subject, handler)
+        self._thin_verbs.append(ThinVerb(endpoint, self._answerer, perform))
+
+    def provide(self, name: str, dependency: object) -> None:
+        """Give handlers a dependency that they name with `Context(name)`."""
+        self._broker.context.set_global(name, dependency)
+
+    def asyncapi(self, title: str) -> Route:
+        """Serves the AsyncAPI document of all verbs."""
+        specification = AsyncAPI(self._broker, self._documented, title=title, version="1")
+        document = specification.to_specification().to_json()
+
+        async def show(_request: Request) -> Response:
+            return Response(document, media_type="application/json")
+
+        return Route("/asyncapi.json", show)
+
+    async def start(self) -> None:
+        """Connect and serve."""
+        self._connection = await self._broker.connect()
+        for request in REQUESTS:
+            for subject in self.api.subjects(request):
+                await self._connection.subscribe(subject, cb=partial(self._describe, request))
+        self._subscriptions = [
+            await self._connection.subscribe(
+                verb.endpoint.subject, verb.endpoint.queue, cb=verb.take
+            )
+            for verb in self._thin_verbs
+        ]
+        await self._broker.start()
+        # The server knows every subscription before a caller hears that this one is ready.
+        await self._connection.flush()
+
+    async def stop(self) -> None:
+        """Take no more requests, answer those that were taken, then disconnect."""
+        for subscription in self._subscriptions:
+            # Without a server there is nothing to drain, and nobody hears an answer.
+            if self._connection.is_connected:
+                await subscription.drain()
+        for verb in self._thin_verbs:
+            await verb.finish()
+        await self._broker.stop()
+
+    async def _describe(self, request: ServiceRequest, message: Message) -> None:
+        await message.respond(self.api.answer(request))
+
+    def _endpoint(self, verb: str, subject: str, handler: Handler) -> Endpoint:
+        request, response = _models(handler)
+        pattern = subject.replace(ANY_TENANT, "*")
+        endpoint = Endpoint(verb, pattern, self._queue, request, response)
+        self.api.endpoints.append(endpoint)
+        return endpoint
+
+
+def _models(handler: Handler) -> tuple[type[Model], type[Model]]:
+    """The models of a handler's command and of its answer."""
+    hints = get_type_hints(handler)
+    answer = hints.pop("return")
+    (command,) = (hint for hint in hints.values() if _is_model(hint))
+    assert _is_model(answer), f"{handler} answers with a model"
+    return command, answer
+
+
+def _is_model(hint: object) -> TypeGuard[type[Model]]:
+    return isinstance(hint, type) and issubclass(hint, Model)
+
+
+async def _decode(message: NatsMessage) -> object:
+    """Read JSON whatever the content type says: NATS clients send none."""
+    return parse_json(message.body)

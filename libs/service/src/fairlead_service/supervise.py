@@ -1,0 +1,109 @@
+"""Work that lasts: started again after every failure, and cancelled with patience."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final, TypeAlias
+
+log = logging.getLogger(__name__)
+
+STEADY_S: Final = 60.0
+"""Work that ran for this long was healthy: its next pause is short again."""
+
+Work: TypeAlias = Callable[[], Awaitable[object]]
+
+
+@dataclass(slots=True)
+class Restarts:
+    """When work starts again, and why it does not run now. The pause doubles with each failure."""
+
+    pause_s: float = 0.1
+    pause_s_max: float = 2.0
+    jitter: float = 0.0
+    """The part of a pause that varies, so that many do not start again at the same moment."""
+    complaint: str | None = "starting"
+    _next_s: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._next_s = self.pause_s
+
+    def healthy(self) -> None:
+        """The work runs: there is no complaint, and the next pause is short."""
+        self.complaint = None
+        self._next_s = self.pause_s
+
+    def next_pause_s(self) -> float:
+        """How long to wait before the next start."""
+        pause_s, self._next_s = self._next_s, min(self._next_s * 2, self.pause_s_max)
+        return pause_s * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311
+
+
+Report: TypeAlias = Callable[[str, Exception, float], None]
+"""Says that the named work failed and starts again after so many seconds."""
+
+
+def report_warning(name: str, error: Exception, again_s: float) -> None:
+    """For failures that an operator expects: a dependency is away."""
+    log.warning(
+        "%s failed: it starts again", name, extra={"reason": describe(error), "again_s": again_s}
+    )
+
+
+def report_defect(name: str, error: Exception, again_s: float) -> None:
+    """For failures that nobody expects: with the trace."""
+    log.error("%s failed: it starts again", name, extra={"again_s": again_s}, exc_info=error)
+
+
+async def supervise(
+    name: str,
+    work: Work,
+    *,
+    restarts: Restarts | None = None,
+    report: Report = report_warning,
+    stop: asyncio.Event | None = None,
+) -> None:
+    """Run work until it is cancelled or `stop` is set; start it again whenever it ends or fails."""
+    restarts = restarts or Restarts()
+    while stop is None or not stop.is_set():
+        began = monotonic()
+        try:
+            await work()
+            failure = None
+        except Exception as error:  # noqa: BLE001 - an edge: report, wait, start again
+            failure = error
+        if stop is not None and stop.is_set():
+            return
+        if monotonic() - began > STEADY_S:
+            restarts.healthy()
+        pause_s = restarts.next_pause_s()
+        if failure is not None:
+            restarts.complaint = describe(failure)
+            report(name, failure, round(pause_s, 2))
+        await _pause(pause_s, stop)
+
+
+async def cancel_and_wait(*tasks: asyncio.Task[None]) -> None:
+    """Cancel tasks and wait until all have ended. A task that failed before is logged."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            log.error("task had failed before it was cancelled", exc_info=result)
+
+
+def describe(error: Exception) -> str:
+    """An error in one line."""
+    return f"{type(error).__name__}: {error}"
+
+
+async def _pause(seconds: float, stop: asyncio.Event | None) -> None:
+    if stop is None:
+        await asyncio.sleep(seconds)
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await stop.wait()
