@@ -88,6 +88,34 @@ async def test_a_prompt_over_nats_is_answered(up: Stack) -> None:
     ]
 
 
+async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: Stack) -> None:
+    """What `nats micro info` and `nats micro stats` ask is answered by ingest, tools, projector."""
+    session = await up.session()
+    await up.ask("session.get", {"sessionID": session})
+    counts: dict[str, int] = {}
+
+    async def describe(request: str, service: str) -> list[dict[str, Any]]:
+        subject = f"$SRV.{request}.fairlead-{service}"
+        raw = await up.eventlog.requests.ask(subject, b"", timeout_s=10)
+        endpoints: list[dict[str, Any]] = orjson.loads(raw)["endpoints"]
+        return endpoints
+
+    for service in ("ingest", "tools", "projector"):
+        for endpoint in await describe("INFO", service):
+            metadata = endpoint["metadata"]
+            assert orjson.loads(metadata["request_schema"])["type"] == "object"
+            assert orjson.loads(metadata["response_schema"])
+        for endpoint in await describe("STATS", service):
+            counts[endpoint["name"]] = endpoint["num_requests"]
+
+    assert len(counts) == 28 + 8 + 1
+    assert counts["session-create"] >= 1
+    assert counts["session-get"] >= 1
+    assert {"session-prompt", "permission-reply", "tool-settle", "observe", "spending"} <= set(
+        counts
+    )
+
+
 async def test_a_published_prompt_is_admitted_and_leaves_its_receipt(up: Stack) -> None:
     session = await up.session()
     at, message = Address("default", session), "msg_published1"

@@ -1,10 +1,10 @@
-"""The AsyncAPI document of ingest: every verb it serves, with the command each takes."""
+"""What ingest says about itself: every verb it serves, with the command each takes."""
 
 import json
 
 import httpx
 
-from fairlead_ingest.app import build
+from fairlead_ingest.app import Ingest, build
 from fairlead_ingest.settings import IngestSettings
 from fairlead_service.config.configuration import Config
 
@@ -23,3 +23,19 @@ async def test_the_document_names_every_verb_and_its_command() -> None:
         "fairlead.api.{tenant}.session.prompt",
     } <= addresses
     assert {"CreateSession", "AdmitPrompt"} <= set(document["components"]["schemas"])
+
+
+def test_the_nats_service_api_names_the_verbs_of_the_document() -> None:
+    ingest = Ingest(IngestSettings(Config()))
+
+    info = json.loads(ingest.server.api.answer("INFO"))
+
+    assert info["name"] == "fairlead-ingest"
+    commands = {
+        endpoint["metadata"]["verb"]: json.loads(endpoint["metadata"]["request_schema"])["title"]
+        for endpoint in info["endpoints"]
+    }
+    assert len(commands) == 28
+    assert commands["session.create"] == "CreateSession"
+    assert commands["session.prompt"] == "AdmitPrompt"
+    assert commands["permission.reply"] == "ReplyPermission"
