@@ -96,7 +96,7 @@ async def test_every_verb_is_described_and_counted_by_the_nats_service_api(up: S
 
     async def describe(request: str, service: str) -> list[dict[str, Any]]:
         subject = f"$SRV.{request}.fairlead-{service}"
-        raw = await up.eventlog.requests.ask(subject, b"", timeout_s=10)
+        raw = await up.eventlog.requests.request(subject, b"", timeout_s=10)
         endpoints: list[dict[str, Any]] = orjson.loads(raw)["endpoints"]
         return endpoints
 
