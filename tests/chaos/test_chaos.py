@@ -57,7 +57,7 @@ async def test_every_promise_holds_whatever_dies() -> None:
         storm = asyncio.create_task(weather.storm(up, strikes))
         sessions = await asyncio.gather(*lives)
         await storm
-        await up.up.ready()
+        await up.up.wait_ready()
         await work.close(sessions)
         logs = await quiet(up, sessions)
         await work.leave()

@@ -137,7 +137,7 @@ async def test_an_approval_outlives_a_restart_of_every_process(up: Stack) -> Non
         "messageID": request.source.message_id,
         "callID": request.source.call_id,
     }
-    await up.up.ready()
+    await up.up.wait_ready()
     assert not set(before.items()) & {(one, up.up.pid(*one)) for one in killed}
     assert runs(up, "restart") == 0
     assert await reply(up, session, request.id, "once") == 204

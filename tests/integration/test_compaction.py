@@ -218,7 +218,7 @@ async def test_runners_killed_during_the_summary_lose_nothing(up: Stack) -> None
     for index in range(2):
         up.up.kill("runner", index, signal.SIGKILL)
     log = await up.until(session, "compaction.ended")
-    await up.up.ready()
+    await up.up.wait_ready()
     log = await settled(up, session)
 
     check(log)

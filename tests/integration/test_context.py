@@ -140,7 +140,7 @@ async def test_a_dead_tools_service_makes_context_unavailable_and_not_gone(
     await say(up, fresh, "hello")
     waiting = await up.until(fresh, "execution.released")
     up.up.kill("tools", sig=signal.SIGKILL)
-    await up.up.ready()
+    await up.up.wait_ready()
     back = await turn(up, session)
 
     assert told(away) == []

@@ -198,7 +198,7 @@ async def test_a_once_call_whose_worker_died_is_settled_and_never_run_again(up: 
     for index in range(2):
         up.up.kill("tools", index, signal.SIGKILL)
     log = await settled(up, session)
-    await up.up.ready()
+    await up.up.wait_ready()
 
     assert of(log, "tool.failed")[0].error.message == "Tool execution interrupted"
     assert runs(up, "widow") == 1, "it had begun before its worker died"
@@ -218,7 +218,7 @@ async def test_an_interrupt_of_a_dead_owners_turn_is_honoured_by_the_next(up: St
         up.up.kill("runner", index, signal.SIGKILL)
     answer = await up.ask("session.interrupt", {"sessionID": session})
     log = await settled(up, session)
-    await up.up.ready()
+    await up.up.wait_ready()
 
     assert "data" in answer
     assert of(log, "execution.released")[-1].reason == "interrupted"

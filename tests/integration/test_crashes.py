@@ -60,7 +60,7 @@ async def test_a_killed_service_loses_nothing(up: Stack, victim: str) -> None:
         up.up.kill(victim, index, signal.SIGKILL)
     for number, session in enumerate(sessions):
         await admitted(up, session, f"msg_{victim}b{number}", "and then")
-    await up.up.ready()
+    await up.up.wait_ready()
 
     await answered(up, sessions, prompts=2)
 
@@ -95,7 +95,7 @@ async def test_a_killed_nats_server_loses_no_acknowledged_prompt(up: Stack) -> N
     up.up.kill("nats", 0, signal.SIGKILL)
     for number, session in enumerate(sessions):
         await admitted(up, session, f"msg_nats_b{number}", "and then")
-    await up.up.ready()
+    await up.up.wait_ready()
 
     await answered(up, sessions, prompts=2)
 
@@ -120,7 +120,7 @@ async def test_with_postgres_down_turns_go_on_and_reads_say_so(up: Stack) -> Non
                 if answer.status_code != 200:
                     assert answer.json()["_tag"] == "ServiceUnavailableError"
             await asyncio.sleep(0.05)
-    await up.up.ready()
+    await up.up.wait_ready()
     assert statuses <= {200, 503}
     messages = await up.client.messages(session)
     assert [message["type"] for message in messages] == ["user", "assistant"]
@@ -149,7 +149,7 @@ async def test_a_stream_resumes_without_gap_or_duplicate_when_the_gateway_dies(u
         await up.until(session, "step.ended", count=number + 1)
         if number < 2:
             up.up.kill("gateway", 0, signal.SIGKILL)
-            await up.up.ready()
+            await up.up.wait_ready()
     async with asyncio.timeout(60):
         await done.wait()
     following.cancel()

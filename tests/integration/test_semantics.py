@@ -217,7 +217,7 @@ async def test_a_paused_runner_that_was_overtaken_writes_nothing_more(up: Stack)
     log = await up.until(session, "execution.claimed", count=2)
     up.up.kill("runner", 1 - awake, signal.SIGCONT)
     log = await up.until(session, "step.ended")
-    await up.up.ready()
+    await up.up.wait_ready()
 
     check(log)
     claims = of(log, "execution.claimed")
@@ -238,7 +238,7 @@ async def test_a_killed_runners_session_is_taken_over_by_the_other(up: Stack) ->
     log = await up.until(session, "execution.claimed", count=2)
     took = time.monotonic() - began
     await up.until(session, "step.ended")
-    await up.up.ready()
+    await up.up.wait_ready()
 
     assert took < 10, "a generous guard; the bench has the figure"
     check(await up.events(session))
@@ -253,7 +253,7 @@ async def test_a_rolling_restart_of_all_runners_costs_no_turn(up: Stack) -> None
     for index in range(2):
         up.up.kill("runner", index, signal.SIGTERM)
         await asyncio.sleep(0.5)
-        await up.up.ready()
+        await up.up.wait_ready()
 
     for session in sessions:
         log = await up.until(session, "step.ended")
@@ -414,7 +414,7 @@ async def test_a_tenant_over_its_limit_rests_and_goes_on_when_it_is_raised(up: S
     up.up.config.write_text(re.sub(r"tokens *= *1\b", "tokens = 1000000", up.up.config.read_text()))
     for name, index in (("runner", 0), ("runner", 1), ("projector", 0)):
         up.up.kill(name, index, signal.SIGTERM)
-    await up.up.ready()
+    await up.up.wait_ready()
 
     async with asyncio.timeout(60):
         while len(of(await log(), "step.ended")) == answered:
@@ -430,7 +430,7 @@ async def test_a_held_recovery_waits_for_a_resume(up: Stack) -> None:
     for index in range(2):
         up.up.kill("runner", index, signal.SIGKILL)
     log = await up.until(session, "execution.released")
-    await up.up.ready()
+    await up.up.wait_ready()
     held = of(log, "execution.released")[-1].reason
     answer = await up.http.post(f"/api/session/{session}/resume")
     log = await up.until(session, "step.ended")

@@ -11,12 +11,12 @@ from fairlead_cli.embedded.ports import free_port
 
 
 def test_an_old_python_fails() -> None:
-    assert checks.python((3, 10, 4)).status == "fail"
-    assert checks.python((3, 11, 0)).status == "ok"
+    assert checks.check_python((3, 10, 4)).status == "fail"
+    assert checks.check_python((3, 11, 0)).status == "ok"
 
 
 def test_missing_packages_are_named() -> None:
-    finding = checks.packages(("fairlead", "fairlead-nonsense"))
+    finding = checks.check_packages(("fairlead", "fairlead-nonsense"))
 
     assert finding.status == "fail"
     assert "fairlead-nonsense" in finding.detail
@@ -24,11 +24,11 @@ def test_missing_packages_are_named() -> None:
 
 @pytest.mark.parametrize(("free_mb", "status"), [(100, "fail"), (1000, "warn"), (50_000, "ok")])
 def test_the_disk_is_judged_by_its_room(free_mb: int, status: str) -> None:
-    assert checks.disk(Path("/x"), free_mb).status == status
+    assert checks.check_disk(Path("/x"), free_mb).status == status
 
 
 def test_a_port_of_our_own_stack_is_well() -> None:
-    finding = checks.http_port(1, 4711, {"http": "http://127.0.0.1:1"})
+    finding = checks.check_http_port(1, 4711, {"http": "http://127.0.0.1:1"})
 
     assert finding.status == "ok"
     assert "4711" in finding.detail
@@ -38,7 +38,7 @@ def test_a_broken_configuration_says_file_key_and_reason(tmp_path: Path) -> None
     path = tmp_path / "fairlead.toml"
     path.write_text("[gateway]\nport = 'x'\n")
 
-    finding, config = checks.configuration(path, {})
+    finding, config = checks.check_configuration(path, {})
 
     assert (finding.status, config) == ("fail", None)
     assert str(path) in finding.detail
@@ -52,17 +52,17 @@ def test_a_key_that_is_not_set_is_a_warning(tmp_path: Path) -> None:
         '[provider.acme]\nprotocol = "gemini"\nbase_url = "http://h"\napi_key_env = "ACME_KEY"\n'
     )
 
-    without, _ = checks.configuration(path, {})
-    with_key, _ = checks.configuration(path, {"ACME_KEY": "k"})
+    without, _ = checks.check_configuration(path, {})
+    with_key, _ = checks.check_configuration(path, {"ACME_KEY": "k"})
 
     assert (without.status, with_key.status) == ("warn", "ok")
     assert "ACME_KEY" in without.detail
 
 
 def test_a_server_that_does_not_sync_is_a_warning() -> None:
-    assert checks.durability({"jetstream": {"config": {"sync_always": True}}}).status == "ok"
-    assert checks.durability({"jetstream": {"config": {}}}).status == "warn"
-    assert checks.durability({}).status == "warn"
+    assert checks.check_durability({"jetstream": {"config": {"sync_always": True}}}).status == "ok"
+    assert checks.check_durability({"jetstream": {"config": {}}}).status == "warn"
+    assert checks.check_durability({}).status == "warn"
 
 
 def test_the_doctor_fails_when_a_configured_server_is_away(

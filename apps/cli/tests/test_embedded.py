@@ -43,7 +43,7 @@ async def main():
         "postgres", 0, lambda: postgres.prepare(server), lambda: postgres.why_not_ready(server.port)
     )
     await process.start()
-    await process.ready()
+    await process.wait_ready()
     with psycopg.connect(server.dsn) as connection:
         print(connection.execute("select 42").fetchone()[0])
     await process.stop()
@@ -98,7 +98,7 @@ async def kill_and_wait(process: SupervisedProcess) -> None:
     async with asyncio.timeout(10):
         while process.pid in {before, None}:
             await asyncio.sleep(0.02)
-    await process.ready()
+    await process.wait_ready()
 
 
 async def test_nats_keeps_its_streams_through_kill_and_restart(

@@ -110,24 +110,24 @@ def test_free_ports_differ() -> None:
 
 
 def test_one_stack_per_state(tmp_path: Path) -> None:
-    mine = state_directory.prepare_state(tmp_path / "state")
+    directory = state_directory.prepare_state(tmp_path / "state")
 
     with (
-        state_directory.lock_state(mine),
+        state_directory.lock_state(directory),
         pytest.raises(StateLocked, match="pid"),
-        state_directory.lock_state(mine),
+        state_directory.lock_state(directory),
     ):
         pass
 
-    with state_directory.lock_state(mine):
-        assert state_directory.lock_owner(mine.root) is not None
-    assert state_directory.lock_owner(mine.root) is None
+    with state_directory.lock_state(directory):
+        assert state_directory.lock_owner(directory.root) is not None
+    assert state_directory.lock_owner(directory.root) is None
 
 
 def test_addresses_are_true_only_while_the_stack_runs(tmp_path: Path) -> None:
-    mine = state_directory.prepare_state(tmp_path)
-    with state_directory.lock_state(mine):
-        state_directory.save_addresses(mine, {"http": "http://127.0.0.1:1"})
+    directory = state_directory.prepare_state(tmp_path)
+    with state_directory.lock_state(directory):
+        state_directory.save_addresses(directory, {"http": "http://127.0.0.1:1"})
         assert state_directory.load_addresses(tmp_path) == {"http": "http://127.0.0.1:1"}
 
     assert state_directory.load_addresses(tmp_path) == {}
@@ -148,14 +148,14 @@ def test_a_state_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_logs_that_grew_are_put_aside(tmp_path: Path) -> None:
-    mine = state_directory.prepare_state(tmp_path)
-    with mine.log_path("runner").open("wb") as log:
+    directory = state_directory.prepare_state(tmp_path)
+    with directory.log_path("runner").open("wb") as log:
         log.truncate(state_directory.LOG_BYTES_MAX + 1)
 
     state_directory.prepare_state(tmp_path)
 
-    assert not mine.log_path("runner").exists()
-    assert (mine.logs / "runner-0.log.1").exists()
+    assert not directory.log_path("runner").exists()
+    assert (directory.logs / "runner-0.log.1").exists()
 
 
 def test_a_closed_directory_on_the_way_is_found(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ async def test_what_dies_is_started_again(state: Path) -> None:
         # A death has no event to wait for.
         while any(stack.pid(name) in {before[name], None} for name in before):
             await asyncio.sleep(0.05)
-        await stack.ready()
+        await stack.wait_ready()
 
         async with open_client(stack.http) as client:
             session = await client.create()
@@ -189,11 +189,11 @@ def test_the_demo_shows_everything_and_leaves_nothing(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     before = set(Path("/tmp").glob("fairlead-demo-*"))  # noqa: S108 - the place to look at
 
-    began = time.monotonic()
+    start = time.monotonic()
     result = fairlead("demo", cwd=tmp_path)
 
     assert result.returncode == 0, result.stdout + result.stderr
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - start < 60
     assert "prompt.admitted" in result.stdout
     assert "step.ended" in result.stdout
     assert "\x1b" not in result.stdout

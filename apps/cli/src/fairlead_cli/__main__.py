@@ -75,8 +75,8 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. An expected failure becomes one line on standard error."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    chosen = next((word for word in arguments if not word.startswith("-")), None)
-    args = build_parser(chosen).parse_args(arguments)
+    command_name = next((word for word in arguments if not word.startswith("-")), None)
+    args = build_parser(command_name).parse_args(arguments)
     # Log lines of libraries are not for the terminal: commands print what users need.
     logging.getLogger().addHandler(logging.NullHandler())
     try:
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
 
 
-def build_parser(chosen: str | None) -> argparse.ArgumentParser:
+def build_parser(command_name: str | None) -> argparse.ArgumentParser:
     """A parser with every command. Only the chosen command's module is loaded: help stays fast."""
     parser = argparse.ArgumentParser(
         prog="fairlead",
@@ -112,7 +112,7 @@ def build_parser(chosen: str | None) -> argparse.ArgumentParser:
             description=f"{summary[0].upper()}{summary[1:]}.",
             allow_abbrev=False,
         )
-        if name == chosen and _is_installed(name):
+        if name == command_name and _is_installed(name):
             _load(name).configure(command)
     return parser
 

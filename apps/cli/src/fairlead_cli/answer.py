@@ -50,29 +50,29 @@ class AnswerFold:
 
     def __init__(self, message_id: str) -> None:
         self._message_id = message_id
-        self._promoted = False
-        self._received: dict[str, str] = {}
-        self._shown: dict[str, int] = {}
+        self._prompt_promoted = False
+        self._part_text: dict[str, str] = {}
+        self._printed_length: dict[str, int] = {}
         self._texts: list[str] = []
         self.outcome: AnswerOutcome | None = None
 
     def restart(self) -> None:
         """Start over on a new connection: the server sends each part from its beginning again."""
-        self._received.clear()
+        self._part_text.clear()
 
     def take(self, envelope: EventEnvelope) -> list[AnswerPiece]:
         """The pieces that this event adds."""
         data, type_ = envelope.data, envelope.type.removeprefix(PREFIX)
         if type_ == "prompted" and data["messageID"] == self._message_id:
-            self._promoted = True
-        if not self._promoted:
+            self._prompt_promoted = True
+        if not self._prompt_promoted:
             return []
         match type_:
             case "text.delta" | "reasoning.delta":
                 kind: Literal["text", "reasoning"] = "text" if type_[0] == "t" else "reasoning"
                 part = self._part(data, kind)
-                self._received[part] = self._received.get(part, "") + data["delta"]
-                return self._unseen(kind, part, self._received[part])
+                self._part_text[part] = self._part_text.get(part, "") + data["delta"]
+                return self._unseen(kind, part, self._part_text[part])
             case "text.ended":
                 self._texts.append(data["text"])
                 return [*self._unseen("text", self._part(data, "text"), data["text"]), _BREAK]
@@ -96,8 +96,8 @@ class AnswerFold:
     def _unseen(
         self, kind: Literal["text", "reasoning"], part: str, text: str
     ) -> list[AnswerPiece]:
-        length = self._shown.get(part, 0)
-        self._shown[part] = max(length, len(text))
+        length = self._printed_length.get(part, 0)
+        self._printed_length[part] = max(length, len(text))
         return [AnswerPiece(kind, text[length:])] if len(text) > length else []
 
 
@@ -138,19 +138,19 @@ async def follow_answer(
     try:
         async with aclosing(stream), asyncio.timeout(None) as limit:
             async for event in stream:
-                for piece in _pieces(answer, event.data):
+                for piece in _parse_pieces(answer, event.data):
                     show(piece)
                 if isinstance(answer.outcome, AnswerFinished):
                     break
-                failed = answer.outcome is not None
-                limit.reschedule(clock() + FAILURE_SETTLES_S if failed else None)
+                is_failed = answer.outcome is not None
+                limit.reschedule(clock() + FAILURE_SETTLES_S if is_failed else None)
     except TimeoutError:
         pass
     assert answer.outcome is not None, "the stream ends only with an outcome"
     return answer.outcome
 
 
-def _pieces(answer: AnswerFold, data: str) -> list[AnswerPiece]:
+def _parse_pieces(answer: AnswerFold, data: str) -> list[AnswerPiece]:
     try:
         envelope = EventEnvelope.model_validate_json(data)
     except ValidationError:

@@ -33,7 +33,7 @@ class Finding:
     mend: str | None = None
 
 
-def python(current: tuple[int, ...]) -> Finding:
+def check_python(current: tuple[int, ...]) -> Finding:
     """Is this Python new enough?"""
     number = ".".join(str(part) for part in current[:3])
     if current[:2] >= PYTHON_MIN:
@@ -41,7 +41,7 @@ def python(current: tuple[int, ...]) -> Finding:
     return Finding("python", "fail", number, "install Python 3.11 or later")
 
 
-def packages(names: Sequence[str] = DISTRIBUTIONS) -> Finding:
+def check_packages(names: Sequence[str] = DISTRIBUTIONS) -> Finding:
     """Are all packages of one release installed?"""
     missing = [name for name in names if _version(name) is None]
     if missing:
@@ -53,7 +53,7 @@ def packages(names: Sequence[str] = DISTRIBUTIONS) -> Finding:
     return Finding("packages", "ok", f"{len(names)} packages, {versions[0]}")
 
 
-def binaries() -> list[Finding]:
+def check_binaries() -> list[Finding]:
     """Are the programs of the embedded servers installed?"""
     findings: list[Finding] = []
     for name, find in (("nats-server", nats.find_binary), ("postgres", postgres.find_install)):
@@ -65,7 +65,7 @@ def binaries() -> list[Finding]:
     return findings
 
 
-def disk(path: Path, free_mb: int) -> Finding:
+def check_disk(path: Path, free_mb: int) -> Finding:
     """Is there enough free disk space?"""
     detail = f"{free_mb} MB free at {path}"
     if free_mb < DISK_FREE_MB_MIN:
@@ -76,10 +76,10 @@ def disk(path: Path, free_mb: int) -> Finding:
     return Finding("disk", "ok", detail)
 
 
-def http_port(port: int, owner: int | None, running: Mapping[str, Any]) -> Finding:
+def check_http_port(port: int, owner: int | None, addresses: Mapping[str, Any]) -> Finding:
     """Is the HTTP port free, or in use by our own stack?"""
-    if owner is not None and running:
-        return Finding("port", "ok", f"our stack (pid {owner}) serves {running.get('http')}")
+    if owner is not None and addresses:
+        return Finding("port", "ok", f"our stack (pid {owner}) serves {addresses.get('http')}")
     if not ports.is_taken(port):
         return Finding("port", "ok", f"{port} is free")
     return Finding(
@@ -87,7 +87,7 @@ def http_port(port: int, owner: int | None, running: Mapping[str, Any]) -> Findi
     )
 
 
-def configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Finding, Config | None]:
+def check_configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Finding, Config | None]:
     """Is the configuration valid, and are its keys set?"""
     try:
         config = load(path, env)
@@ -108,7 +108,7 @@ def configuration(path: Path | None, env: Mapping[str, str]) -> tuple[Finding, C
     return Finding("config", "ok", f"{path}, providers: {providers}"), config
 
 
-def durability(varz: Mapping[str, Any]) -> Finding:
+def check_durability(varz: Mapping[str, Any]) -> Finding:
     """Does nats-server sync a commit to disk before it acknowledges? Read from `/varz`."""
     jetstream = varz.get("jetstream") or {}
     settings = jetstream.get("config") or {}

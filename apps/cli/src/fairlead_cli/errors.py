@@ -29,9 +29,9 @@ class UsageError(CommandError):
 
 
 class PortTaken(CommandError):
-    def __init__(self, port: int, what: str, option: str) -> None:
+    def __init__(self, port: int, purpose: str, option: str) -> None:
         super().__init__(
-            f"port {port} ({what}) is in use: stop what listens there, or choose another"
+            f"port {port} ({purpose}) is in use: stop what listens there, or choose another"
             f" with {option} (0 picks a free one)"
         )
         self.port = port

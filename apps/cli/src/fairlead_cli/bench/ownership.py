@@ -28,8 +28,8 @@ async def _wait_for_event(eventlog: EventLog, at: Address, type_: str, *, count:
     """Wait until the log has that many events of a type; return the time of this process's clock."""
     matches = 0
     async with asyncio.timeout(WAIT_S):
-        async for stored in eventlog.log.tail(at, after=0):
-            for event in stored.commit.events:
+        async for commit in eventlog.log.tail(at, after=0):
+            for event in commit.commit.events:
                 matches += event.event.type == type_
             if matches >= count:
                 return time.perf_counter()
@@ -55,7 +55,7 @@ async def time_take_overs(stack: RunningStack, eventlog: EventLog, *, trials: in
         stack.kill("runner", owner, signal.SIGKILL)
         durations.append(await _wait_for_event(eventlog, at, "execution.claimed", count=2) - start)
         await send_command(eventlog, "session.interrupt", {"sessionID": session})
-        await stack.ready()
+        await stack.wait_ready()
     return summarise(durations, sum(durations))
 
 

@@ -48,10 +48,10 @@ async def time_copy(dsn: str, rows: list[tuple[object, ...]]) -> float:
             "CREATE TABLE bench_event (LIKE projection.session_event INCLUDING INDEXES)"
         )
         await connection.commit()
-        elapsed = 0.0
+        seconds = 0.0
         for first in range(0, len(rows), batch):
-            elapsed += await _copy_batch(connection, rows[first : first + batch])
-    return elapsed
+            seconds += await _copy_batch(connection, rows[first : first + batch])
+    return seconds
 
 
 async def _copy_batch(

@@ -41,13 +41,13 @@ async def compare_parsers(
     official: list[float] = []
     ours: list[float] = []
     for protocol in protocols:
-        mine, theirs = await _time_readers(sim_url, protocol, rounds)
-        figures[f"parse {protocol}, µs/chunk"] = mine
-        ours.append(mine)
-        if theirs is not None:
-            official.append(theirs)
-            figures[f"parse {protocol} by its SDK, µs/chunk"] = theirs
-            figures[f"parse {protocol}, ours / SDK"] = mine / theirs
+        own, sdk = await _time_readers(sim_url, protocol, rounds)
+        figures[f"parse {protocol}, µs/chunk"] = own
+        ours.append(own)
+        if sdk is not None:
+            official.append(sdk)
+            figures[f"parse {protocol} by its SDK, µs/chunk"] = sdk
+            figures[f"parse {protocol}, ours / SDK"] = own / sdk
         short, long = await asyncio.to_thread(_peak_memories, sim_url, protocol)
         figures[f"parse {protocol}, peak KiB"] = long / 1024
         figures[f"parse {protocol}, peak at {LONG:,} / {CHUNKS:,} chunks"] = long / short
@@ -66,8 +66,8 @@ async def _time_readers(url: str, protocol: str, rounds: int) -> tuple[float, fl
         for _ in range(rounds + 1):
             for reader, times in zip(readers, durations, strict=True):
                 times.append(await _time_stream(reader))
-    mine, *theirs = (min(times[1:]) / CHUNKS * _MICRO for times in durations)
-    return mine, theirs[0] if theirs else None
+    own, *sdk = (min(times[1:]) / CHUNKS * _MICRO for times in durations)
+    return own, sdk[0] if sdk else None
 
 
 async def _time_stream(read: Reader) -> float:

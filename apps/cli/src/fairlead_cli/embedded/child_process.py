@@ -92,12 +92,12 @@ def pid_exists(pid: int) -> bool:
 async def end_orphan(pid: int, marker: str, sig: signal.Signals, *, grace_s: float) -> None:
     """End a process that an earlier stack left, if its command line still contains the marker."""
     kill_at = asyncio.get_running_loop().time() + grace_s
-    sent: signal.Signals | None = None
+    last_signal: signal.Signals | None = None
     while marker in (command_line(pid) or ""):
         overdue = asyncio.get_running_loop().time() > kill_at
         next_signal = signal.SIGKILL if overdue else sig
-        if sent is not next_signal:
+        if last_signal is not next_signal:
             with suppress(ProcessLookupError):
                 os.kill(pid, next_signal)
-            sent = next_signal
+            last_signal = next_signal
         await asyncio.sleep(0.05)

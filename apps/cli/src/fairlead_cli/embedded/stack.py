@@ -79,7 +79,7 @@ class RunningStack:
     def log_path(self, name: str, index: int = 0) -> Path:
         return self.state.log_path(name, index)
 
-    async def ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+    async def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until every process is ready again. Raises ProcessFailed."""
         await wait_all_ready(self.processes, lambda _line: None, timeout_s=timeout_s)
 
@@ -224,8 +224,8 @@ async def run_stack(
 ) -> AsyncIterator[RunningStack]:
     """Run a whole stack for the length of a block, by default on free ports."""
     plan = StackPlan(state, scale or {}, sim=sim, relaxed=relaxed, config=config, port=port)
-    async with Stack(plan).run() as running:
-        yield running
+    async with Stack(plan).run() as stack:
+        yield stack
 
 
 async def _provision(server: nats.NatsServer, config: Config) -> None:

@@ -110,15 +110,15 @@ class SupervisedProcess:
         if self._task is not None:
             await self._task
 
-    async def ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
+    async def wait_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until the process is ready. Raises ProcessFailed."""
-        began, deaths_before = time.monotonic(), self.deaths.count
+        start, deaths_before = time.monotonic(), self.deaths.count
         while (reason := await self.why_not_ready()) is not None:
             if self.deaths.count - deaths_before >= DEATHS_AT_START_MAX:
                 raise self._start_failure(
                     f"it died {self.deaths.count} times, {self._exit_reason()}"
                 )
-            if time.monotonic() - began > timeout_s:
+            if time.monotonic() - start > timeout_s:
                 raise self._start_failure(f"not ready after {timeout_s:.0f} s: {reason}")
             await asyncio.sleep(POLL_S)
 
@@ -135,12 +135,12 @@ class SupervisedProcess:
     async def _supervise(self) -> None:
         while not self._stop.is_set():
             assert self._process is not None, "it was started"
-            began = time.monotonic()
+            start = time.monotonic()
             self.exit_code = await self._process.wait()
             if self._stop.is_set():
                 return
             self._restored = False
-            self.deaths = self.deaths.after(time.monotonic() - began)
+            self.deaths = self.deaths.after(time.monotonic() - start)
             log.warning(
                 "%s died (%s): restarting in %.1f s",
                 self.label,
@@ -215,7 +215,7 @@ async def wait_all_ready(
     waiting = {process.label for process in processes}
 
     async def wait_ready(process: SupervisedProcess) -> None:
-        await process.ready(timeout_s=timeout_s)
+        await process.wait_ready(timeout_s=timeout_s)
         waiting.discard(process.label)
 
     report = asyncio.create_task(_report_waiting(waiting, progress))

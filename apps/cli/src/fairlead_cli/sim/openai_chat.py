@@ -34,7 +34,7 @@ def refusal_reason(body: object) -> str | None:
     for index, message in enumerate(messages):
         if not isinstance(message, dict) or message.get("role") not in _ROLES:
             return f"Invalid value for 'messages[{index}].role'."
-    return _unanswered_calls(messages)
+    return _check_tool_messages(messages)
 
 
 def parse_request(body: dict[str, Any]) -> SimRequest:
@@ -106,7 +106,7 @@ def error_body(refusal: HttpRefusal) -> bytes:
     return orjson.dumps({"error": error})
 
 
-def _unanswered_calls(messages: Sequence[dict[str, Any]]) -> str | None:
+def _check_tool_messages(messages: Sequence[dict[str, Any]]) -> str | None:
     """Tool messages must directly follow their calls, and every call needs one."""
     waiting: set[str] = set()
     for index, message in enumerate(messages):

@@ -112,8 +112,8 @@ def count_tokens(script: Script, request: SimRequest) -> TokenCounts:
     tokens = script.tokens
     reasoning = len(split_text(script.reasoning, None))
     prompt = tokens.input if tokens.input is not None else max(1, request.prompt_length // 4)
-    counted = len(split_text(script.answer, script.chunks)) + reasoning
-    output = tokens.output if tokens.output is not None else counted
+    output_length = len(split_text(script.answer, script.chunks)) + reasoning
+    output = tokens.output if tokens.output is not None else output_length
     return TokenCounts(prompt, min(tokens.cached, prompt), output, min(reasoning, output))
 
 

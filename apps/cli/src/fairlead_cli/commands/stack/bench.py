@@ -36,14 +36,14 @@ def run(args: argparse.Namespace) -> int:
         results = uvloop.run(run_suite(relaxed=relaxed, scale=args.scale, progress=console.print))
         _show(results)
         runs.append(results.to_json())
-    runs.append(_scale_out(args.scale, console.print))
+    runs.append(_run_scale_out(args.scale, console.print))
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(runs, indent=2) + "\n")
     console.print(f"written to {args.out}")
     return 0
 
 
-def _scale_out(scale: float, progress: Callable[[str], None]) -> dict[str, object]:
+def _run_scale_out(scale: float, progress: Callable[[str], None]) -> dict[str, object]:
     """The same load with one runner and with two, and the take-over when one of two is killed."""
     (one_runner, _), (two_runners, take_over) = (
         uvloop.run(run_scale_out(runners=runners, scale=scale, progress=progress))

@@ -43,7 +43,7 @@ def run(_args: argparse.Namespace) -> int:
     """Run the demo in a temporary directory, and leave nothing behind."""
     out = stdout_console()
     logging.getLogger("fairlead_cli").addHandler(ConsoleLogHandler(out))
-    began = time.monotonic()
+    start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="fairlead-demo-") as temporary:
         root = Path(temporary)
         # Postgres may run as another user, who must be able to enter the directory.
@@ -51,40 +51,40 @@ def run(_args: argparse.Namespace) -> int:
         workspace = root / "workspace"
         workspace.mkdir()
         asyncio.run(_demo(out, StackPlan(root / "state", sim=True, port=0, cwd=workspace)))
-    out.print(f"\n[green]Done[/] in {time.monotonic() - began:.1f} s. Everything is stopped.")
+    out.print(f"\n[green]Done[/] in {time.monotonic() - start:.1f} s. Everything is stopped.")
     out.print("Next: [bold]fairlead up[/], then [bold]fairlead prompt[/] in another terminal.")
     return 0
 
 
 async def _demo(out: Console, plan: StackPlan) -> None:
-    _title(out, "A whole stack here: NATS, Postgres, five services, a simulated model")
-    began = time.monotonic()
+    _print_title(out, "A whole stack here: NATS, Postgres, five services, a simulated model")
+    start = time.monotonic()
     # SIGTERM ends the demo as Ctrl-C does, so that nothing stays behind.
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, os.kill, os.getpid(), signal.SIGINT)
     stack = Stack(plan, progress=lambda line: out.print(f"  [dim]{escape(line)}[/]"))
     async with stack.run() as running, open_client(running.http) as client:
-        _processes(out, running, time.monotonic() - began)
+        _show_processes(out, running, time.monotonic() - start)
         session = await client.create()
-        receipt = await _answer(out, client, session)
-        await _log(out, client, session)
-        await _read_model(out, client, session)
-        await _retry(out, client, receipt)
-        _title(out, "Stop: services first, then Postgres and NATS")
+        receipt = await _show_answer(out, client, session)
+        await _show_log(out, client, session)
+        await _show_read_model(out, client, session)
+        await _show_retry(out, client, receipt)
+        _print_title(out, "Stop: services first, then Postgres and NATS")
 
 
-def _title(out: Console, text: str) -> None:
+def _print_title(out: Console, text: str) -> None:
     out.print(f"\n[bold cyan]»[/] [bold]{escape(text)}[/]")
 
 
-def _processes(out: Console, running: RunningStack, took_s: float) -> None:
+def _show_processes(out: Console, running: RunningStack, took_s: float) -> None:
     for process in running.processes:
         out.print(f"  {process.name:<10} [dim]pid {process.pid}[/]")
     out.print(f"  ready in {took_s:.1f} s: [bold]{running.http}[/]")
 
 
-async def _answer(out: Console, client: Client, session: SessionInfo) -> Receipt:
-    _title(out, "A prompt: admitted durably, once; the answer streams in")
+async def _show_answer(out: Console, client: Client, session: SessionInfo) -> Receipt:
+    _print_title(out, "A prompt: admitted durably, once; the answer streams in")
     out.print(f"  [dim]session[/] {session.id}\n  [dim]you[/]     {escape(QUESTION)}\n")
     # A retry is recognised by the message id of the caller.
     message_id = f"msg_demo_{secrets.token_hex(8)}"
@@ -95,8 +95,8 @@ async def _answer(out: Console, client: Client, session: SessionInfo) -> Receipt
     return receipt
 
 
-async def _log(out: Console, client: Client, session: SessionInfo) -> None:
-    _title(out, "The log: every event of the session, in order")
+async def _show_log(out: Console, client: Client, session: SessionInfo) -> None:
+    _print_title(out, "The log: every event of the session, in order")
     grid = table("SEQ", "TYPE", "DATA")
     async for envelope in client.history(session.id):
         grid.add_row(*_row(envelope))
@@ -113,8 +113,8 @@ def _row(envelope: EventEnvelope) -> tuple[str, str, str]:
     )
 
 
-async def _read_model(out: Console, client: Client, session: SessionInfo) -> None:
-    _title(out, "The read model: the session as Postgres has it")
+async def _show_read_model(out: Console, client: Client, session: SessionInfo) -> None:
+    _print_title(out, "The read model: the session as Postgres has it")
     info = await client.session(session.id)
     tokens = info.tokens
     out.print(f"  title {escape(info.title)!r}, cost ${info.cost:.6f}", soft_wrap=True)
@@ -127,11 +127,11 @@ async def _read_model(out: Console, client: Client, session: SessionInfo) -> Non
     out.print(grid)
 
 
-async def _retry(out: Console, client: Client, receipt: Receipt) -> None:
-    _title(out, "The same prompt again, as after a lost response: the same receipt")
+async def _show_retry(out: Console, client: Client, receipt: Receipt) -> None:
+    _print_title(out, "The same prompt again, as after a lost response: the same receipt")
     again = await client.prompt(receipt.session_id, PROMPT, message_id=receipt.id)
     same = (again.id, again.admitted_seq) == (receipt.id, receipt.admitted_seq)
-    for name, printed in (("first", receipt), ("retry", again)):
-        out.print(f"  {name}  {printed.id}  admitted at seq {printed.admitted_seq}")
+    for name, answer_receipt in (("first", receipt), ("retry", again)):
+        out.print(f"  {name}  {answer_receipt.id}  admitted at seq {answer_receipt.admitted_seq}")
     if not same:
         raise CommandError("the retry got another receipt: please report this")

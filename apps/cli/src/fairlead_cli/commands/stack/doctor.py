@@ -47,32 +47,36 @@ def run(args: argparse.Namespace) -> int:
 
 async def _run_checks(args: argparse.Namespace) -> list[Finding]:
     state = args.state.absolute()
-    running = load_addresses(state)
-    findings = [checks.python(sys.version_info[:3]), checks.packages(), *checks.binaries()]
+    addresses = load_addresses(state)
+    findings = [
+        checks.check_python(sys.version_info[:3]),
+        checks.check_packages(),
+        *checks.check_binaries(),
+    ]
     existing = next(path for path in (state, *state.parents) if path.exists())
-    findings.append(checks.disk(existing, shutil.disk_usage(existing).free // MEGABYTE))
+    findings.append(checks.check_disk(existing, shutil.disk_usage(existing).free // MEGABYTE))
     config_variable = os.environ.get("FAIRLEAD_CONFIG")
-    path = args.config or (Path(config_variable) if config_variable else _local_config(running))
-    finding, config = checks.configuration(path, os.environ)
+    path = args.config or (Path(config_variable) if config_variable else _local_config(addresses))
+    finding, config = checks.check_configuration(path, os.environ)
     findings.append(finding)
     port = config.gateway.port if config else 8420
-    findings.append(checks.http_port(port, lock_owner(state), running))
-    return findings + await _check_servers(args, config, running)
+    findings.append(checks.check_http_port(port, lock_owner(state), addresses))
+    return findings + await _check_servers(args, config, addresses)
 
 
-def _local_config(running: dict[str, Any]) -> Path | None:
-    path = running.get("config") or "fairlead.toml"
+def _local_config(addresses: dict[str, Any]) -> Path | None:
+    path = addresses.get("config") or "fairlead.toml"
     return Path(path) if Path(path).is_file() else None
 
 
 async def _check_servers(
-    args: argparse.Namespace, config: Config | None, running: dict[str, Any]
+    args: argparse.Namespace, config: Config | None, addresses: dict[str, Any]
 ) -> list[Finding]:
     """Check the servers that are configured or run on this machine, and no others."""
-    nats_url = running.get("nats") or _configured_address(config, "nats")
-    dsn = running.get("postgres") or _configured_address(config, "postgres")
-    http_url = args.http or os.environ.get("FAIRLEAD_HTTP") or running.get("http")
-    monitor = args.monitor or running.get("monitor")
+    nats_url = addresses.get("nats") or _configured_address(config, "nats")
+    dsn = addresses.get("postgres") or _configured_address(config, "postgres")
+    http_url = args.http or os.environ.get("FAIRLEAD_HTTP") or addresses.get("http")
+    monitor = args.monitor or addresses.get("monitor")
     pending: list[Awaitable[Finding]] = []
     if nats_url:
         pending.append(_check_nats(nats_url))
@@ -108,7 +112,7 @@ async def _check_nats(url: str) -> Finding:
 async def _check_durability(monitor: str) -> Finding:
     try:
         async with httpx.AsyncClient(timeout=CHECK_TIMEOUT_S) as http:
-            return checks.durability((await http.get(f"{monitor}/varz")).json())
+            return checks.check_durability((await http.get(f"{monitor}/varz")).json())
     except (httpx.HTTPError, ValueError):
         return Finding("sync", "warn", f"{monitor} does not answer", "set --monitor")
 

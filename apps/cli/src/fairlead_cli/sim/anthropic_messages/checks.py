@@ -24,15 +24,22 @@ def refusal_reason(body: object) -> str | None:
     if not isinstance(messages, list) or not messages:
         return "messages: at least one message is required"
     for index, message in enumerate(messages):
-        if reason := _shape(index, message):
+        if reason := _check_shape(index, message):
             return reason
     checks: tuple[Callable[[Message], str | None], ...] = (
-        *(_order, _prefill, _tools, _signatures, _thinking, _cache_marks),
+        *(
+            _check_order,
+            _check_prefill,
+            _check_tools,
+            _check_signatures,
+            _check_thinking,
+            _check_cache_marks,
+        ),
     )
     return next((reason for check in checks if (reason := check(body))), None)
 
 
-def _shape(index: int, message: object) -> str | None:
+def _check_shape(index: int, message: object) -> str | None:
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
         return f"messages.{index}.role: Input should be 'user', 'assistant' or 'system'"
     content = message.get("content")
@@ -48,7 +55,7 @@ def _shape(index: int, message: object) -> str | None:
     return None if content else f"messages.{index}: all messages must have non-empty content"
 
 
-def _order(body: Message) -> str | None:
+def _check_order(body: Message) -> str | None:
     """Roles alternate. A system message follows a user turn or a hosted tool's result."""
     messages = body["messages"]
     if messages[0]["role"] != "user":
@@ -73,7 +80,7 @@ def _order(body: Message) -> str | None:
     return None
 
 
-def _prefill(body: Message) -> str | None:
+def _check_prefill(body: Message) -> str | None:
     """The last message may not be the assistant's text; an unfinished hosted tool may come last."""
     last = body["messages"][-1]
     if last["role"] != "assistant" or (_blocks(last) and _blocks(last)[-1]["type"] != "text"):
@@ -89,7 +96,7 @@ def _is_readable(message: Message) -> bool:
     return message["role"] == "user" or str(last.get("type", "")).endswith("_tool_result")
 
 
-def _tools(body: Message) -> str | None:
+def _check_tools(body: Message) -> str | None:
     """The next message begins with a result for every tool use, and has no other results."""
     call_ids: list[str] = []
     for index, message in enumerate([*body["messages"], {"role": "end", "content": []}]):
@@ -101,7 +108,7 @@ def _tools(body: Message) -> str | None:
                     f"`tool_result` blocks: {answer.get('tool_use_id')}. Each `tool_result` block "
                     "must have a corresponding `tool_use` block in the previous message."
                 )
-        if missing := _missing(call_ids, _blocks(message)):
+        if missing := _unanswered_calls(call_ids, _blocks(message)):
             return (
                 f"messages.{index - 1}: `tool_use` ids were found without `tool_result` blocks "
                 f"immediately after: {', '.join(missing)}. Each `tool_use` block must have a "
@@ -113,7 +120,7 @@ def _tools(body: Message) -> str | None:
     return None
 
 
-def _missing(call_ids: Sequence[str], blocks: Sequence[Message]) -> list[str]:
+def _unanswered_calls(call_ids: Sequence[str], blocks: Sequence[Message]) -> list[str]:
     """The calls without a result among the leading blocks of the next message."""
     results_end = next(
         (index for index, block in enumerate(blocks) if block["type"] != "tool_result"),
@@ -123,7 +130,7 @@ def _missing(call_ids: Sequence[str], blocks: Sequence[Message]) -> list[str]:
     return [call_id for call_id in call_ids if call_id not in answered_ids]
 
 
-def _signatures(body: Message) -> str | None:
+def _check_signatures(body: Message) -> str | None:
     for index, message in enumerate(body["messages"]):
         for block_index, block in enumerate(_blocks(message)):
             if block["type"] == "thinking" and not is_genuine(
@@ -133,7 +140,7 @@ def _signatures(body: Message) -> str | None:
     return None
 
 
-def _thinking(body: Message) -> str | None:
+def _check_thinking(body: Message) -> str | None:
     """With a thinking budget, a tool use that followed thinking must come back with that thinking.
 
     The id of such a call contains `_thought_`, because the simulator keeps no state between requests.
@@ -157,7 +164,7 @@ def _thinking(body: Message) -> str | None:
     return None
 
 
-def _cache_marks(body: Message) -> str | None:
+def _check_cache_marks(body: Message) -> str | None:
     count = sum("cache_control" in value for value in _objects(body))
     if count <= CACHED_BLOCKS_MAX:
         return None

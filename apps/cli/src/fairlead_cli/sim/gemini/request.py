@@ -29,11 +29,11 @@ def refusal_reason(body: object) -> str | None:
     if not isinstance(contents, list) or not contents:
         return "* GenerateContentRequest.contents: contents is not specified\n"
     for index, content in enumerate(contents):
-        if reason := _shape(index, content):
+        if reason := _check_shape(index, content):
             return reason
     if contents[-1].get("role") == "model" and not _part_values(contents[-1], "functionCall"):
         return "Please ensure that multiturn requests end with a user role or a function response."
-    return _answers(contents) or _signatures(contents, str(body.get("model")))
+    return _check_responses(contents) or _check_signatures(contents, str(body.get("model")))
 
 
 def parse_request(body: dict[str, Any]) -> SimRequest:
@@ -68,7 +68,7 @@ def _response_text(response: Content) -> str:
     return output if isinstance(output, str) else orjson.dumps(output).decode()
 
 
-def _shape(index: int, content: object) -> str | None:
+def _check_shape(index: int, content: object) -> str | None:
     if not isinstance(content, dict) or content.get("role") not in _ROLES:
         return "Please use a valid role: user, model."
     parts = content.get("parts")
@@ -84,7 +84,7 @@ def _shape(index: int, content: object) -> str | None:
     return None
 
 
-def _answers(contents: Sequence[Content]) -> str | None:
+def _check_responses(contents: Sequence[Content]) -> str | None:
     """The turn after function calls has as many function responses."""
     for index, content in enumerate(contents):
         responses = len(_part_values(content, "functionResponse"))
@@ -104,7 +104,7 @@ def _answers(contents: Sequence[Content]) -> str | None:
     return None
 
 
-def _signatures(contents: Sequence[Content], model: str) -> str | None:
+def _check_signatures(contents: Sequence[Content], model: str) -> str | None:
     """A signature must come back on its own part. Gemini 3 needs one on a turn's first call."""
     user_indexes = [index for index, content in enumerate(contents) if _is_user_text(content)]
     current = user_indexes[-1] if user_indexes else 0

@@ -29,9 +29,9 @@ def refusal_reason(body: object) -> str | None:
         return f"Previous response with id '{body['previous_response_id']}' not found."
     items = _items(body)
     for index, item in enumerate(items):
-        if reason := _shape(index, item):
+        if reason := _check_shape(index, item):
             return reason
-    return _answers(items) or _reasoning(items)
+    return _check_outputs(items) or _check_reasoning(items)
 
 
 def parse_request(body: dict[str, Any]) -> SimRequest:
@@ -57,7 +57,7 @@ def _to_message(item: Item) -> ConversationMessage:
     return ConversationMessage("assistant", calls=int(kind == "function_call"))
 
 
-def _shape(index: int, item: object) -> str | None:
+def _check_shape(index: int, item: object) -> str | None:
     if not isinstance(item, dict):
         return f"Invalid type for 'input[{index}]': expected an object."
     kind = item.get("type", "message")
@@ -79,7 +79,7 @@ def _shape(index: int, item: object) -> str | None:
     return None if isinstance(content, list | str) else f"Missing 'input[{index}].content'."
 
 
-def _answers(items: Sequence[Item]) -> str | None:
+def _check_outputs(items: Sequence[Item]) -> str | None:
     """Every output follows its call, and every call has an output."""
     call_ids: set[object] = set()
     unanswered: dict[object, None] = {}
@@ -96,7 +96,7 @@ def _answers(items: Sequence[Item]) -> str | None:
     return f"No tool output found for function call {missing}." if unanswered else None
 
 
-def _reasoning(items: Sequence[Item]) -> str | None:
+def _check_reasoning(items: Sequence[Item]) -> str | None:
     """Reasoning must come back unaltered, before the item of the model that followed it."""
     for index, item in enumerate(items):
         if item.get("type") != "reasoning":
