@@ -8,7 +8,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import FrameType
 from typing import TypeAlias
 
@@ -20,60 +20,36 @@ from typing_extensions import override
 from fairlead_service.config.configuration import Config, ConfigError, load
 from fairlead_service.health import Health
 from fairlead_service.logs import configure
+from fairlead_service.supervise import Restarts, supervise
 
 log = logging.getLogger(__name__)
 
 Work: TypeAlias = Callable[[], AbstractAsyncContextManager[None]]
 """Opens a process's work; leaving it drains and closes."""
 
-RETRY_S_MAX = 2.0
-
 
 def application(work: Work, health: Health, routes: Sequence[BaseRoute] = ()) -> Starlette:
     """The ASGI application of a process: its work, its health, its own routes."""
-    state = _Supervised(work)
-    health.depend("work", state.complaint)
+    restarts, stop = Restarts(), asyncio.Event()
+    health.depend("work", lambda: restarts.complaint)
+
+    async def hold_open() -> None:
+        async with work():
+            restarts.healthy()
+            log.info("ready")
+            await stop.wait()
+            restarts.complaint = "stopping"
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(state.run())
+        task = asyncio.create_task(supervise("work", hold_open, restarts=restarts, stop=stop))
         try:
             yield
         finally:
-            state.stop.set()
-            with suppress(asyncio.CancelledError):
-                await task
+            stop.set()
+            await task
 
     return Starlette(routes=[*health.routes(), *routes], lifespan=lifespan)
-
-
-class _Supervised:
-    """Keeps the work open until told to stop; a failing start is tried again."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self.stop = asyncio.Event()
-        self._complaint: str | None = "starting"
-
-    def complaint(self) -> str | None:
-        return self._complaint
-
-    async def run(self) -> None:
-        delay = 0.1
-        while not self.stop.is_set():
-            try:
-                async with self._work():
-                    self._complaint = None
-                    log.info("ready")
-                    await self.stop.wait()
-                    self._complaint = "stopping"
-            except Exception as error:  # noqa: BLE001 - a process edge: report, wait, try again
-                self._complaint = f"{type(error).__name__}: {error}"
-                log.warning("cannot work yet", extra={"reason": self._complaint})
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(delay):
-                        await self.stop.wait()
-                delay = min(delay * 2, RETRY_S_MAX)
 
 
 def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlette]) -> None:
@@ -86,13 +62,13 @@ def main(service: str, env: Mapping[str, str], build: Callable[[Config], Starlet
     try:
         app = build(config)
     except ConfigError as error:
-        # Only the service itself could tell that this machine cannot do what is asked.
+        # Only the service can tell that this machine lacks what its configuration asks for.
         sys.exit(f"fairlead-{service}: {error}")
     serve(app, host=config.health.host, port=config.health.port)
 
 
 class _Server(uvicorn.Server):
-    """Tells long-lived responses to end before the server waits for them."""
+    """Announces the exit before it waits for open responses, so that long streams can end."""
 
     on_exit: Callable[[], None] = staticmethod(lambda: None)
 
@@ -110,7 +86,7 @@ def serve(
     grace_s: float = 30.0,
     on_exit: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run until SIGTERM or SIGINT. `on_exit` is told first, so that streams can close."""
+    """Run until SIGTERM or SIGINT. `on_exit` runs first, so that streams can close."""
     config = uvicorn.Config(
         app,
         host=host,

@@ -48,14 +48,21 @@ Report: TypeAlias = Callable[[str, Exception, float], None]
 
 def report_warning(name: str, error: Exception, again_s: float) -> None:
     """For failures that an operator expects: a dependency is away."""
-    log.warning(
-        "%s failed: it starts again", name, extra={"reason": describe(error), "again_s": again_s}
-    )
+    extra = {"reason": describe(error), "again_s": again_s}
+    log.warning("%s failed: it starts again", name, extra=extra)
 
 
-def report_defect(name: str, error: Exception, again_s: float) -> None:
-    """For failures that nobody expects: with the trace."""
-    log.error("%s failed: it starts again", name, extra={"again_s": again_s}, exc_info=error)
+def report_defects(*expected: type[Exception]) -> Report:
+    """Reports expected errors as warnings, and all others as errors with their trace."""
+
+    def report(name: str, error: Exception, again_s: float) -> None:
+        if isinstance(error, expected):
+            report_warning(name, error, again_s)
+        else:
+            extra = {"again_s": again_s}
+            log.error("%s failed: it starts again", name, extra=extra, exc_info=error)
+
+    return report
 
 
 async def supervise(
@@ -76,6 +83,8 @@ async def supervise(
         except Exception as error:  # noqa: BLE001 - an edge: report, wait, start again
             failure = error
         if stop is not None and stop.is_set():
+            if failure is not None:
+                log.error("%s failed while it stopped", name, exc_info=failure)
             return
         if monotonic() - began > STEADY_S:
             restarts.healthy()

@@ -20,6 +20,7 @@ from fairlead_projector.tenant_usage import serving_usage
 from fairlead_schema.subjects import SHARDS
 from fairlead_service.health import Health
 from fairlead_service.process import application
+from fairlead_service.supervise import cancel_and_wait
 
 
 def build(settings: ProjectorSettings) -> Starlette:
@@ -55,9 +56,7 @@ async def running(
     try:
         yield
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await cancel_and_wait(*tasks)
 
 
 def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:

@@ -1,9 +1,9 @@
 """Keeps tasks running for ever, and knows what keeps them from their work."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal, Protocol, TypeAlias
+from functools import partial
+from typing import Literal, Protocol, TypeAlias
 
 import psycopg
 
@@ -11,13 +11,11 @@ from fairlead_eventlog.errors import AppendConflict, LogError
 from fairlead_projector import metrics
 from fairlead_projector.errors import Fenced
 from fairlead_service.health import Probe
+from fairlead_service.supervise import Restarts, describe, report_warning, supervise
 
 log = logging.getLogger(__name__)
 
 Away: TypeAlias = Literal["postgres", "nats", "projector"]
-
-RETRY_S_MIN: Final = 0.1
-RETRY_S_MAX: Final = 2.0
 
 
 class Task(Protocol):
@@ -46,26 +44,22 @@ class Complaints:
 
 
 async def keep(name: str, task: Task, complaints: Complaints) -> None:
-    """Run a task for ever: when it fails, say why, wait a little longer each time, start again."""
-    delay = RETRY_S_MIN
+    """Run a task for ever. When it fails, note why and start it again after a growing pause."""
+    restarts = Restarts()
 
     def well() -> None:
-        nonlocal delay
-        delay = RETRY_S_MIN
+        restarts.healthy()
         complaints.clear(name)
 
-    while True:
-        try:
-            await task(well=well)
-        except (Fenced, AppendConflict) as fenced:
+    def report(name: str, error: Exception, again_s: float) -> None:
+        if isinstance(error, Fenced | AppendConflict):
             metrics.FENCED.inc()
-            log.info("fenced", extra={"task": name, "reason": str(fenced)})
-        except Exception as error:  # noqa: BLE001 - a process edge: report, wait, try again
-            reason = f"{type(error).__name__}: {error}"
-            complaints.note(name, _away(error), reason)
-            log.warning("cannot work", extra={"task": name, "reason": reason})
-        await asyncio.sleep(delay)
-        delay = min(delay * 2, RETRY_S_MAX)
+            log.info("task fenced: it starts again", extra={"task": name, "reason": str(error)})
+        else:
+            complaints.note(name, _away(error), describe(error))
+            report_warning(name, error, again_s)
+
+    await supervise(name, partial(task, well=well), restarts=restarts, report=report)
 
 
 def _away(error: Exception) -> Away:

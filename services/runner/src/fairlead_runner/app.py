@@ -18,6 +18,7 @@ from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.fold.session_fold import SESSION_FOLD
 
 
@@ -52,19 +53,12 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            await _cancelled(standing)
-            await _cancelled(ringing)
+            await cancel_and_wait(standing, ringing)
             await watch.leave()
-            await _cancelled(beating)
+            await cancel_and_wait(beating)
 
 
 def build(settings: RunnerSettings) -> Starlette:
     """The ASGI application of a runner. Nothing connects until it starts."""
     health = Health()
     return application(lambda: work(settings, health), health)
-
-
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task

@@ -13,11 +13,11 @@ from fairlead_runner.metrics import DRAINING, DRAINS
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.session_writer import Fenced, SessionWriter
 from fairlead_runner.subagents import tell_above
-from fairlead_runner.supervise import lasting
 from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
+from fairlead_service.supervise import Restarts, Work, report_defects, supervise
 from fairlead_session.execution.retry import waits_s
 from fairlead_session.fold.execution import STOPPED
 from fairlead_session.next_move import moving
@@ -47,15 +47,19 @@ class WakeConsumer:
 
     async def stand(self) -> None:
         """Take wakes for ever."""
-        await lasting("taking wakes", self._take)
+        await self._supervise("taking wakes", self._take)
 
     async def beat(self) -> None:
         """Keep every held wake in progress for ever, so that nobody else is given it."""
-        await lasting("keeping wakes", self._keep)
+        await self._supervise("keeping wakes", self._keep)
 
     async def ring(self) -> None:
         """Wake the sessions whose timers have come, for ever."""
-        await lasting("ringing timers", self._due)
+        await self._supervise("ringing timers", self._due)
+
+    async def _supervise(self, name: str, work: Work) -> None:
+        restarts = Restarts(pause_s=RETRY_S, pause_s_max=RETRY_S)
+        await supervise(name, work, restarts=restarts, report=report_defects(LogError))
 
     async def _take(self) -> None:
         async for job in self._tackle.eventlog.wakes.take(self._slots):

@@ -3,15 +3,13 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import Final, TypeAlias
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeAlias
 
 from fairlead_gateway.runtime import Medium
+from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
 
 log = logging.getLogger(__name__)
-
-RETRY_S: Final = 0.1
-RETRY_S_MAX: Final = 2.0
 
 Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Medium]]
 
@@ -22,7 +20,7 @@ class Link:
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
         self._medium: Medium | None = None
-        self._complaint: str = "connecting"
+        self._restarts = Restarts(complaint="connecting")
 
     def now(self) -> Medium | None:
         """The medium, once there is one."""
@@ -30,30 +28,24 @@ class Link:
 
     def complaint(self) -> str | None:
         """Why NATS cannot be used now, if so."""
-        return self._complaint if self._medium is None else self._medium.complaint()
+        return self._restarts.complaint if self._medium is None else self._medium.complaint()
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
         """Keep connecting in the background for as long as this is open."""
-        task = asyncio.create_task(self._keep())
+        task = asyncio.create_task(
+            supervise("connection to NATS", self._hold_open, restarts=self._restarts)
+        )
         try:
             yield
         finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await cancel_and_wait(task)
 
-    async def _keep(self) -> None:
-        pause_s = RETRY_S
-        while True:
-            try:
-                async with self._connect() as self._medium:
-                    log.info("connected to NATS")
-                    await asyncio.Event().wait()
-            except Exception as error:  # noqa: BLE001 - a process edge: report, wait, try again
-                self._complaint = str(error) or type(error).__name__
-                log.warning("cannot connect to NATS", extra={"reason": self._complaint})
-            finally:
-                self._medium = None
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, RETRY_S_MAX)
+    async def _hold_open(self) -> None:
+        try:
+            async with self._connect() as self._medium:
+                self._restarts.healthy()
+                log.info("connected to NATS")
+                await asyncio.Event().wait()
+        finally:
+            self._medium = None

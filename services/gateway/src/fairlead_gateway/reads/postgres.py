@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeAlias
 
 import psycopg
@@ -25,6 +25,7 @@ from fairlead_schema.message import Message
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
+from fairlead_service.supervise import cancel_and_wait
 
 PING_INTERVAL_S: Final = 0.5
 PING_TIMEOUT_S: Final = 1.0
@@ -74,9 +75,7 @@ class PostgresReadModel:
         try:
             yield
         finally:
-            pinging.cancel()
-            with suppress(asyncio.CancelledError):
-                await pinging
+            await cancel_and_wait(pinging)
             self._pool = None
             await pool.close()
 

@@ -20,6 +20,7 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config, ToolsConfig
+from fairlead_service.supervise import report_defects, supervise
 from fairlead_session.fold.calls import find
 from fairlead_session.people.asks import Rules
 from fairlead_tools.calls.execution import crashed, detail
@@ -104,16 +105,15 @@ class Execute:
 
     async def stand(self) -> None:
         """Take requests for ever."""
+        report = report_defects(LogError)
+        await supervise("taking tool requests", self._take_requests, report=report)
+
+    async def _take_requests(self) -> None:
         consumer = tools_consumer(self._settings.pool)
-        while True:
-            try:
-                async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
-                    task = asyncio.create_task(self._on_job(job))
-                    self._tasks.add(task)
-                    task.add_done_callback(self._tasks.discard)
-            except LogError as error:
-                log.warning("cannot take requests", extra={"reason": str(error)})
-                await asyncio.sleep(RETRY_S)
+        async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
+            task = asyncio.create_task(self._on_job(job))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def beat(self, every_s: float = HEARTBEAT_S) -> None:
         """Keep every held request in progress, so that nobody else is given it."""

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from mcp_types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
+from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
 from fairlead_tools.registry.tool import CallFailed, Tool
 from fairlead_tools.servers import http, stdio
 from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX
@@ -33,8 +33,7 @@ log = logging.getLogger(__name__)
 
 PAUSE_S: Final = 0.5
 PAUSE_MAX_S: Final = 60.0
-# A connection that held for this long was a good one: the next pause is short again.
-STEADY_S: Final = 60.0
+JITTER: Final = 0.2
 # News that come in one breath are one piece of news.
 BREATH_S: Final = 0.2
 HIDDEN: Final = "[hidden]"
@@ -57,6 +56,10 @@ class Secrets:
         return text
 
 
+class ServerLost(Exception):
+    """A connection to a tool server ended, or could not be made."""
+
+
 class Connection:
     """A server under one set of credentials."""
 
@@ -77,17 +80,13 @@ class Connection:
         self.listed = asyncio.Event()
 
     async def run(self) -> None:
-        """Connect for ever, with pauses that grow while it does not hold."""
-        pause_s = PAUSE_S
-        while True:
-            began = anyio.current_time()
-            why = await self._once()
-            if anyio.current_time() - began > STEADY_S:
-                pause_s = PAUSE_S
-            extra = {"server": self._name, "reason": why, "again_s": round(pause_s, 1)}
-            log.warning("tool server lost", extra=extra)
-            await asyncio.sleep(pause_s * random.uniform(0.8, 1.2))  # noqa: S311
-            pause_s = min(pause_s * 2, PAUSE_MAX_S)
+        """Connect for ever. The pauses between two connections grow while none of them lasts."""
+        restarts = Restarts(pause_s=PAUSE_S, pause_s_max=PAUSE_MAX_S, jitter=JITTER)
+        name = f"connection to tool server {self._name}"
+        await supervise(name, self._connect_once, restarts=restarts)
+
+    async def _connect_once(self) -> None:
+        raise ServerLost(await self._once())
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
         """One call, sent once whatever happens. Raises CallFailed."""
@@ -146,9 +145,7 @@ class Connection:
             try:
                 await self._stay(client, ending)
             finally:
-                following.cancel()
-                with suppress(asyncio.CancelledError):
-                    await following
+                await cancel_and_wait(following)
 
     def _transport(
         self, secrets: Secrets, ending: stdio.Ending

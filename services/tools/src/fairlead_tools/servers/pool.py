@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fairlead_schema.ids import TenantId
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.registry.registry import Registration, Registry
 from fairlead_tools.registry.tool import Tool
 
@@ -84,9 +85,7 @@ class Servers:
                     await asyncio.gather(*(one.listed.wait() for one in connections))
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_and_wait(*tasks)
             self._registry.supply(OWNER, ())
 
     def _on_tools(self, seat: int, tools: tuple[Tool, ...]) -> None:
