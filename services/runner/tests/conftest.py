@@ -24,6 +24,7 @@ from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_eventlog.ports import START, Head, StoredCommit
 from fairlead_eventlog.session_cache import SessionCache
+from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tool_calls import Catalogs
@@ -122,7 +123,13 @@ class World:
         settings = RunnerSettings(Config.model_validate(self.config))
         catalogs = Catalogs(self.eventlog, pool="default", timeout_s=1)
         return RunnerContext(
-            runner, self.eventlog, folded, lambda _transport: self.client, settings, catalogs
+            runner,
+            self.eventlog,
+            folded,
+            SessionWriter(self.log, folded, ids),
+            lambda _transport: self.client,
+            settings,
+            catalogs,
         )
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:

@@ -6,7 +6,7 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_runner.drain import Drain
-from fairlead_runner.session_writer import Fenced, SessionWriter
+from fairlead_runner.staged_writer import Fenced, StagedWriter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     BudgetSet,
@@ -217,7 +217,7 @@ async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World
     small.provider.replies.append(overtaken)
     await small.write(admitted("msg_2", LONG))
     tackle = small.tackle()
-    ledger = SessionWriter(AT, await tackle.folded.load(AT), small.eventlog, tackle.folded)
+    ledger = StagedWriter(AT, await tackle.folded.load(AT), tackle.writer)
 
     with pytest.raises(Fenced):
         await Drain(tackle, ledger).run()

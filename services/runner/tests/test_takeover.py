@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_runner.drain import Drain
-from fairlead_runner.session_writer import Fenced, SessionWriter
+from fairlead_runner.staged_writer import Fenced, StagedWriter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
@@ -47,7 +47,7 @@ def alive(world: World, runner: str) -> None:
 
 async def drain(world: World, runner: str = "run_a") -> Drain:
     tackle = world.tackle(runner)
-    ledger = SessionWriter(AT, await tackle.folded.load(AT), world.eventlog, tackle.folded)
+    ledger = StagedWriter(AT, await tackle.folded.load(AT), tackle.writer)
     return Drain(tackle, ledger)
 
 

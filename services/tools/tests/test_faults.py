@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from fairlead_eventlog import session_writer
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_eventlog.ports import Job
@@ -14,7 +15,6 @@ from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need
 from fairlead_session.state import Session
-from fairlead_tools.calls import log
 from fairlead_tools.calls.begin import Beginning, Decision
 from fairlead_tools.calls.worker import DEFECTS_MAX, Execute
 from fairlead_tools.registry.tool import Context
@@ -54,7 +54,7 @@ async def test_a_result_outlives_an_outage_of_the_log(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-18: it is written as soon as the servers are back, once."""
-    monkeypatch.setattr(log, "RETRY_S", 0.001)
+    monkeypatch.setattr(session_writer, "RETRY_S", 0.001)
     running = tool()
     world.registry.register(running)
     await world.call(running)

@@ -2,9 +2,11 @@
 
 LogError
 ├── AppendConflict     another writer moved the session first: read on and decide again
+├── SessionBusy        other writers were first at every try: try again later
+├── SessionErased      the session's log was deleted: nothing can be written to it any more
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
 ├── LogUnavailable     the servers are away, the outcome may be unknown: retry the same commit id
-├── Unanswered         nobody serves that subject now: its owner is gone or not yet up
+├── NoResponders       nobody serves that subject now: its owner is gone or not yet up
 ├── StreamMissing      the streams are not provisioned: run `fairlead provision`
 └── UnsafeChange       provisioning would lose data: it says what, and changes nothing
 """
@@ -23,6 +25,18 @@ class AppendConflict(LogError):
         self.at = at
         self.expected = expected
         self.actual = actual
+
+
+class SessionBusy(LogError):
+    def __init__(self, at: Address) -> None:
+        super().__init__(f"other writers of {at.session_id} were first at every try")
+        self.at = at
+
+
+class SessionErased(LogError):
+    def __init__(self, at: Address) -> None:
+        super().__init__(f"the log of {at.session_id} was erased")
+        self.at = at
 
 
 class CommitTooLarge(LogError):

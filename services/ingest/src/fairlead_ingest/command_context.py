@@ -1,21 +1,18 @@
-"""The desk every verb works at: the log, the folded sessions, and one commit at a time per session."""
+"""What every verb works with: the log, the cached sessions, and one writer for all of them."""
 
-import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Final, TypeAlias
-from weakref import WeakValueDictionary
 
 from faststream import Context
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import AppendConflict
+from fairlead_eventlog.errors import SessionBusy
 from fairlead_eventlog.session_cache import SessionCache, Versioned
+from fairlead_eventlog.session_writer import AssumedState, SessionWriter
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.waker import Waker
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.events import SessionEvent
-from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.fold.session_fold import SESSION_FOLD
@@ -37,7 +34,7 @@ class CommandContext:
             eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=settings.cache_sessions_max
         )
         self.waker = Waker(eventlog, self._folded)
-        self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
+        self._writer = SessionWriter(eventlog.log, self._folded, ids, tries_max=APPEND_TRIES)
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""
@@ -50,38 +47,21 @@ class CommandContext:
     async def commit(
         self, at: Address, decide: Decide, *, seen: Versioned[Session] | None = None
     ) -> Session:
-        """Write what `decide` says. If another writer was first, decide again from what it wrote.
+        """Write what `decide` returns. If another writer was first, decide again after its commit.
 
-        Whoever has just looked at the session need not look again.
+        A caller that has just read the session passes it as `seen` and spares another read.
         """
-        async with self._alone(at):
-            for _ in range(APPEND_TRIES):
-                known, seen = seen or await self._folded.load(at), None
-                events = decide(known.state)
-                if not events:
-                    return known.state
-                try:
-                    return (await self._append(at, known, events)).state
-                except AppendConflict:
-                    continue
-        raise ServiceUnavailable("The session is too busy to write to now", service="session.log")
 
-    async def _append(
-        self, at: Address, known: Versioned[Session], events: tuple[SessionEvent, ...]
-    ) -> Versioned[Session]:
-        now = ids.now_ms()
-        drafts = tuple(Draft(ids.event_id(), now, event) for event in events)
-        stored = await self.eventlog.log.append(at, ids.commit_id(), drafts, after=known.head)
-        written = self._folded.fold(known, stored)
-        self._folded.put(at, written)
-        return written
+        async def choose(session: Session) -> tuple[tuple[SessionEvent, ...], None]:
+            return decide(session), None
 
-    def _alone(self, at: Address) -> AbstractAsyncContextManager[None]:
-        """One writer per session in this process; the log settles the rest."""
-        lock = self._locks.get(at)
-        if lock is None:
-            lock = self._locks[at] = asyncio.Lock()
-        return lock
+        assumed = None if seen is None else AssumedState(seen)
+        try:
+            written = await self._writer.commit(at, choose, assumed=assumed)
+        except SessionBusy as busy:
+            reason = "The session is too busy to write to now"
+            raise ServiceUnavailable(reason, service="session.log") from busy
+        return written.after.state
 
 
 CONTEXT: Final = "command_context"

@@ -8,6 +8,7 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.session_cache import SessionCache
+from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.transport import clients
 from fairlead_runner.model_target import transports
@@ -45,7 +46,9 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
         catalogs = Catalogs(
             eventlog, pool=config.tools.pool, timeout_s=config.runner.observe_timeout_s
         )
-        watch = WakeConsumer(RunnerContext(runner, eventlog, folded, reach, settings, catalogs))
+        writer = SessionWriter(eventlog.log, folded, ids)
+        context = RunnerContext(runner, eventlog, folded, writer, reach, settings, catalogs)
+        watch = WakeConsumer(context)
         await eventlog.liveness.answer_pings(runner, watch.nudge)
         standing = asyncio.create_task(watch.stand())
         ringing = asyncio.create_task(watch.ring())

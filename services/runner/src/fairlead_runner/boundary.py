@@ -7,7 +7,7 @@ from fairlead_runner import context_observer
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
 from fairlead_runner.model_target import Speaker
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.session_writer import SessionWriter
+from fairlead_runner.staged_writer import StagedWriter
 from fairlead_schema.context import ContextSample, ObserveContext
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.tools.request import ToolInfo
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 class Boundary:
     """Crosses boundaries of one session."""
 
-    def __init__(self, tackle: RunnerContext, ledger: SessionWriter) -> None:
+    def __init__(self, tackle: RunnerContext, ledger: StagedWriter) -> None:
         self._tackle = tackle
         self._ledger = ledger
         self._sample: tuple[ObserveContext, ContextSample] | None = None

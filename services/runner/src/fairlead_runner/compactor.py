@@ -12,7 +12,7 @@ from fairlead_llm.http import stream
 from fairlead_runner.metrics import COMPACTIONS, SAVED
 from fairlead_runner.model_target import NoVoice, Speaker, speaker
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.session_writer import Fenced, SessionWriter
+from fairlead_runner.staged_writer import Fenced, StagedWriter
 from fairlead_runner.turn import Outcome, cancelled, streams_on
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import (
@@ -50,7 +50,7 @@ class _Summary:
 class Compactor:
     """Compacts one session for one drain."""
 
-    def __init__(self, tackle: RunnerContext, ledger: SessionWriter, nudged: asyncio.Event) -> None:
+    def __init__(self, tackle: RunnerContext, ledger: StagedWriter, nudged: asyncio.Event) -> None:
         self._tackle = tackle
         self._ledger = ledger
         self._nudged = nudged
@@ -113,7 +113,7 @@ class Compactor:
             return
         events = self._concluded(plan, started, summary, speaking)
         before = compaction.weight(ledger.durable, speaking.voice)
-        await ledger.insist(events, self._tackle.runner, generation)
+        await ledger.append_until_written(events, self._tackle.runner, generation)
         ended = isinstance(events[-1], CompactionEnded)
         COMPACTIONS.labels(cause, "ended" if ended else "failed").inc()
         if ended:

@@ -14,7 +14,7 @@ from fairlead_runner.log_waiter import LogWaiter
 from fairlead_runner.metrics import TURNS
 from fairlead_runner.model_target import NoVoice, speaker
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.session_writer import Moved, SessionWriter
+from fairlead_runner.staged_writer import Moved, StagedWriter
 from fairlead_runner.subagents import count_below, stop_below
 from fairlead_runner.turn import Facts, Outcome, Turn
 from fairlead_runner.turn_metrics import observe
@@ -54,7 +54,7 @@ ASK_AGAIN_S: Final = 3.0
 class Drain:
     """One span of work on one session."""
 
-    def __init__(self, tackle: RunnerContext, ledger: SessionWriter) -> None:
+    def __init__(self, tackle: RunnerContext, ledger: StagedWriter) -> None:
         self._tackle = tackle
         self._ledger = ledger
         self._boundary = Boundary(tackle, ledger)
@@ -250,7 +250,7 @@ class Drain:
 
     async def _conclude(self, outcome: Outcome) -> bool:
         if outcome.end == "overflowed":
-            await self._facts(self._ledger.durable.generation).insist(outcome.events)
+            await self._facts(self._ledger.durable.generation).append_until_written(outcome.events)
             return False
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
@@ -276,7 +276,7 @@ class Drain:
     async def _retry(self, retry: Retry) -> bool:
         """Tell the retry; wait for it here if it is short, else park until a timer rings."""
         ledger, generation = self._ledger, self._ledger.durable.generation
-        await ledger.insist((retry.event,), self._tackle.runner, generation)
+        await ledger.append_until_written((retry.event,), self._tackle.runner, generation)
         if retry.delay_s <= self._tackle.settings.config.runner.park_after_s:
             await self._patience.until(lambda session: session.interrupted, within_s=retry.delay_s)
             return False
@@ -306,7 +306,7 @@ class Drain:
             await ledger.commit()
         except (Moved, CommitTooLarge):
             ledger.unstage()
-            await self._facts(generation).insist(outcome.events)
+            await self._facts(generation).append_until_written(outcome.events)
             return False
         await self._send(outcome.events)
         return rest is not None

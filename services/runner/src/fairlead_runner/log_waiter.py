@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from fairlead_runner.session_writer import SessionWriter
+from fairlead_runner.staged_writer import StagedWriter
 from fairlead_session.state import Session
 
 LOOK_S_MIN: Final = 0.02
@@ -14,7 +14,7 @@ LOOK_S_MAX: Final = 0.5
 class LogWaiter:
     """One drain's waiting."""
 
-    def __init__(self, ledger: SessionWriter) -> None:
+    def __init__(self, ledger: StagedWriter) -> None:
         self._ledger = ledger
         self.nudged = asyncio.Event()
         self.leaving = False

@@ -10,6 +10,7 @@ from pydantic_core import from_json
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.session_cache import SessionCache
+from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_llm.transport import Clients
 from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tool_calls import Catalogs
@@ -30,6 +31,7 @@ class RunnerContext:
     runner: RunnerId
     eventlog: EventLog
     folded: SessionCache[Session]
+    writer: SessionWriter[Session]
     clients: Clients
     settings: RunnerSettings
     catalogs: Catalogs

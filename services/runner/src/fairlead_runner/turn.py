@@ -13,7 +13,7 @@ from fairlead_eventlog.errors import CommitTooLarge, LogUnavailable
 from fairlead_eventlog.ports import Deltas
 from fairlead_llm.http import stream
 from fairlead_runner.model_target import Speaker
-from fairlead_runner.session_writer import Fenced, SessionWriter
+from fairlead_runner.staged_writer import Fenced, StagedWriter
 from fairlead_schema.events import AttemptOverflowed, SessionEvent, ToolFailed
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
@@ -48,7 +48,7 @@ class Facts:
     """Writes what happens while it happens: one commit at a time, everything waiting in the next."""
 
     def __init__(
-        self, ledger: SessionWriter, runner: RunnerId, generation: int, on_written: OnWritten
+        self, ledger: StagedWriter, runner: RunnerId, generation: int, on_written: OnWritten
     ) -> None:
         self._ledger = ledger
         self._runner = runner
@@ -81,16 +81,16 @@ class Facts:
         if not owns(self._ledger.durable, self._runner, self._generation):
             raise Fenced(self._ledger.at.session_id)
 
-    async def insist(self, events: tuple[SessionEvent, ...]) -> None:
+    async def append_until_written(self, events: tuple[SessionEvent, ...]) -> None:
         """Write these now, in as many commits as it takes."""
         try:
-            await self._ledger.insist(events, self._runner, self._generation)
+            await self._ledger.append_until_written(events, self._runner, self._generation)
         except CommitTooLarge:
             first, rest = _halves(events)
             if not (first and rest):
                 raise
-            await self.insist(first)
-            await self.insist(rest)
+            await self.append_until_written(first)
+            await self.append_until_written(rest)
         else:
             await self._on_written(events)
 
@@ -101,7 +101,7 @@ class Facts:
                 await self._settling.wait()
         while self._waiting and not self._settling.is_set():
             events, self._waiting = tuple(self._waiting), []
-            await self.insist(events)
+            await self.append_until_written(events)
 
 
 class Turn:
@@ -109,7 +109,7 @@ class Turn:
 
     def __init__(
         self,
-        ledger: SessionWriter,
+        ledger: StagedWriter,
         attempt: Attempt,
         speaker: Speaker,
         asked: tuple[Offer, ModelRequest],
@@ -158,7 +158,7 @@ class Turn:
             said = (*await self._facts.settle(), *self._publication.interrupt())
             # A stream that is over said how the turn ended: it is not owed again.
             left = () if self._publication.over else (hand_over(self._attempt),)
-            await self._facts.insist((*said, *left))
+            await self._facts.append_until_written((*said, *left))
             raise
         finally:
             # Whatever ended the wait: a stream that nobody listens to must not write on.

@@ -11,7 +11,7 @@ from fairlead_eventlog.slots import Slots
 from fairlead_runner.drain import Drain
 from fairlead_runner.metrics import DRAINING, DRAINS
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.session_writer import Fenced, SessionWriter
+from fairlead_runner.staged_writer import Fenced, StagedWriter
 from fairlead_runner.subagents import tell_above
 from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
@@ -173,7 +173,7 @@ class WakeConsumer:
             # Its timer rang by another clock than ours: this may be the only wake that comes.
             await job.retry_later(wait_s)
             return "early"
-        ledger = SessionWriter(at, known, self._tackle.eventlog, self._tackle.folded)
+        ledger = StagedWriter(at, known, self._tackle.writer)
         drain = Drain(self._tackle, ledger)
         if self._leaving:
             drain.leave()
@@ -184,7 +184,7 @@ class WakeConsumer:
         await self._rest(at, job, ledger)
         return "rested"
 
-    async def _rest(self, at: Address, job: Job, ledger: SessionWriter) -> None:
+    async def _rest(self, at: Address, job: Job, ledger: StagedWriter) -> None:
         """After the release: give up the wake, look once more, and wake again if there is work."""
         await job.ack()
         before = ledger.known.head
@@ -201,7 +201,7 @@ class WakeConsumer:
             tackle = self._tackle
             await tell_above(tackle.eventlog, tackle.folded, at, ledger.durable, pool=tackle.pool)
 
-    async def _snapshot(self, at: Address, ledger: SessionWriter) -> None:
+    async def _snapshot(self, at: Address, ledger: StagedWriter) -> None:
         every = self._tackle.settings.config.runner.snapshot_events
         if ledger.durable.seq // every > ledger.opened_seq // every:
             with suppress(LogError):

@@ -6,7 +6,8 @@ from contextlib import suppress
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_eventlog.errors import CommitTooLarge, LogError, SessionErased
+from fairlead_eventlog.session_writer import AssumedState
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
@@ -31,7 +32,7 @@ from fairlead_session.people.asks import Rules
 from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.begin import Asked, Beginning, Decided, Later, Ready, Spare
 from fairlead_tools.calls.execution import Stopped, crashed, detail
-from fairlead_tools.calls.log import CallLog, Erased, Guess
+from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.opening import Opening
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.calls.progress import Telling
@@ -87,7 +88,7 @@ class Life:
                 return "left"
             begun, decided = await self._opening.open(at, request, held)
             return await self._done(at, request, held, begun, decided)
-        except Erased:
+        except SessionErased:
             await self._erased(at)
             await held.job.ack()
             return "gone"
@@ -105,10 +106,10 @@ class Life:
         at: Address,
         request: ToolRequest,
         held: Held,
-        begun: Guess,
+        begun: AssumedState[Session],
         decided: Decided,
     ) -> str:
-        session = begun.session
+        session = begun.state
         match decided:
             case Ready():
                 held.begun = begun
@@ -199,7 +200,7 @@ class Life:
         call: UnsettledCall,
         outcome: Outcome,
         telling: Telling | None,
-        begun: Guess | None,
+        begun: AssumedState[Session] | None,
     ) -> tuple[Session, bool]:
         async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:
             events = settle(session, call, outcome)
@@ -208,13 +209,13 @@ class Life:
             before = telling.unwritten(session) if failing and telling else ()
             return (*before, *events), bool(events)
 
-        guess = None if begun is None else self._ledger.latest(at, begun)
-        after, settled = await self._ledger.commit(at, decide, guess=guess)
-        return after.session, settled
+        assumed = None if begun is None else self._ledger.latest(at, begun)
+        after, settled = await self._ledger.commit(at, decide, assumed=assumed)
+        return after.state, settled
 
     async def _asked(self, at: Address, session: Session, held: Held) -> str:
         """Nobody is held up by a person: not this worker, and not the runner that waits for it."""
-        if await self._ledger.behind(at, session):
+        if await self._ledger.lags(at, session):
             # Perhaps the answer is there, and this is the request that it brought.
             await held.job.retry_later(LAG_S)
             return "behind"
@@ -228,7 +229,7 @@ class Life:
 
         An interrupt may have found nobody who owns the session: somebody has to come.
         """
-        if await self._ledger.behind(at, session):
+        if await self._ledger.lags(at, session):
             await held.job.retry_later(LAG_S)
             return "behind"
         if session.profile is None:

@@ -4,13 +4,14 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge
 from fairlead_eventlog.ports import Head
 from fairlead_eventlog.session_cache import Versioned
+from fairlead_eventlog.session_writer import AssumedState
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_session.calls.lifecycle import settlement
 from fairlead_session.calls.snapshot import recalled
 from fairlead_session.state import Session
 from fairlead_tools.calls.begin import Beginning, Decided, Decision, Ready
-from fairlead_tools.calls.log import CallLog, Guess
+from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.calls.run import Run
 from fairlead_tools.calls.taken_request import Held
@@ -33,14 +34,16 @@ class Opening:
         self._retention = retention
         self._spool_dir = spool_dir
 
-    async def open(self, at: Address, request: ToolRequest, held: Held) -> tuple[Guess, Decided]:
+    async def open(
+        self, at: Address, request: ToolRequest, held: Held
+    ) -> tuple[AssumedState[Session], Decided]:
         """Begin in the log what may begin; a call that is over at once is settled with it."""
         # What comes again is old: another worker may have died of it.
-        guess = self._ledger.current(at, told(at, request)) if held.job.deliveries == 1 else None
-        first = None if guess is None else await self._sprinted(guess, at, request, held)
+        assumed = self._assume(at, request) if held.job.deliveries == 1 else None
+        first = None if assumed is None else await self._sprinted(assumed, at, request, held)
 
         async def decide(session: Session) -> Decision:
-            decision = first if guess is not None and session is guess.session else None
+            decision = first if assumed is not None and session is assumed.state else None
             events, decided = decision or await self._decided(session, at, request, held)
             if isinstance(decided, Ready):
                 await _check(held, decided)
@@ -50,7 +53,7 @@ class Opening:
             return (*events, *settlement(decided.call, quick)), quick
 
         try:
-            return await self._ledger.commit(at, decide, guess=guess)
+            return await self._ledger.commit(at, decide, assumed=assumed)
         except (CommitTooLarge, ValueError):
             if held.run is None or held.run.quick is None:
                 raise
@@ -61,16 +64,22 @@ class Opening:
         """The run that a call is ready for."""
         return Run(at, ready, self._eventlog, self._ledger, self._retention, self._spool_dir)
 
+    def _assume(self, at: Address, request: ToolRequest) -> AssumedState[Session] | None:
+        """The session as the sender of the request knew it, unless this worker knows more."""
+        assumed = told(at, request)
+        behind = assumed is not None and self._ledger.is_behind(at, assumed)
+        return None if behind else assumed
+
     async def _sprinted(
-        self, guess: Guess, at: Address, request: ToolRequest, held: Held
+        self, assumed: AssumedState[Session], at: Address, request: ToolRequest, held: Held
     ) -> Decision | None:
         """Run a call that may run any number of times before its start is written.
 
-        Should the guess be wrong, nothing has happened: such a call changes nothing.
+        Should the assumed state be old, nothing has happened: such a call changes nothing.
         """
-        if guess.session.calls[0].retry != "pure":
+        if assumed.state.calls[0].retry != "pure":
             return None
-        decision = await self._decided(guess.session, at, request, held)
+        decision = await self._decided(assumed.state, at, request, held)
         ready = decision[1]
         # A brief is believed in nothing that a write would not prove: the tool itself says so too.
         if isinstance(ready, Ready) and ready.prepared.tool.retry == "pure":
@@ -91,10 +100,10 @@ async def _check(held: Held, ready: Ready) -> None:
         held.run = None
 
 
-def told(at: Address, request: ToolRequest) -> Guess | None:
+def told(at: Address, request: ToolRequest) -> AssumedState[Session] | None:
     """The session as its owner knew it when it asked, as far as the call is concerned."""
     snapshot = request.snapshot
     if snapshot is None:
         return None
     session = recalled(at.session_id, request.assistant_message_id, request.call_id, snapshot)
-    return Guess(Versioned(session, Head(snapshot.position, snapshot.seq)), whole=False)
+    return AssumedState(Versioned(session, Head(snapshot.position, snapshot.seq)), complete=False)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from fairlead_eventlog.errors import LogError
+from fairlead_eventlog.errors import LogError, SessionErased
 from fairlead_eventlog.ports import Deltas
 from fairlead_schema.delta import ToolOutputDelta
 from fairlead_schema.events import SessionEvent, ToolProgressed
@@ -15,7 +15,7 @@ from fairlead_schema.tools.content import TextContent, ToolContent
 from fairlead_session.calls.lifecycle import progress
 from fairlead_session.calls.output_bounds import OutputLimits, shortened
 from fairlead_session.state import Session, UnsettledCall
-from fairlead_tools.calls.log import CallLog, Erased
+from fairlead_tools.calls.log import CallLog
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class Telling:
             last = self._last
             try:
                 await self._ledger.commit(self._at, self._decide)
-            except (Erased, RecordError):
+            except (SessionErased, RecordError):
                 return
             except (LogError, ValueError) as error:
                 # Too large, or no text at all: the run goes on without it.

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from fairlead_eventlog.ports import Job
+from fairlead_eventlog.session_writer import AssumedState
+from fairlead_session.state import Session
 from fairlead_tools.calls.execution import Stop
-from fairlead_tools.calls.log import Guess
 from fairlead_tools.calls.run import Run
 
 
@@ -15,7 +16,7 @@ class Held:
 
     job: Job
     run: Run | None = None
-    begun: Guess | None = None
+    begun: AssumedState[Session] | None = None
     """The session as the start left it: what settles the call is first tried on top of that."""
 
     def stop(self, why: Stop) -> None:

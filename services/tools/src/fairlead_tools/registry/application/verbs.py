@@ -6,6 +6,7 @@ from typing import Annotated, Final, TypeAlias
 
 from faststream import Context
 
+from fairlead_eventlog.errors import SessionErased
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_schema import subjects
 from fairlead_schema.commands.application_tools import (
@@ -28,7 +29,6 @@ from fairlead_session.fold.calls import find
 from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.execution import encoded, failed
 from fairlead_tools.calls.lifecycle import Life
-from fairlead_tools.calls.log import Erased
 from fairlead_tools.registry.application.calls import outcome
 from fairlead_tools.registry.application.records import Records
 from fairlead_tools.registry.json_schema import Document
@@ -104,11 +104,11 @@ class Desk:
         return Tool(call.tool, "", Document, Document, execute=_nowhere)
 
 
-def _session_deleted(error: Erased) -> Refused:
-    return Conflict("The session is gone", str(error))
+def _session_deleted(error: SessionErased) -> Refused:
+    return Conflict("The session is gone", error.at.session_id)
 
 
-REFUSALS: Final[Refusals] = {**LOG_REFUSALS, Erased: _session_deleted}
+REFUSALS: Final[Refusals] = {**LOG_REFUSALS, SessionErased: _session_deleted}
 DESK: Final = "desk"
 DeskDep: TypeAlias = Annotated[Desk, Context(DESK)]
 """The desk that the server of the verbs gives to each handler."""

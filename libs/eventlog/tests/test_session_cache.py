@@ -4,32 +4,14 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.ports import START, Snapshot
 from fairlead_eventlog.session_cache import SessionCache
-from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_testing.events import drafts
-
-State = tuple[int, ...]
-
-
-class Sequences:
-    """Folds a log into the sequences of its events."""
-
-    def initial(self, _at: Address) -> State:
-        return ()
-
-    def evolve(self, state: State, recorded: Recorded) -> State:
-        return (*state, recorded.seq)
-
-    def freeze(self, state: State) -> bytes:
-        return ",".join(map(str, state)).encode()
-
-    def thaw(self, raw: bytes) -> State | None:
-        return tuple(map(int, raw.split(b","))) if raw != b"foreign" else None
+from fairlead_testing.folds import SeqFold, Seqs
 
 
-def folded(eventlog: EventLog, capacity: int = 10) -> SessionCache[State]:
-    return SessionCache(eventlog.log, eventlog.snapshots, Sequences(), capacity=capacity)
+def open_cache(eventlog: EventLog, capacity: int = 10) -> SessionCache[Seqs]:
+    return SessionCache(eventlog.log, eventlog.snapshots, SeqFold(), capacity=capacity)
 
 
 async def write(eventlog: EventLog, at: Address, commits: int) -> None:
@@ -41,14 +23,13 @@ async def write(eventlog: EventLog, at: Address, commits: int) -> None:
 async def test_a_session_loads_the_same_with_and_without_its_snapshot(at: Address) -> None:
     eventlog = memory_eventlog()
     await write(eventlog, at, 3)
-    first = folded(eventlog)
-    known = await first.load(at)
-    await first.save_snapshot(at, known)
+    first = open_cache(eventlog)
+    await first.save_snapshot(at, await first.load(at))
     await write(eventlog, at, 2)
 
-    from_snapshot = await folded(eventlog).load(at)
+    from_snapshot = await open_cache(eventlog).load(at)
     await eventlog.snapshots.store(at, Snapshot(START, b"foreign"))
-    from_all = await folded(eventlog).load(at)
+    from_all = await open_cache(eventlog).load(at)
 
     assert from_snapshot == from_all
     assert from_all.state == tuple(range(1, 11))
@@ -59,7 +40,7 @@ async def test_what_is_forgotten_is_folded_again(at: Address) -> None:
     eventlog = memory_eventlog()
     other = Address("default", ids.session_id())
     await write(eventlog, at, 1)
-    small = folded(eventlog, capacity=1)
+    small = open_cache(eventlog, capacity=1)
     await small.load(at)
     await small.load(other)
 

@@ -1,0 +1,214 @@
+"""Writes to sessions: decide, append, and decide again when another writer was first."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from itertools import count
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
+
+from fairlead_eventlog.errors import AppendConflict, LogUnavailable, SessionBusy, SessionErased
+from fairlead_eventlog.ports import Head, SessionLog
+from fairlead_eventlog.session_cache import SessionCache, Versioned
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import CommitId, EventId
+from fairlead_schema.record import Draft
+from fairlead_schema.subjects import Address
+
+RETRY_S: Final = 0.2
+POSITIONS_MAX: Final = 4096
+
+State = TypeVar("State")
+Value = TypeVar("Value")
+
+Decide: TypeAlias = Callable[[State], Awaitable[tuple[tuple[SessionEvent, ...], Value]]]
+"""The events to write, given a session's state, and a value for the caller of `commit`."""
+
+
+class IdSource(Protocol):
+    """Mints what a commit needs. The module `fairlead_service.ids` is one."""
+
+    def commit_id(self) -> CommitId: ...
+    def event_id(self) -> EventId: ...
+    def now_ms(self) -> int: ...
+
+
+class AssumedState(NamedTuple, Generic[State]):
+    """A state that a writer may decide from without reading the log. It may be old."""
+
+    versioned: Versioned[State]
+    complete: bool = True
+    """False: the state holds only what this decision needs, so the cache must not keep it."""
+
+    @property
+    def state(self) -> State:
+        return self.versioned.state
+
+    @property
+    def head(self) -> Head:
+        return self.versioned.head
+
+
+class Written(NamedTuple, Generic[State, Value]):
+    """The session after a commit, and the value of the decision that counted."""
+
+    after: AssumedState[State]
+    value: Value
+
+
+class SessionWriter(Generic[State]):
+    """Writes to sessions for one process, one commit at a time per session.
+
+    `tries_max` bounds the decisions of one commit; None decides until a decision is written.
+    `wait_for_log` waits while the servers are away, for results that must not be lost.
+    """
+
+    def __init__(
+        self,
+        log: SessionLog,
+        cache: SessionCache[State],
+        ids: IdSource,
+        *,
+        tries_max: int | None = None,
+        wait_for_log: bool = False,
+    ) -> None:
+        self._log = log
+        self._cache = cache
+        self._ids = ids
+        self._tries_max = tries_max
+        self._wait_for_log = wait_for_log
+        self._locks: WeakValueDictionary[Address, asyncio.Lock] = WeakValueDictionary()
+        self._positions: OrderedDict[Address, int] = OrderedDict()
+
+    async def commit(
+        self,
+        at: Address,
+        decide: Decide[State, Value],
+        *,
+        assumed: AssumedState[State] | None = None,
+    ) -> Written[State, Value]:
+        """Write what `decide` returns. After a conflict, read on and decide again.
+
+        An assumed state spares the first read. A decision from it counts only if it is written:
+        to write nothing is decided from the log. Raises SessionBusy, SessionErased,
+        CommitTooLarge, LogUnavailable, RecordError.
+        """
+        async with self.lock(at):
+            commit_id = self._ids.commit_id()
+            current = None if assumed is None or self.is_behind(at, assumed) else assumed
+            is_read = False
+            for _ in count() if self._tries_max is None else range(self._tries_max):
+                if current is None:
+                    current, is_read = AssumedState(await self.read(at)), True
+                events, value = await decide(current.state)
+                if not events and is_read:
+                    return Written(current, value)
+                if not events:
+                    current = None
+                    continue
+                try:
+                    return Written(await self._append(at, current, events, commit_id), value)
+                except AppendConflict:
+                    current, is_read = await self._catch_up(at, current), True
+        raise SessionBusy(at)
+
+    async def append(
+        self,
+        at: Address,
+        known: Versioned[State],
+        drafts: tuple[Draft, ...],
+        *,
+        folded: State | None = None,
+    ) -> Versioned[State]:
+        """Append drafts to a complete state, once; `folded` is the state with them, if known.
+
+        Raises AppendConflict, CommitTooLarge, LogUnavailable. The caller holds the lock.
+        """
+        stored = await self._log.append(at, self._ids.commit_id(), drafts, after=known.head)
+        if folded is None:
+            written = self._cache.fold(known, stored)
+        else:
+            written = Versioned(folded, stored.head)
+        self._note(at, written)
+        self._cache.put(at, written)
+        return written
+
+    async def read(self, at: Address) -> Versioned[State]:
+        """The session as the log holds it now."""
+        return await self._read(at, lambda: self._cache.load(at))
+
+    async def read_on(self, at: Address, known: Versioned[State]) -> Versioned[State]:
+        """The session as the log holds it now, from a complete state on."""
+        return await self._read(at, lambda: self._cache.advance(at, known))
+
+    def drafts(self, events: tuple[SessionEvent, ...]) -> tuple[Draft, ...]:
+        """Events with their ids and the time."""
+        now = self._ids.now_ms()
+        return tuple(Draft(self._ids.event_id(), now, event) for event in events)
+
+    def is_behind(self, at: Address, assumed: AssumedState[State]) -> bool:
+        """Whether this process has seen more of the session: a write from here would conflict."""
+        return assumed.head.position < self._positions.get(at, 0)
+
+    def lock(self, at: Address) -> AbstractAsyncContextManager[None]:
+        """One writer per session in this process. The log settles the races between processes."""
+        lock = self._locks.get(at)
+        if lock is None:
+            lock = self._locks[at] = asyncio.Lock()
+        return lock
+
+    async def _append(
+        self,
+        at: Address,
+        known: AssumedState[State],
+        events: tuple[SessionEvent, ...],
+        commit_id: CommitId,
+    ) -> AssumedState[State]:
+        drafts = self.drafts(events)
+        while True:
+            try:
+                stored = await self._log.append(at, commit_id, drafts, after=known.head)
+            except LogUnavailable:
+                if not self._wait_for_log:
+                    raise
+                await asyncio.sleep(RETRY_S)
+                continue
+            written = self._cache.fold(known.versioned, stored)
+            self._note(at, written)
+            if known.complete:
+                self._cache.put(at, written)
+            return AssumedState(written, known.complete)
+
+    async def _catch_up(self, at: Address, known: AssumedState[State]) -> AssumedState[State]:
+        """The session after another writer's commit. Raises SessionErased."""
+        complete = known.complete
+        newer = await (self.read_on(at, known.versioned) if complete else self.read(at))
+        if newer.head == known.head:
+            # The read lags behind the leader, or the log has become shorter: it was erased.
+            self._cache.evict(at)
+            with suppress(LogUnavailable):
+                if (await self._log.head(at)).position < known.head.position:
+                    raise SessionErased(at)
+            await asyncio.sleep(RETRY_S)
+        return AssumedState(newer)
+
+    async def _read(
+        self, at: Address, read: Callable[[], Awaitable[Versioned[State]]]
+    ) -> Versioned[State]:
+        while True:
+            try:
+                known = await read()
+            except LogUnavailable:
+                if not self._wait_for_log:
+                    raise
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._note(at, known)
+                return known
+
+    def _note(self, at: Address, known: Versioned[State]) -> None:
+        self._positions[at] = known.head.position
+        self._positions.move_to_end(at)
+        if len(self._positions) > POSITIONS_MAX:
+            self._positions.popitem(last=False)
