@@ -1,4 +1,4 @@
-"""A Messages stream that breaks its grammar: a classified failure, what came before it is kept."""
+"""A Messages stream that breaks its grammar: a classified failure, and the events before it stay."""
 
 from itertools import pairwise
 from typing import Any
@@ -24,24 +24,24 @@ def frame(**event: object) -> bytes:
     return b"data: " + orjson.dumps(event) + b"\n\n"
 
 
-def opening(id_: str = "msg_1") -> bytes:
+def message_start(id_: str = "msg_1") -> bytes:
     return frame(type="message_start", message={"id": id_, "content": [], "usage": {}})
 
 
-def begin(index: int = 0, **block: object) -> bytes:
+def block_start(index: int = 0, **block: object) -> bytes:
     start = block or {"type": "text", "text": ""}
     return frame(type="content_block_start", index=index, content_block=start)
 
 
-def add(index: int = 0, **delta: object) -> bytes:
+def block_delta(index: int = 0, **delta: object) -> bytes:
     return frame(type="content_block_delta", index=index, delta=delta)
 
 
-def say(text: str, index: int = 0) -> bytes:
-    return add(index, type="text_delta", text=text)
+def text_delta(text: str, index: int = 0) -> bytes:
+    return block_delta(index, type="text_delta", text=text)
 
 
-def end(index: int = 0) -> bytes:
+def block_stop(index: int = 0) -> bytes:
     return frame(type="content_block_stop", index=index)
 
 
@@ -50,17 +50,17 @@ STOP = frame(type="message_stop")
 TOOL = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
 WHOLE = b"".join(
     [
-        opening(),
-        begin(0, type="thinking", thinking=""),
-        add(0, type="thinking_delta", thinking="Hm …"),
-        add(0, type="signature_delta", signature="s"),
-        end(0),
-        begin(1),
-        say("22 °C\u2028", 1),
-        end(1),
-        begin(2, **TOOL),
-        add(2, type="input_json_delta", partial_json='{"city":"Zürich"}'),
-        end(2),
+        message_start(),
+        block_start(0, type="thinking", thinking=""),
+        block_delta(0, type="thinking_delta", thinking="Hm …"),
+        block_delta(0, type="signature_delta", signature="s"),
+        block_stop(0),
+        block_start(1),
+        text_delta("22 °C\u2028", 1),
+        block_stop(1),
+        block_start(2, **TOOL),
+        block_delta(2, type="input_json_delta", partial_json='{"city":"Zürich"}'),
+        block_stop(2),
         CLOSING,
         STOP,
     ]
@@ -68,13 +68,13 @@ WHOLE = b"".join(
 
 
 def play(*parts: bytes) -> list[ProviderEvent]:
-    reading, state = sse.START, anthropic_messages.start()
+    parser, state = sse.START, anthropic_messages.start()
     events: list[ProviderEvent] = []
     for part in parts:
-        reading, frames = sse.feed(reading, part)
-        for one in frames:
-            state, told = anthropic_messages.step(state, one)
-            events += told
+        parser, frames = sse.feed(parser, part)
+        for sse_frame in frames:
+            state, new_events = anthropic_messages.step(state, sse_frame)
+            events += new_events
     return [*events, *anthropic_messages.finish(state)]
 
 
@@ -84,7 +84,10 @@ def failure_of(*parts: bytes) -> ProviderFailure:
     return last
 
 
-@pytest.mark.parametrize("cut", [opening(), opening() + begin() + say("hi"), WHOLE[: -len(STOP)]])
+@pytest.mark.parametrize(
+    "cut",
+    [message_start(), message_start() + block_start() + text_delta("hi"), WHOLE[: -len(STOP)]],
+)
 def test_a_body_that_ends_before_message_stop_is_truncated(cut: bytes) -> None:
     failure = failure_of(cut)
 
@@ -107,7 +110,9 @@ def test_a_body_that_ends_before_message_stop_is_truncated(cut: bytes) -> None:
     ],
 )
 def test_a_bad_frame_fails_the_stream_and_keeps_what_was_said(bad: bytes) -> None:
-    events = play(opening() + begin() + say("hi"), bad, say("never"), STOP)
+    events = play(
+        message_start() + block_start() + text_delta("hi"), bad, text_delta("never"), STOP
+    )
 
     assert events[:2] == [TextStart("text-0"), TextChunk("text-0", "hi")]
     assert len(events) == 3
@@ -131,34 +136,43 @@ def test_a_bad_frame_fails_the_stream_and_keeps_what_was_said(bad: bytes) -> Non
 def test_an_error_in_the_stream_is_classified_by_its_type(
     kind: str, expected: str, *, retryable: bool
 ) -> None:
-    """The type decides before any word of a message whose wording may change."""
+    """The error type decides, because the wording of a message may change."""
     error = frame(type="error", error={"type": kind, "message": "Overloaded, says the authority"})
 
-    failure = failure_of(opening() + error + STOP)
+    failure = failure_of(message_start() + error + STOP)
 
     assert (failure.kind, failure.retryable, failure.in_stream) == (expected, retryable, True)
 
 
 def test_an_overflow_in_the_stream_is_one() -> None:
-    """G-37: told from its words and codes, and from nothing else."""
-    said = {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}
+    """G-37: only the texts and codes of an error decide."""
+    error = {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}
 
-    assert failure_of(frame(type="error", error=said)).kind == "context-overflow"
+    assert failure_of(frame(type="error", error=error)).kind == "context-overflow"
 
 
 @pytest.mark.parametrize("json", ["[1]", '"x"', "null", "7", '{"n": 1', "not json"])
 def test_arguments_that_are_no_object_are_a_call_that_says_why(json: str) -> None:
-    typed = add(0, type="input_json_delta", partial_json=json)
+    fragment = block_delta(0, type="input_json_delta", partial_json=json)
 
-    events = play(opening() + begin(0, **TOOL) + typed + end() + CLOSING + STOP)
+    events = play(
+        message_start() + block_start(0, **TOOL) + fragment + block_stop() + CLOSING + STOP
+    )
 
-    made = next(event for event in events if isinstance(event, ToolCall))
-    assert made.invalid is not None
+    call = next(event for event in events if isinstance(event, ToolCall))
+    assert call.invalid is not None
     assert isinstance(events[-1], StepFinish)
 
 
 def test_a_frame_of_ten_megabytes_is_read() -> None:
-    body = opening() + begin() + say("x" * 10_000_000) + end() + CLOSING + STOP
+    body = (
+        message_start()
+        + block_start()
+        + text_delta("x" * 10_000_000)
+        + block_stop()
+        + CLOSING
+        + STOP
+    )
     reads = [body[at : at + 1_000_000] for at in range(0, len(body), 1_000_000)]
 
     events = play(*reads)
@@ -173,17 +187,33 @@ def test_a_byte_order_mark_and_other_line_ends_change_nothing() -> None:
 
 
 def test_a_repeated_message_start_changes_nothing() -> None:
-    assert play(opening() + WHOLE) == play(WHOLE)
-    assert play(opening() + begin() + opening() + say("a") + end() + CLOSING + STOP)[1:3] == [
+    assert play(message_start() + WHOLE) == play(WHOLE)
+    assert play(
+        message_start()
+        + block_start()
+        + message_start()
+        + text_delta("a")
+        + block_stop()
+        + CLOSING
+        + STOP
+    )[1:3] == [
         TextChunk("text-0", "a"),
         TextEnd("text-0"),
     ]
 
 
 def test_an_answer_restarted_in_the_middle_closes_what_was_open() -> None:
-    half = opening() + begin() + say("Hal") + begin(1, **TOOL)
+    half = message_start() + block_start() + text_delta("Hal") + block_start(1, **TOOL)
 
-    events = play(half + opening("msg_2") + begin() + say("Hello") + end() + CLOSING + STOP)
+    events = play(
+        half
+        + message_start("msg_2")
+        + block_start()
+        + text_delta("Hello")
+        + block_stop()
+        + CLOSING
+        + STOP
+    )
 
     lost = next(event for event in events if isinstance(event, ToolCall))
     assert lost.invalid is not None
@@ -192,13 +222,22 @@ def test_an_answer_restarted_in_the_middle_closes_what_was_open() -> None:
 
 
 def test_a_block_that_begins_over_an_open_one_closes_it() -> None:
-    events = play(opening() + begin() + say("a") + begin() + say("b") + end() + CLOSING + STOP)
+    events = play(
+        message_start()
+        + block_start()
+        + text_delta("a")
+        + block_start()
+        + text_delta("b")
+        + block_stop()
+        + CLOSING
+        + STOP
+    )
 
     assert events[2:4] == [TextEnd("text-0"), TextStart("text-1")]
 
 
 def test_a_message_that_stops_with_open_blocks_closes_them() -> None:
-    events = play(opening() + begin() + say("a") + CLOSING + STOP)
+    events = play(message_start() + block_start() + text_delta("a") + CLOSING + STOP)
 
     assert [type(event) for event in events[-2:]] == [TextEnd, StepFinish]
 
@@ -241,7 +280,7 @@ EVENTS = st.fixed_dictionaries(
 @settings(max_examples=300)
 @given(events=st.lists(EVENTS, max_size=8))
 def test_whatever_a_provider_sends_the_stream_has_one_end(events: list[dict[str, Any]]) -> None:
-    told = play(opening(), *(frame(**event) for event in events))
+    parsed = play(message_start(), *(frame(**event) for event in events))
 
-    ends = [one for one in told if isinstance(one, StepFinish | ProviderFailure)]
-    assert ends == told[-1:]
+    ends = [event for event in parsed if isinstance(event, StepFinish | ProviderFailure)]
+    assert ends == parsed[-1:]

@@ -21,14 +21,16 @@ from fairlead_schema.provider.events import (
 )
 
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
-FOUND = [{"type": "web_search_result", "url": "u", "encrypted_content": "EqgfCioIARgB=="}]
+SEARCH_RESULTS = [{"type": "web_search_result", "url": "u", "encrypted_content": "EqgfCioIARgB=="}]
 
 
 def answer(*blocks: tuple[dict[str, Any], list[dict[str, Any]]], reason: str = "end_turn") -> bytes:
     events: list[dict[str, Any]] = [{"type": "message_start", "message": {"id": "msg_1"}}]
     for index, (start, deltas) in enumerate(blocks):
         events.append({"type": "content_block_start", "index": index, "content_block": start})
-        events += [{"type": "content_block_delta", "index": index, "delta": one} for one in deltas]
+        events += [
+            {"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas
+        ]
         events.append({"type": "content_block_stop", "index": index})
     events.append({"type": "message_delta", "delta": {"stop_reason": reason}})
     events.append({"type": "message_stop"})
@@ -39,8 +41,8 @@ def play(body: bytes) -> list[ProviderEvent]:
     state = anthropic_messages.start()
     events: list[ProviderEvent] = []
     for frame in sse.feed(sse.START, body)[1]:
-        state, told = anthropic_messages.step(state, frame)
-        events += told
+        state, new_events = anthropic_messages.step(state, frame)
+        events += new_events
     return [*events, *anthropic_messages.finish(state)]
 
 
@@ -50,9 +52,9 @@ def result(content: object, kind: str = "web_search_tool_result", **more: object
 
 def test_a_hosted_call_and_its_result_are_told_as_executed() -> None:
     """O-11: inside the assistant's own turn."""
-    typed = {"type": "input_json_delta", "partial_json": '{"query":"x"}'}
+    fragment = {"type": "input_json_delta", "partial_json": '{"query":"x"}'}
 
-    events = play(answer((SEARCH, [typed]), (result(FOUND), [])))
+    events = play(answer((SEARCH, [fragment]), (result(SEARCH_RESULTS), [])))
 
     assert events[:-1] == [
         ToolInputStart("srv_1", "web_search"),
@@ -65,7 +67,9 @@ def test_a_hosted_call_and_its_result_are_told_as_executed() -> None:
             executed=True,
             metadata={"anthropic": {"type": "server_tool_use"}},
         ),
-        ToolResult("srv_1", FOUND, metadata={"anthropic": {"type": "web_search_tool_result"}}),
+        ToolResult(
+            "srv_1", SEARCH_RESULTS, metadata={"anthropic": {"type": "web_search_tool_result"}}
+        ),
     ]
     assert isinstance(events[-1], StepFinish)
     assert events[-1].finish == "stop"
@@ -74,11 +78,13 @@ def test_a_hosted_call_and_its_result_are_told_as_executed() -> None:
 def test_a_failed_hosted_result_is_an_error_that_keeps_its_content() -> None:
     content = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
 
-    told = play(answer((SEARCH, []), (result(content), [])))[-2]
+    tool_result = play(answer((SEARCH, []), (result(content), [])))[-2]
 
-    assert isinstance(told, ToolResult)
-    assert told.error
-    assert told.metadata == {"anthropic": {"type": "web_search_tool_result", "content": content}}
+    assert isinstance(tool_result, ToolResult)
+    assert tool_result.error
+    assert tool_result.metadata == {
+        "anthropic": {"type": "web_search_tool_result", "content": content}
+    }
 
 
 @pytest.mark.parametrize(
@@ -94,36 +100,36 @@ def test_a_failed_hosted_result_is_an_error_that_keeps_its_content() -> None:
     ],
 )
 def test_every_kind_of_hosted_result_is_told(kind: str) -> None:
-    told = play(answer((SEARCH, []), (result({"type": "x"}, kind), [])))[-2]
+    tool_result = play(answer((SEARCH, []), (result({"type": "x"}, kind), [])))[-2]
 
-    assert told == ToolResult("srv_1", {"type": "x"}, metadata={"anthropic": {"type": kind}})
+    assert tool_result == ToolResult("srv_1", {"type": "x"}, metadata={"anthropic": {"type": kind}})
 
 
 def test_an_mcp_call_remembers_its_server_and_its_result_may_be_an_error() -> None:
     start = {"type": "mcp_tool_use", "id": "srv_1", "name": "echo", "server_name": "s", "input": {}}
-    said = [{"type": "text", "text": "no"}]
+    content = [{"type": "text", "text": "no"}]
 
-    events = play(answer((start, []), (result(said, "mcp_tool_result", is_error=True), [])))
+    events = play(answer((start, []), (result(content, "mcp_tool_result", is_error=True), [])))
 
-    called, told = events[2:4]
-    assert isinstance(called, ToolCall)
-    assert called.executed
-    assert called.metadata == {"anthropic": {"type": "mcp_tool_use", "server_name": "s"}}
-    assert isinstance(told, ToolResult)
-    assert told.error
+    call, tool_result = events[2:4]
+    assert isinstance(call, ToolCall)
+    assert call.executed
+    assert call.metadata == {"anthropic": {"type": "mcp_tool_use", "server_name": "s"}}
+    assert isinstance(tool_result, ToolResult)
+    assert tool_result.error
 
 
 def test_a_result_of_a_call_made_before_a_pause_is_kept_as_it_is() -> None:
-    events = play(answer((result(FOUND), [])))
+    events = play(answer((result(SEARCH_RESULTS), [])))
 
     assert events[:2] == [
         ReasoningStart("reasoning-0"),
-        ReasoningEnd("reasoning-0", {"anthropic": {"block": result(FOUND)}}),
+        ReasoningEnd("reasoning-0", {"anthropic": {"block": result(SEARCH_RESULTS)}}),
     ]
 
 
 def test_a_second_result_of_one_call_is_kept_as_it_is() -> None:
-    events = play(answer((SEARCH, []), (result(FOUND), []), (result([]), [])))
+    events = play(answer((SEARCH, []), (result(SEARCH_RESULTS), []), (result([]), [])))
 
     assert sum(isinstance(event, ToolResult) for event in events) == 1
     assert events[-2] == ReasoningEnd("reasoning-2", {"anthropic": {"block": result([])}})
@@ -137,7 +143,7 @@ def test_a_pause_is_a_finish_of_its_own() -> None:
 
 
 def test_a_context_window_that_leaves_no_room_for_an_answer_is_an_overflow() -> None:
-    """G-37: told from its words and codes, and from nothing else."""
+    """G-37: only the texts and codes of an error decide."""
     last = play(answer(reason="model_context_window_exceeded"))[-1]
 
     assert isinstance(last, ProviderFailure)
@@ -171,17 +177,20 @@ def test_what_deltas_add_to_an_unknown_block_is_kept() -> None:
 
 
 def test_citations_follow_their_text() -> None:
-    cited = {"type": "web_search_result_location", "encrypted_index": "i"}
-    said = {"type": "text_delta", "text": "So it is."}
+    citation = {"type": "web_search_result_location", "encrypted_index": "i"}
+    content = {"type": "text_delta", "text": "So it is."}
 
     events = play(
         answer(
-            ({"type": "text", "text": ""}, [said, {"type": "citations_delta", "citation": cited}])
+            (
+                {"type": "text", "text": ""},
+                [content, {"type": "citations_delta", "citation": citation}],
+            )
         )
     )
 
     assert events[2:5] == [
         TextEnd("text-0"),
         ReasoningStart("text-0-citations"),
-        ReasoningEnd("text-0-citations", {"anthropic": {"citations": [cited]}}),
+        ReasoningEnd("text-0-citations", {"anthropic": {"citations": [citation]}}),
     ]

@@ -54,11 +54,11 @@ def test_each_tool_choice_has_its_form(choice: ToolChoice, expected: object) -> 
 
 
 def test_the_choice_of_no_tool_removes_them() -> None:
-    """O-28: the wire has none for no choice."""
-    asked = body(tools=(LOOK,), tool_choice="none")
+    """O-28: the API has no value for the choice `none`."""
+    request_body = body(tools=(LOOK,), tool_choice="none")
 
-    assert "tools" not in asked
-    assert "tool_choice" not in asked
+    assert "tools" not in request_body
+    assert "tool_choice" not in request_body
 
 
 def test_hosted_tools_of_the_options_follow_the_requests_own() -> None:
@@ -71,35 +71,39 @@ def test_hosted_tools_of_the_options_follow_the_requests_own() -> None:
 
 
 def test_generation_controls_are_named_as_the_wire_names_them() -> None:
-    asked = body(generation=Generation(max_tokens=9, temperature=0, top_p=0.5, stop=("x",)))
+    request_body = body(generation=Generation(max_tokens=9, temperature=0, top_p=0.5, stop=("x",)))
 
-    assert (asked["max_tokens"], asked["temperature"]) == (9, 0)
-    assert (asked["top_p"], asked["stop_sequences"]) == (0.5, ["x"])
+    assert (request_body["max_tokens"], request_body["temperature"]) == (9, 0)
+    assert (request_body["top_p"], request_body["stop_sequences"]) == (0.5, ["x"])
 
 
 def test_thinking_pays_its_budget_on_top_and_drops_sampling() -> None:
     thinking = {"type": "enabled", "budget_tokens": 2000}
 
-    asked = body(options=UNCACHED | {"thinking": thinking}, generation=Generation(temperature=0.5))
+    request_body = body(
+        options=UNCACHED | {"thinking": thinking}, generation=Generation(temperature=0.5)
+    )
 
-    assert (asked["thinking"], asked["max_tokens"]) == (thinking, 6096)
-    assert "temperature" not in asked
+    assert (request_body["thinking"], request_body["max_tokens"]) == (thinking, 6096)
+    assert "temperature" not in request_body
 
 
 def test_adaptive_thinking_and_effort_pass_through_the_options() -> None:
     options = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}, "top_k": 3}
 
-    asked = body(options=UNCACHED | options)
+    request_body = body(options=UNCACHED | options)
 
-    assert {name: asked[name] for name in options} == options
-    assert "cache" not in asked
+    assert {name: request_body[name] for name in options} == options
+    assert "cache" not in request_body
 
 
 def test_a_model_that_refuses_sampling_gets_none() -> None:
-    asked = body(options=UNCACHED | {"sampling": False}, generation=Generation(temperature=1))
+    request_body = body(
+        options=UNCACHED | {"sampling": False}, generation=Generation(temperature=1)
+    )
 
-    assert "temperature" not in asked
-    assert "sampling" not in asked
+    assert "temperature" not in request_body
+    assert "sampling" not in request_body
 
 
 def test_a_forced_tool_with_a_thinking_budget_is_refused_before_sending() -> None:

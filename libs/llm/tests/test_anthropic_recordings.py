@@ -61,32 +61,32 @@ CONCISE = (
     "You are a concise, factual assistant. Answer precisely and avoid filler. "
     "Cite numbers when known."
 )
-LOOPED = "toolu_01M8nJQQMxqpv1VaPYuJKT4j"
+LOOP_CALL_ID = "toolu_01M8nJQQMxqpv1VaPYuJKT4j"
 
 
 def user(text: str) -> UserTurn:
     return UserTurn((TextPart(text),))
 
 
-def called(id_: str, name: str, **given: str) -> ToolCallPart:
-    return ToolCallPart(id_, name, given)
+def call_part(id_: str, name: str, **input_: str) -> ToolCallPart:
+    return ToolCallPart(id_, name, input_)
 
 
 def result(id_: str, kind: str, value: object, name: str = "get_weather") -> ToolTurn:
     return ToolTurn(ToolResultPart(id_, name, kind, value))  # type: ignore[arg-type]
 
 
-# The history that the server refused in its first order: we send the calls last.
+# The server refused this history in its original order, so we send the calls last.
 DISORDER = (
     AssistantTurn(
-        (called("call_1", "get_weather", city="Paris"), TextPart("I will check the weather."))
+        (call_part("call_1", "get_weather", city="Paris"), TextPart("I will check the weather."))
     ),
     result("call_1", "json", {"temperature": "72F"}),
     user("Use that result to answer briefly."),
 )
 LOOP_SYSTEM = ("Use the get_weather tool, then answer in one short sentence.",)
-ASKED = user("What is the weather in Paris?")
-SAW = [
+QUESTION = user("What is the weather in Paris?")
+IMAGE_RESULT = [
     {"type": "text", "text": "Image read successfully"},
     MediaPart(f"data:image/png;base64,{PNG}", "image/png"),
 ]
@@ -96,15 +96,15 @@ REQUESTS = {
         HAIKU, (CONCISE,), (user("Say hi."),), generation=Generation(16, temperature=0)
     ),
     f"{LOOP}.1": ModelRequest(
-        OPUS, LOOP_SYSTEM, (ASKED,), tools=(WEATHER,), generation=Generation(80)
+        OPUS, LOOP_SYSTEM, (QUESTION,), tools=(WEATHER,), generation=Generation(80)
     ),
     f"{LOOP}.2": ModelRequest(
         OPUS,
         LOOP_SYSTEM,
         (
-            ASKED,
-            AssistantTurn((called(LOOPED, "get_weather", city="Paris"),)),
-            result(LOOPED, "json", {"temperature": 22, "condition": "sunny"}),
+            QUESTION,
+            AssistantTurn((call_part(LOOP_CALL_ID, "get_weather", city="Paris"),)),
+            result(LOOP_CALL_ID, "json", {"temperature": 22, "condition": "sunny"}),
         ),
         tools=(WEATHER,),
         generation=Generation(80),
@@ -114,8 +114,8 @@ REQUESTS = {
         ("Read images carefully. Reply only with the visible text, lowercase, no punctuation.",),
         (
             user("Use the read_screenshot tool, then reply with the words shown."),
-            AssistantTurn((called("call_screenshot_1", "read_screenshot"),)),
-            result("call_screenshot_1", "content", SAW, "read_screenshot"),
+            AssistantTurn((call_part("call_screenshot_1", "read_screenshot"),)),
+            result("call_screenshot_1", "content", IMAGE_RESULT, "read_screenshot"),
         ),
         tools=(SCREENSHOT,),
         generation=Generation(40),
@@ -142,7 +142,11 @@ ANSWERS: dict[str, tuple[str, list[ToolCall], Usage]] = {
     ORDER: ("The weather in Paris is currently 72°F.", [], Usage(638, 0, 0, 14, total=652)),
     f"{CACHE}.1": ("Hi.", [], Usage(9, 0, 5752, 5, total=5766)),
     f"{CACHE}.2": ("Hi.", [], Usage(9, 5752, 0, 5, total=5766)),
-    f"{LOOP}.1": ("", [ToolCall(LOOPED, "get_weather", PARIS)], Usage(798, 0, 0, 66, total=864)),
+    f"{LOOP}.1": (
+        "",
+        [ToolCall(LOOP_CALL_ID, "get_weather", PARIS)],
+        Usage(798, 0, 0, 66, total=864),
+    ),
     f"{LOOP}.2": ("Paris is currently sunny at 22°C.", [], Usage(895, 0, 0, 19, total=914)),
     IMAGE: ("jiggling restroom prison", [], Usage(1005, 0, 0, 13, total=1018)),
     "streams-text": ("Hello!", [], Usage(18, 0, 0, 5, total=23)),
@@ -160,27 +164,29 @@ def read(name: str) -> dict[str, Any]:
 
 
 def play(body: bytes, size: int) -> list[ProviderEvent]:
-    reading, state = sse.START, anthropic_messages.start()
+    parser, state = sse.START, anthropic_messages.start()
     events: list[ProviderEvent] = []
     for at in range(0, len(body), size):
-        reading, frames = sse.feed(reading, body[at : at + size])
+        parser, frames = sse.feed(parser, body[at : at + size])
         for frame in frames:
-            state, told = anthropic_messages.step(state, frame)
-            events += told
+            state, new_events = anthropic_messages.step(state, frame)
+            events += new_events
     return [*events, *anthropic_messages.finish(state)]
 
 
-def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """Without cache marks, which differ by policy."""
+def without_cache_marks(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    """The value without cache marks, because their places differ by policy."""
     if isinstance(value, list):
-        return [plain(one) for one in value]
+        return [without_cache_marks(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {name: plain(held) for name, held in value.items() if name != "cache_control"}
+    return {
+        name: without_cache_marks(field) for name, field in value.items() if name != "cache_control"
+    }
 
 
-def joined(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
-    """Neighbours of one role are one message to the server."""
+def merge_neighbours(messages: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Merge neighbouring messages of one role, as the server does."""
     whole: list[tuple[str, Any]] = []
     for message in messages:
         if whole and whole[-1][0] == message["role"]:
@@ -223,22 +229,24 @@ def test_a_recorded_answer_cut_before_message_stop_is_truncated(name: str) -> No
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_recorded_request_is_built_field_by_field(name: str) -> None:
-    recorded = read(name)["request"]
+    recording = read(name)["request"]
 
-    built = plain(anthropic_messages.body(REQUESTS[name]))
+    request_body = without_cache_marks(anthropic_messages.body(REQUESTS[name]))
 
-    expected = plain(recorded["body"])
-    assert joined(built.pop("messages")) == joined(expected.pop("messages"))
-    assert built == expected
-    assert anthropic_messages.path(REQUESTS[name]) == recorded["url_path"]
-    assert anthropic_messages.headers(None).items() <= recorded["headers"].items()
+    expected = without_cache_marks(recording["body"])
+    assert merge_neighbours(request_body.pop("messages")) == merge_neighbours(
+        expected.pop("messages")
+    )
+    assert request_body == expected
+    assert anthropic_messages.path(REQUESTS[name]) == recording["url_path"]
+    assert anthropic_messages.headers(None).items() <= recording["headers"].items()
 
 
 def test_where_a_recorded_system_part_is_marked_ours_is_too() -> None:
     """O-27: tools first, then system, then the latest user message."""
-    recorded = read(f"{CACHE}.1")["request"]["body"]
+    recording = read(f"{CACHE}.1")["request"]["body"]
 
-    assert anthropic_messages.body(REQUESTS[f"{CACHE}.1"])["system"] == recorded["system"]
+    assert anthropic_messages.body(REQUESTS[f"{CACHE}.1"])["system"] == recording["system"]
 
 
 def test_a_recorded_refusal_is_an_invalid_request() -> None:

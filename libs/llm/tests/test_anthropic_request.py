@@ -24,16 +24,16 @@ LOOK = ToolDefinition("look", "Looks.", {"type": "object", "properties": {}})
 UNCACHED = {"cache": False}
 
 
-def text(said: str) -> dict[str, Any]:
-    return {"type": "text", "text": said}
+def text(value: str) -> dict[str, Any]:
+    return {"type": "text", "text": value}
 
 
 def user(*content: TextPart | MediaPart | str) -> UserTurn:
-    return UserTurn(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+    return UserTurn(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
 
-def called(*ids: str) -> AssistantTurn:
-    return AssistantTurn(tuple(ToolCallPart(one, "look", {"n": 1}) for one in ids))
+def call_turn(*ids: str) -> AssistantTurn:
+    return AssistantTurn(tuple(ToolCallPart(id_, "look", {"n": 1}) for id_ in ids))
 
 
 def result(call_id: str, kind: str = "text", value: object = "ok") -> ToolTurn:
@@ -45,7 +45,7 @@ def body(*turns: Turn, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - reque
     return anthropic_messages.body(ModelRequest("m", turns=turns or (user("hi"),), **fields))
 
 
-def sent(*turns: Turn) -> list[dict[str, Any]]:
+def messages_for(*turns: Turn) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = body(*turns)["messages"]
     return messages
 
@@ -73,7 +73,7 @@ def test_what_grows_comes_last_in_the_body() -> None:
 
 
 def test_system_parts_are_blocks_of_their_own() -> None:
-    """O-26: the initial system parts, as this wire has them."""
+    """O-26: the initial system parts in the form of this API."""
     assert body(system=("one", " ", "two"))["system"] == [text("one"), text("two")]
 
 
@@ -82,24 +82,24 @@ def test_images_and_documents_of_a_user_are_native_media() -> None:
     pdf = MediaPart("data:application/pdf;base64,aGk=", "application/pdf", "a.pdf")
     note = MediaPart(f"data:text/csv;base64,{base64.b64encode(b'a,b').decode()}", "text/csv")
 
-    content = sent(user("see", PNG, pdf, note))[0]["content"]
+    content = messages_for(user("see", PNG, pdf, note))[0]["content"]
 
     source = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}
-    written = {"type": "text", "media_type": "text/plain", "data": "a,b"}
+    csv = {"type": "text", "media_type": "text/plain", "data": "a,b"}
     assert content == [
         text("see"),
         IMAGE,
         {"type": "document", "source": source, "title": "a.pdf"},
-        {"type": "document", "source": written},
+        {"type": "document", "source": csv},
     ]
 
 
 def test_results_of_parallel_calls_share_one_user_message() -> None:
     failed = {"error": "no", "content": [], "structured": {}}
 
-    messages = sent(
+    messages = messages_for(
         user("go"),
-        called("a", "b", "c"),
+        call_turn("a", "b", "c"),
         result("a"),
         result("b", "json", {"n": 1}),
         result("c", "error", failed),
@@ -126,40 +126,42 @@ def test_media_of_a_tool_stays_in_its_result() -> None:
         {"type": "file", "uri": PNG.uri, "mime": PNG.mime},
     ]
 
-    messages = sent(user("go"), called("a"), result("a", "content", content))
+    messages = messages_for(user("go"), call_turn("a"), result("a", "content", content))
 
     assert messages[2]["content"][0]["content"] == [text("seen"), IMAGE]
 
 
 def test_an_error_without_words_gets_some() -> None:
-    assert sent(called("a"), result("a", "error", ""))[1]["content"][0]["content"]
+    assert messages_for(call_turn("a"), result("a", "error", ""))[1]["content"][0]["content"]
 
 
 def test_local_calls_come_last_so_that_their_results_follow_them() -> None:
     turn = AssistantTurn((ToolCallPart("a", "look", {}), TextPart("I look.")))
 
-    assert [block["type"] for block in sent(turn, result("a"))[0]["content"]] == [
+    assert [block["type"] for block in messages_for(turn, result("a"))[0]["content"]] == [
         "text",
         "tool_use",
     ]
 
 
 def test_empty_texts_and_turns_are_left_out() -> None:
-    """O-05: nothing meaningful, nothing sent."""
+    """O-05: an empty turn is not sent."""
     empty = AssistantTurn((TextPart(" \n"), ReasoningPart("")))
 
-    assert sent(user("hi", ""), empty, user("")) == [{"role": "user", "content": [text("hi")]}]
+    assert messages_for(user("hi", ""), empty, user("")) == [
+        {"role": "user", "content": [text("hi")]}
+    ]
 
 
 def test_reasoning_without_a_signature_is_left_out() -> None:
-    """O-09: what lost its metadata is not claimed."""
+    """O-09: reasoning without metadata is not sent as thinking."""
     turn = AssistantTurn((ReasoningPart("hm"), TextPart("yes")))
 
-    assert sent(user("hi"), turn)[1]["content"] == [text("yes")]
+    assert messages_for(user("hi"), turn)[1]["content"] == [text("yes")]
 
 
 def test_ids_of_other_providers_become_ids_the_wire_takes() -> None:
-    messages = sent(called("call:1|fc.2"), result("call:1|fc.2"))
+    messages = messages_for(call_turn("call:1|fc.2"), result("call:1|fc.2"))
 
     assert messages[0]["content"][0]["id"] == "call_1_fc_2"
     assert messages[1]["content"][0]["tool_use_id"] == "call_1_fc_2"
@@ -168,7 +170,7 @@ def test_ids_of_other_providers_become_ids_the_wire_takes() -> None:
 def test_arguments_that_were_no_object_are_sent_as_one() -> None:
     turn = AssistantTurn((ToolCallPart("a", "look", "not json"),))
 
-    assert sent(turn, result("a"))[0]["content"][0]["input"] == {"value": "not json"}
+    assert messages_for(turn, result("a"))[0]["content"][0]["input"] == {"value": "not json"}
 
 
 def test_hosted_results_of_another_provider_go_back_as_ordinary_ones() -> None:
@@ -183,7 +185,7 @@ def test_hosted_results_of_another_provider_go_back_as_ordinary_ones() -> None:
         )
     )
 
-    messages = sent(turn, result("b"))
+    messages = messages_for(turn, result("b"))
 
     kinds = [(block["type"], block.get("id")) for block in messages[0]["content"]]
     assert kinds == [("text", None), ("tool_use", "a"), ("tool_use", "b")]
@@ -191,11 +193,11 @@ def test_hosted_results_of_another_provider_go_back_as_ordinary_ones() -> None:
 
 
 def test_an_answer_that_was_begun_for_the_model_is_asked_to_go_on() -> None:
-    """E-23: newer models refuse a conversation that ends with their own words; breakpoints stay put."""
-    begun = AssistantTurn((TextPart("This is the last step."),))
+    """E-23: newer models refuse to be prefilled. The breakpoints stay in their places."""
+    last_words = AssistantTurn((TextPart("This is the last step."),))
 
-    told = body(user("hi"), begun, options={})["messages"]
+    messages = body(user("hi"), last_words, options={})["messages"]
 
-    assert [message["role"] for message in told] == ["user", "assistant", "user"]
-    assert "cache_control" in told[0]["content"][-1]
-    assert "cache_control" not in told[2]["content"][-1]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert "cache_control" in messages[0]["content"][-1]
+    assert "cache_control" not in messages[2]["content"][-1]

@@ -1,4 +1,4 @@
-"""What Anthropic said goes back to it byte for byte: thinking, signatures, hosted tools, citations."""
+"""Blocks of Anthropic go back unchanged: thinking, signatures, hosted tools, citations."""
 
 from typing import Any
 
@@ -29,24 +29,25 @@ from fairlead_schema.provider.request import (
 )
 
 Block = dict[str, Any]
-# Deltas by the field that they add to, as the wire sends each kind of block.
-STREAMED = {"text": "text_delta", "thinking": "thinking_delta", "signature": "signature_delta"}
+# The delta type of each field that streams.
+DELTA_TYPES = {"text": "text_delta", "thinking": "thinking_delta", "signature": "signature_delta"}
 
 
 def frames(block: Block, index: int) -> list[Block]:
-    """How a whole block is streamed."""
+    """The frames that stream one block."""
     start, deltas = dict(block), []
-    for name, kind in STREAMED.items():
+    for name, kind in DELTA_TYPES.items():
         if isinstance(block.get(name), str):
             start[name] = ""
             deltas.append({"type": kind, name: block[name]})
-    cited = start.pop("citations", None) or ()
-    deltas += [{"type": "citations_delta", "citation": one} for one in cited]
+    citations = start.pop("citations", None) or ()
+    deltas += [{"type": "citations_delta", "citation": citation} for citation in citations]
     if block["type"].endswith("tool_use"):
         start["input"] = {}
         json = orjson.dumps(block["input"]).decode()
         deltas += [
-            {"type": "input_json_delta", "partial_json": one} for one in (json[:3], json[3:])
+            {"type": "input_json_delta", "partial_json": fragment}
+            for fragment in (json[:3], json[3:])
         ]
     return [
         {"type": "content_block_start", "index": index, "content_block": start},
@@ -55,12 +56,14 @@ def frames(block: Block, index: int) -> list[Block]:
     ]
 
 
-def heard(blocks: list[Block]) -> AssistantTurn:
-    """The turn as a session would keep it: parts in the order they began."""
+def assistant_turn(blocks: list[Block]) -> AssistantTurn:
+    """The turn as a session stores it: parts in the order of their start."""
     state = anthropic_messages.start()
     parts: list[Any] = []
     texts: dict[str, str] = {}
-    for frame in [one for at, block in enumerate(blocks) for one in frames(block, at)]:
+    for frame in [
+        block_frame for at, block in enumerate(blocks) for block_frame in frames(block, at)
+    ]:
         state, events = anthropic_messages.step(state, Frame(orjson.dumps(frame)))
         for event in events:
             match event:
@@ -73,45 +76,49 @@ def heard(blocks: list[Block]) -> AssistantTurn:
                 case ReasoningEnd(id=id_, metadata=metadata):
                     parts.append(ReasoningPart(texts[id_], metadata))
                 case ToolCall():
-                    parts.append(_called(event))
+                    parts.append(_call_part(event))
                 case ToolResult():
-                    parts.append(_settled(event))
+                    parts.append(_result_part(event))
                 case _:
                     pass
     return AssistantTurn(tuple(parts))
 
 
-def _called(event: ToolCall) -> ToolCallPart:
+def _call_part(event: ToolCall) -> ToolCallPart:
     return ToolCallPart(event.id, event.name, event.input, event.executed, event.metadata)
 
 
-def _settled(event: ToolResult) -> ToolResultPart:
-    """A session keeps a failed result as words, so only its metadata can tell it again."""
+def _result_part(event: ToolResult) -> ToolResultPart:
+    """A session stores a failed result as text, so only the metadata has the original."""
     if event.error:
         return ToolResultPart(event.id, "t", "error", {"error": "no"}, event.metadata)
     return ToolResultPart(event.id, "t", "json", event.value, event.metadata)
 
 
-def told_again(blocks: list[Block]) -> list[Block]:
-    request = ModelRequest("m", turns=(heard(blocks),), options={"cache": False})
+def round_trip(blocks: list[Block]) -> list[Block]:
+    request = ModelRequest("m", turns=(assistant_turn(blocks),), options={"cache": False})
     content: list[Block] = anthropic_messages.body(request)["messages"][0]["content"]
     return content
 
 
-THOUGHT = {"type": "thinking", "thinking": "Hm …\n", "signature": "EqQBCkYIARgB/+=="}
+THINKING = {"type": "thinking", "thinking": "Hm …\n", "signature": "EqQBCkYIARgB/+=="}
 REDACTED = {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3"}
-SAID = {"type": "text", "text": "Yes: 22 °C."}
-CITED = SAID | {"citations": [{"type": "char_location", "cited_text": "a", "document_index": 0}]}
+TEXT = {"type": "text", "text": "Yes: 22 °C."}
+CITED_TEXT = TEXT | {
+    "citations": [{"type": "char_location", "cited_text": "a", "document_index": 0}]
+}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"a": [1, {"b": None}]}}
-BY_CODE = CALL | {"caller": {"type": "code_execution_20260120", "tool_id": "srv_1"}}
+CALL_BY_CODE = CALL | {"caller": {"type": "code_execution_20260120", "tool_id": "srv_1"}}
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "x"}}
-FOUND = {
+SEARCH_RESULT = {
     "type": "web_search_tool_result",
     "tool_use_id": "srv_1",
     "content": [{"type": "web_search_result", "encrypted_content": "Eqgf", "page_age": None}],
     "caller": {"type": "direct"},
 }
-REFUSED = FOUND | {"content": {"type": "web_search_tool_result_error", "error_code": "x"}}
+SEARCH_ERROR = SEARCH_RESULT | {
+    "content": {"type": "web_search_tool_result_error", "error_code": "x"}
+}
 MCP = {"type": "mcp_tool_use", "id": "srv_1", "name": "e", "server_name": "s", "input": {}}
 ECHO = {
     "type": "mcp_tool_result",
@@ -120,37 +127,39 @@ ECHO = {
     "content": [{"type": "text", "text": "no"}],
 }
 UNKNOWN = {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}
-RESULT_OF_BEFORE = FOUND | {"tool_use_id": "srv_0"}
+RESULT_OF_BEFORE = SEARCH_RESULT | {"tool_use_id": "srv_0"}
 
 
 @pytest.mark.parametrize(
     "blocks",
     [
-        [THOUGHT, SAID],
-        [THOUGHT, REDACTED, THOUGHT, CALL],
-        [REDACTED, SAID, CALL],
-        [THOUGHT | {"thinking": ""}, CALL],
-        [THOUGHT, SEARCH, FOUND, THOUGHT, CITED],
-        [SEARCH, REFUSED, SAID],
-        [MCP, ECHO, SAID, BY_CODE],
-        [THOUGHT, UNKNOWN, THOUGHT, SAID],
-        [RESULT_OF_BEFORE, SAID],
-        [SAID, SEARCH],
+        [THINKING, TEXT],
+        [THINKING, REDACTED, THINKING, CALL],
+        [REDACTED, TEXT, CALL],
+        [THINKING | {"thinking": ""}, CALL],
+        [THINKING, SEARCH, SEARCH_RESULT, THINKING, CITED_TEXT],
+        [SEARCH, SEARCH_ERROR, TEXT],
+        [MCP, ECHO, TEXT, CALL_BY_CODE],
+        [THINKING, UNKNOWN, THINKING, TEXT],
+        [RESULT_OF_BEFORE, TEXT],
+        [TEXT, SEARCH],
     ],
     ids=lambda blocks: ",".join(block["type"] for block in blocks),
 )
 def test_an_answer_goes_back_block_by_block_as_it_came(blocks: list[Block]) -> None:
-    """O-08, O-11, O-12: of the same model, everything it needs to recognise its own words."""
-    assert told_again(blocks) == blocks
+    """O-08, O-11, O-12: the same model gets its own blocks back unchanged."""
+    assert round_trip(blocks) == blocks
 
 
 def test_a_paused_call_goes_back_without_the_result_that_it_never_had() -> None:
-    """A session fails it for want of a result; the real one follows with the next answer."""
-    call = heard([SEARCH]).content[0]
+    """A session settles the paused call as failed; the real result follows in the next answer."""
+    call = assistant_turn([SEARCH]).content[0]
     assert isinstance(call, ToolCallPart)
     lost = ToolResultPart(call.call_id, call.name, "error", {"error": "none"}, call.metadata)
 
-    request = ModelRequest("m", turns=(AssistantTurn((call, lost)), heard([RESULT_OF_BEFORE])))
+    request = ModelRequest(
+        "m", turns=(AssistantTurn((call, lost)), assistant_turn([RESULT_OF_BEFORE]))
+    )
 
     messages = anthropic_messages.body(request)["messages"]
     assert [message["content"] for message in messages] == [[SEARCH], [RESULT_OF_BEFORE]]
@@ -165,4 +174,4 @@ def test_thinking_and_signatures_of_any_text_come_back_as_they_were(
 ) -> None:
     blocks = [{"type": "thinking", "thinking": text, "signature": sig} for text, sig in thoughts]
 
-    assert told_again(blocks) == blocks
+    assert round_trip(blocks) == blocks

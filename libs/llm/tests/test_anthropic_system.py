@@ -23,12 +23,12 @@ from fairlead_schema.provider.request import (
 
 MARK = {"type": "ephemeral"}
 USER = UserTurn((TextPart("hi"),))
-SAID = AssistantTurn((TextPart("yes"),))
-CALLED = AssistantTurn((ToolCallPart("a", "look", {}), ToolCallPart("b", "look", {})))
+ANSWER = AssistantTurn((TextPart("yes"),))
+CALLS = AssistantTurn((ToolCallPart("a", "look", {}), ToolCallPart("b", "look", {})))
 NEWS = SystemTurn("x < y")
 WRAPPED = {"type": "text", "text": "<system-update>\nx &lt; y\n</system-update>"}
 NATIVE = {"role": "system", "content": [{"type": "text", "text": "x < y"}]}
-SEARCHED = AssistantTurn(
+HOSTED_SEARCH = AssistantTurn(
     (
         ToolCallPart(
             "s",
@@ -46,7 +46,7 @@ def result(call_id: str) -> ToolTurn:
     return ToolTurn(ToolResultPart(call_id, "look", "text", "ok"))
 
 
-def sent(*turns: Turn, native: bool = True) -> list[dict[str, Any]]:
+def messages_for(*turns: Turn, native: bool = True) -> list[dict[str, Any]]:
     options = {"native_system": native, "cache": False}
     body = anthropic_messages.body(ModelRequest("m", turns=turns, options=options))
     assert "native_system" not in body
@@ -58,26 +58,26 @@ def body(*turns: Turn, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - reque
     return anthropic_messages.body(ModelRequest("m", turns=turns or (USER,), **fields))
 
 
-@pytest.mark.parametrize("turns", [(USER, SAID, NEWS), (SAID, NEWS, SAID), (NEWS, SAID)])
+@pytest.mark.parametrize("turns", [(USER, ANSWER, NEWS), (ANSWER, NEWS, ANSWER), (NEWS, ANSWER)])
 def test_an_update_is_escaped_user_text_at_its_position(turns: tuple[Turn, ...]) -> None:
-    """O-18, O-20: without a user before it there is no native place either."""
+    """O-18, O-20: the API allows no system message without a user before it."""
     at = turns.index(NEWS)
 
-    assert sent(*turns, native=False)[at] == {"role": "user", "content": [WRAPPED]}
-    assert sent(*turns)[at] == {"role": "user", "content": [WRAPPED]}
+    assert messages_for(*turns, native=False)[at] == {"role": "user", "content": [WRAPPED]}
+    assert messages_for(*turns)[at] == {"role": "user", "content": [WRAPPED]}
 
 
 def test_a_wrapped_update_joins_a_directly_preceding_user_message() -> None:
-    """O-19: a message of its own only where none precedes."""
-    messages = sent(USER, NEWS, NEWS, native=False)
+    """O-19: a message of its own only without a user message before it."""
+    messages = messages_for(USER, NEWS, NEWS, native=False)
 
     assert len(messages) == 1
     assert messages[0]["content"][1:] == [WRAPPED, WRAPPED]
 
 
 def test_a_wrapped_update_follows_the_results_in_their_message() -> None:
-    """O-19: a message of its own only where none precedes."""
-    messages = sent(USER, CALLED, result("a"), result("b"), NEWS, native=False)
+    """O-19: a message of its own only without a user message before it."""
+    messages = messages_for(USER, CALLS, result("a"), result("b"), NEWS, native=False)
 
     assert [block["type"] for block in messages[2]["content"]] == [
         "tool_result",
@@ -88,59 +88,59 @@ def test_a_wrapped_update_follows_the_results_in_their_message() -> None:
 
 @pytest.mark.parametrize(
     "before",
-    [(USER,), (USER, CALLED, result("a"), result("b")), (USER, SEARCHED)],
+    [(USER,), (USER, CALLS, result("a"), result("b")), (USER, HOSTED_SEARCH)],
     ids=["a user", "a result", "a hosted tool"],
 )
-@pytest.mark.parametrize("after", [(), (SAID,)], ids=["nothing", "an assistant"])
+@pytest.mark.parametrize("after", [(), (ANSWER,)], ids=["nothing", "an assistant"])
 def test_a_model_that_knows_the_role_gets_it_in_its_places(
     before: tuple[Turn, ...], after: tuple[Turn, ...]
 ) -> None:
-    """O-20: native only where the wire allows it."""
-    assert NATIVE in sent(*before, NEWS, *after)
-    assert NATIVE not in sent(*before, NEWS, *after, native=False)
+    """O-20: the native role only where the API allows it."""
+    assert NATIVE in messages_for(*before, NEWS, *after)
+    assert NATIVE not in messages_for(*before, NEWS, *after, native=False)
 
 
 @pytest.mark.parametrize(
-    "turns", [(USER, NEWS, USER), (USER, NEWS, NEWS), (USER, SAID, NEWS), (NEWS,)]
+    "turns", [(USER, NEWS, USER), (USER, NEWS, NEWS), (USER, ANSWER, NEWS), (NEWS,)]
 )
 def test_elsewhere_even_such_a_model_gets_the_wrapped_form(turns: tuple[Turn, ...]) -> None:
-    """O-20: native only where the wire allows it."""
-    assert NATIVE not in sent(*turns)
+    """O-20: the native role only where the API allows it."""
+    assert NATIVE not in messages_for(*turns)
 
 
 def test_a_place_is_judged_by_what_is_sent_not_by_what_is_left_out() -> None:
-    """O-20: native only where the wire allows it."""
+    """O-20: the native role only where the API allows it."""
     empty = AssistantTurn((TextPart(""),))
 
-    assert NATIVE not in sent(USER, NEWS, empty, USER)
+    assert NATIVE not in messages_for(USER, NEWS, empty, USER)
 
 
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize(
     "turns",
-    [(USER, CALLED, NEWS, result("a")), (USER, CALLED, result("a"), NEWS, result("b"))],
+    [(USER, CALLS, NEWS, result("a")), (USER, CALLS, result("a"), NEWS, result("b"))],
 )
 def test_an_update_between_a_call_and_its_result_is_refused(
     turns: tuple[Turn, ...], *, native: bool
 ) -> None:
     """O-21; O-22 holds by type: a system turn has text and nothing else."""
     with pytest.raises(UnsendableRequest):
-        sent(*turns, native=native)
+        messages_for(*turns, native=native)
 
 
 def test_the_last_tool_the_last_system_part_and_the_latest_user_message_are_marked() -> None:
     """O-27: tools first, then system, then the latest user message."""
-    asked = body(USER, SAID, USER, tools=TOOLS, system=("one", "two"))
+    request_body = body(USER, ANSWER, USER, tools=TOOLS, system=("one", "two"))
 
-    assert ["cache_control" in tool for tool in asked["tools"]] == [False, True]
-    assert ["cache_control" in part for part in asked["system"]] == [False, True]
-    marked = [message["content"][-1].get("cache_control") for message in asked["messages"]]
-    assert marked == [None, None, MARK]
+    assert ["cache_control" in tool for tool in request_body["tools"]] == [False, True]
+    assert ["cache_control" in part for part in request_body["system"]] == [False, True]
+    marks = [message["content"][-1].get("cache_control") for message in request_body["messages"]]
+    assert marks == [None, None, MARK]
 
 
 def test_in_a_tool_loop_the_latest_user_message_is_the_last_result() -> None:
     """O-27: tools first, then system, then the latest user message."""
-    messages = body(USER, CALLED, result("a"), result("b"))["messages"]
+    messages = body(USER, CALLS, result("a"), result("b"))["messages"]
 
     assert "cache_control" not in messages[0]["content"][0]
     assert ["cache_control" in block for block in messages[2]["content"]] == [False, True]
@@ -148,22 +148,24 @@ def test_in_a_tool_loop_the_latest_user_message_is_the_last_result() -> None:
 
 def test_at_most_four_marks_are_sent_tools_first() -> None:
     """O-27: tools first, then system, then the latest user message."""
-    given = [{"type": "x", "name": str(n), "cache_control": MARK} for n in range(3)]
+    marked_tools = [{"type": "x", "name": str(n), "cache_control": MARK} for n in range(3)]
 
-    asked = body(USER, tools=TOOLS, system=("s",), options={"tools": [*given, {"name": "last"}]})
+    request_body = body(
+        USER, tools=TOOLS, system=("s",), options={"tools": [*marked_tools, {"name": "last"}]}
+    )
 
-    assert "cache_control" in asked["tools"][-1]
-    assert "cache_control" not in asked["system"][0]
-    assert "cache_control" not in asked["messages"][0]["content"][0]
+    assert "cache_control" in request_body["tools"][-1]
+    assert "cache_control" not in request_body["system"][0]
+    assert "cache_control" not in request_body["messages"][0]["content"][0]
 
 
 def test_a_mark_that_is_there_already_is_kept() -> None:
     """O-27: tools first, then system, then the latest user message."""
     hour = {"type": "ephemeral", "ttl": "1h"}
 
-    asked = body(USER, options={"tools": [{"name": "t", "cache_control": hour}]})
+    request_body = body(USER, options={"tools": [{"name": "t", "cache_control": hour}]})
 
-    assert asked["tools"][0]["cache_control"] == hour
+    assert request_body["tools"][0]["cache_control"] == hour
 
 
 def test_marks_may_live_longer_or_not_be_at_all() -> None:
@@ -175,13 +177,13 @@ def test_marks_may_live_longer_or_not_be_at_all() -> None:
 
 
 def test_a_tool_that_is_loaded_later_is_not_marked() -> None:
-    asked = body(USER, options={"tools": [{"name": "t", "defer_loading": True}]})
+    request_body = body(USER, options={"tools": [{"name": "t", "defer_loading": True}]})
 
-    assert "cache_control" not in asked["tools"][0]
+    assert "cache_control" not in request_body["tools"][0]
 
 
 def test_each_request_of_a_loop_begins_with_the_one_before_it_up_to_its_last_message() -> None:
-    loop = (USER, CALLED, result("a"), result("b"), SAID, USER)
+    loop = (USER, CALLS, result("a"), result("b"), ANSWER, USER)
     requests = [body(*loop[:end], tools=TOOLS, system=("s",)) for end in (1, 4, 6)]
 
     for earlier, later in pairwise(requests):

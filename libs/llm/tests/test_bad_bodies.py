@@ -1,4 +1,4 @@
-"""Bad bodies over real HTTP, on every protocol: a classified failure, and what was said is kept."""
+"""Bad bodies over real HTTP, on every protocol: a classified failure, and the text before it stays."""
 
 import asyncio
 import gzip
@@ -35,42 +35,45 @@ Frames: TypeAlias = list[Any]
 def anthropic(text: str, arguments: str | None = None) -> tuple[Frames, Frames]:
     begin: dict[str, Any] = {"type": "content_block_start", "index": 0}
     delta: dict[str, Any] = {"type": "content_block_delta", "index": 0}
-    said: Frames = [
+    text_frames: Frames = [
         {"type": "message_start", "message": {"id": "a"}},
         begin | {"content_block": {"type": "text"}},
         delta | {"delta": {"type": "text_delta", "text": text}},
     ]
-    called: Frames = [
+    call_frames: Frames = [
         begin | {"index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "n"}},
         delta | {"index": 1, "delta": {"type": "input_json_delta", "partial_json": arguments}},
         {"type": "content_block_stop", "index": 1},
     ]
     end: Frames = [{"type": "message_stop"}]
-    return said, [*(called if arguments else ()), *end]
+    return text_frames, [*(call_frames if arguments else ()), *end]
 
 
 def responses(text: str, arguments: str | None = None) -> tuple[Frames, Frames]:
-    said: Frames = [{"type": "response.output_text.delta", "output_index": 0, "delta": text}]
+    text_frames: Frames = [{"type": "response.output_text.delta", "output_index": 0, "delta": text}]
     item = {"type": "function_call", "call_id": "t", "name": "n", "arguments": arguments}
-    called: Frames = [{"type": "response.output_item.done", "output_index": 1, "item": item}]
+    call_frames: Frames = [{"type": "response.output_item.done", "output_index": 1, "item": item}]
     end: Frames = [{"type": "response.completed", "response": {}}]
-    return said, [*(called if arguments else ()), *end]
+    return text_frames, [*(call_frames if arguments else ()), *end]
 
 
 def chat(text: str, arguments: str | None = None) -> tuple[Frames, Frames]:
     call = {"index": 0, "id": "t", "function": {"name": "n", "arguments": arguments}}
-    called: Frames = [{"choices": [{"delta": {"tool_calls": [call]}}]}]
+    call_frames: Frames = [{"choices": [{"delta": {"tool_calls": [call]}}]}]
     end: Frames = [{"choices": [{"finish_reason": "stop"}]}, "[DONE]"]
-    return [{"choices": [{"delta": {"content": text}}]}], [*(called if arguments else ()), *end]
+    return [{"choices": [{"delta": {"content": text}}]}], [
+        *(call_frames if arguments else ()),
+        *end,
+    ]
 
 
 def gemini(text: str, arguments: str | None = None) -> tuple[Frames, Frames]:
     args = orjson.loads(arguments or "{}")
     call = {"functionCall": {"name": "n", "id": "t", "args": args}}
-    called: Frames = [{"candidates": [{"content": {"parts": [call]}}]}]
+    call_frames: Frames = [{"candidates": [{"content": {"parts": [call]}}]}]
     end: Frames = [{"candidates": [{"finishReason": "STOP"}]}]
-    said: Frames = [{"candidates": [{"content": {"parts": [{"text": text}]}}]}]
-    return said, [*(called if arguments else ()), *end]
+    text_frames: Frames = [{"candidates": [{"content": {"parts": [{"text": text}]}}]}]
+    return text_frames, [*(call_frames if arguments else ()), *end]
 
 
 STREAMS: dict[str, Callable[..., tuple[Frames, Frames]]] = {
@@ -83,18 +86,18 @@ every_protocol = pytest.mark.parametrize("protocol", STREAMS)
 
 
 def body(frames: Frames) -> bytes:
-    texts = (one.encode() if isinstance(one, str) else orjson.dumps(one) for one in frames)
+    texts = (frame.encode() if isinstance(frame, str) else orjson.dumps(frame) for frame in frames)
     return b"".join(b"data: " + text + b"\n\n" for text in texts)
 
 
-def whole(protocol: str, text: str = "hi", arguments: str | None = None) -> bytes:
-    said, end = STREAMS[protocol](text, arguments)
-    return body(said) + body(end)
+def whole_body(protocol: str, text: str = "hi", arguments: str | None = None) -> bytes:
+    text_frames, end = STREAMS[protocol](text, arguments)
+    return body(text_frames) + body(end)
 
 
 @dataclass(slots=True)
-class Answer:
-    """One HTTP answer; `cut` leaves its last chunk unfinished, `stalls` never ends it."""
+class HttpAnswer:
+    """One HTTP answer. `cut` leaves out its end, `stalls` keeps the connection open."""
 
     body: bytes
     type: str = "text/event-stream"
@@ -102,7 +105,7 @@ class Answer:
     encoding: str | None = None
     cut: bool = False
     stalls: bool = False
-    gone: asyncio.Event = field(default_factory=asyncio.Event)
+    disconnected: asyncio.Event = field(default_factory=asyncio.Event)
 
     def head(self) -> bytes:
         encoded = f"content-encoding: {self.encoding}\r\n" if self.encoding else ""
@@ -113,7 +116,7 @@ class Answer:
 
 
 @asynccontextmanager
-async def serving(answer: Answer) -> AsyncIterator[str]:
+async def serve_answer(answer: HttpAnswer) -> AsyncIterator[str]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().split(b"content-length:")[1].split(b"\r\n")[0])
@@ -122,7 +125,7 @@ async def serving(answer: Answer) -> AsyncIterator[str]:
         writer.write(answer.head() + chunk)
         if answer.stalls:
             await reader.read()
-            answer.gone.set()
+            answer.disconnected.set()
         elif answer.cut:
             writer.write(b"ff\r\ndata: ")
             await writer.drain()
@@ -138,19 +141,19 @@ async def serving(answer: Answer) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def played(protocol: str, answer: Answer) -> list[ProviderEvent]:
-    async with serving(answer) as url, httpx.AsyncClient(trust_env=False) as client:
+async def play(protocol: str, answer: HttpAnswer) -> list[ProviderEvent]:
+    async with serve_answer(answer) as url, httpx.AsyncClient(trust_env=False) as client:
         endpoint = Endpoint(protocol, url, first_byte_s=20, idle_s=20)
         return [event async for event in stream(client, endpoint, ASK)]
 
 
-async def failure_of(protocol: str, answer: Answer) -> ProviderFailure:
-    last = (await played(protocol, answer))[-1]
+async def failure_of(protocol: str, answer: HttpAnswer) -> ProviderFailure:
+    last = (await play(protocol, answer))[-1]
     assert isinstance(last, ProviderFailure)
     return last
 
 
-def said(events: list[ProviderEvent]) -> str:
+def text_of(events: list[ProviderEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextChunk))
 
 
@@ -164,9 +167,9 @@ async def test_a_bad_frame_is_a_malformed_stream_and_the_text_before_it_is_kept(
     before, after = STREAMS[protocol]("hi")
     frames = body(before) + b"data: " + bad + b"\n\n" + body(after)
 
-    events = await played(protocol, Answer(frames))
+    events = await play(protocol, HttpAnswer(frames))
 
-    assert said(events) == "hi"
+    assert text_of(events) == "hi"
     assert isinstance(events[-1], ProviderFailure)
     assert (events[-1].kind, events[-1].retryable) == ("malformed-stream", False)
 
@@ -186,26 +189,26 @@ async def test_a_bad_frame_is_a_malformed_stream_and_the_text_before_it_is_kept(
 async def test_a_page_is_told_by_its_status_and_never_taken_for_a_stream(
     protocol: str, status: int, type_: str, kind: str
 ) -> None:
-    failure = await failure_of(protocol, Answer(PAGE, type_, status))
+    failure = await failure_of(protocol, HttpAnswer(PAGE, type_, status))
 
     assert failure.kind == kind
 
 
 @every_protocol
 async def test_a_body_that_says_it_is_compressed_is_read(protocol: str) -> None:
-    answer = Answer(gzip.compress(whole(protocol)), encoding="gzip")
+    answer = HttpAnswer(gzip.compress(whole_body(protocol)), encoding="gzip")
 
-    events = await played(protocol, answer)
+    events = await play(protocol, answer)
 
-    assert said(events) == "hi"
+    assert text_of(events) == "hi"
     assert isinstance(events[-1], StepFinish)
 
 
 @every_protocol
 async def test_a_refusal_that_is_compressed_is_read(protocol: str) -> None:
-    told = gzip.compress(b'{"error":{"message":"slow down"}}')
+    error_body = gzip.compress(b'{"error":{"message":"slow down"}}')
 
-    failure = await failure_of(protocol, Answer(told, "application/json", 429, "gzip"))
+    failure = await failure_of(protocol, HttpAnswer(error_body, "application/json", 429, "gzip"))
 
     assert (failure.kind, failure.message) == ("rate-limit", "slow down")
 
@@ -216,35 +219,35 @@ async def test_a_body_in_no_known_code_is_a_malformed_stream(
     protocol: str, encoding: str | None
 ) -> None:
     """Garbage that claims to be compressed, and a compressed body that does not say so."""
-    garbage = b"\x00\x01garbage" if encoding == "gzip" else gzip.compress(whole(protocol))
+    garbage = b"\x00\x01garbage" if encoding == "gzip" else gzip.compress(whole_body(protocol))
 
-    failure = await failure_of(protocol, Answer(garbage, encoding=encoding))
+    failure = await failure_of(protocol, HttpAnswer(garbage, encoding=encoding))
 
     assert (failure.kind, failure.retryable) == ("malformed-stream", False)
 
 
 @every_protocol
 async def test_a_byte_order_mark_changes_nothing(protocol: str) -> None:
-    events = await played(protocol, Answer(b"\xef\xbb\xbf" + whole(protocol)))
+    events = await play(protocol, HttpAnswer(b"\xef\xbb\xbf" + whole_body(protocol)))
 
-    assert said(events) == "hi"
+    assert text_of(events) == "hi"
     assert isinstance(events[-1], StepFinish)
 
 
 @every_protocol
 async def test_a_frame_of_ten_megabytes_is_read(protocol: str) -> None:
-    events = await played(protocol, Answer(whole(protocol, "x" * 10 * MEGABYTE)))
+    events = await play(protocol, HttpAnswer(whole_body(protocol, "x" * 10 * MEGABYTE)))
 
-    assert len(said(events)) == 10 * MEGABYTE
+    assert len(text_of(events)) == 10 * MEGABYTE
     assert isinstance(events[-1], StepFinish)
 
 
 async def test_a_frame_without_an_end_is_given_up() -> None:
     before, _ = chat("hi")
 
-    events = await played("openai-chat", Answer(body(before) + b"data: " + b"x" * 17 * MEGABYTE))
+    events = await play("openai-chat", HttpAnswer(body(before) + b"data: " + b"x" * 17 * MEGABYTE))
 
-    assert said(events) == "hi"
+    assert text_of(events) == "hi"
     assert isinstance(events[-1], ProviderFailure)
     assert (events[-1].kind, events[-1].retryable) == ("malformed-stream", False)
 
@@ -254,7 +257,7 @@ async def test_a_frame_without_an_end_is_given_up() -> None:
 async def test_arguments_that_are_no_object_are_a_call_that_says_so(
     protocol: str, arguments: str
 ) -> None:
-    events = await played(protocol, Answer(whole(protocol, "hi", arguments)))
+    events = await play(protocol, HttpAnswer(whole_body(protocol, "hi", arguments)))
 
     (call,) = [event for event in events if isinstance(event, ToolCall)]
     assert call.invalid == "The arguments are not a JSON object"
@@ -265,33 +268,33 @@ async def test_arguments_that_are_no_object_are_a_call_that_says_so(
 async def test_a_connection_cut_in_mid_frame_keeps_the_text(protocol: str) -> None:
     before, _ = STREAMS[protocol]("hi")
 
-    events = await played(protocol, Answer(body(before), cut=True))
+    events = await play(protocol, HttpAnswer(body(before), cut=True))
 
     assert isinstance(events[-1], ProviderFailure)
     assert events[-1].kind == "network"
-    assert (said(events), events[-1].retryable) in {("hi", False), ("", True)}
+    assert (text_of(events), events[-1].retryable) in {("hi", False), ("", True)}
 
 
 @every_protocol
 @pytest.mark.parametrize("how", ["closed", "cancelled"])
 async def test_a_reader_that_stops_closes_the_socket(protocol: str, how: str) -> None:
     before, _ = STREAMS[protocol]("hi")
-    answer = Answer(body(before), stalls=True)
-    heard = asyncio.Event()
+    answer = HttpAnswer(body(before), stalls=True)
+    first_event = asyncio.Event()
 
     async def listen(url: str, client: httpx.AsyncClient) -> None:
         async with aclosing(stream(client, Endpoint(protocol, url), ASK)) as events:
             async for event in events:
                 if isinstance(event, TextChunk):
-                    heard.set()
+                    first_event.set()
                     if how == "closed":
                         return
 
-    async with serving(answer) as url, httpx.AsyncClient(trust_env=False) as client:
+    async with serve_answer(answer) as url, httpx.AsyncClient(trust_env=False) as client:
         listening = asyncio.create_task(listen(url, client))
-        await asyncio.wait_for(heard.wait(), 20)
+        await asyncio.wait_for(first_event.wait(), 20)
         if how == "cancelled":
             listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
 
-        await asyncio.wait_for(answer.gone.wait(), 20)
+        await asyncio.wait_for(answer.disconnected.wait(), 20)

@@ -1,4 +1,4 @@
-"""Refusals are classified by status first, then by words; secrets do not survive."""
+"""Failures are classified by status, then by text. Secrets are removed."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def test_a_policy_refusal_is_a_content_filter() -> None:
 
 @pytest.mark.parametrize("status", [400, 404, 409, 413, 422])
 def test_an_overflow_is_recognised_and_never_retried(status: int) -> None:
-    """G-37: told from its words and codes, and from nothing else."""
+    """G-37: only the texts and codes of an error decide."""
     failure = http_failure(status, {}, error("x", code="context_length_exceeded"))
 
     assert (failure.kind, failure.retryable) == ("context-overflow", False)
@@ -134,10 +134,10 @@ def test_the_advised_wait_is_read(headers: dict[str, str], wait: float | None) -
     ).map(" ".join)
 )
 @example("Wed, 21 Oct 2026 07:28:99999999999999999999 GMT")
-def test_an_advised_wait_that_makes_no_sense_is_no_crash(asked: str) -> None:
-    """D-43: whatever a provider writes there, the wait is a finite one or none."""
+def test_an_advised_wait_that_makes_no_sense_is_no_crash(header: str) -> None:
+    """D-43: for any header of a provider, the wait is finite or absent."""
     date = "Wed, 21 Oct 2026 07:27:00 GMT"
-    for headers in ({"retry-after": asked, "date": date}, {"retry-after": date, "date": asked}):
+    for headers in ({"retry-after": header, "date": date}, {"retry-after": date, "date": header}):
         wait = retry_after_s(headers)
 
         assert wait is None or 0 <= wait < float("inf")
@@ -164,7 +164,7 @@ def test_what_is_broken_by_nature_is_not_retryable() -> None:
 
 
 def test_overflow_patterns_agree_with_the_checked_messages() -> None:
-    """G-37: told from its words and codes, and from nothing else."""
+    """G-37: only the texts and codes of an error decide."""
     if not CASES.is_file():
         pytest.skip(f"no cases at {CASES}")
     cases = orjson.loads(CASES.read_bytes())
@@ -185,7 +185,7 @@ def test_overflow_patterns_agree_with_the_checked_messages() -> None:
     ],
 )
 def test_overflow_is_told_from_throttling(text: str, *, overflows: bool) -> None:
-    """G-37: told from its words and codes, and from nothing else."""
+    """G-37: only the texts and codes of an error decide."""
     assert overflow.mentions_overflow(text) is overflows
 
 

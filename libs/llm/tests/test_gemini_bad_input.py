@@ -1,4 +1,4 @@
-"""A Gemini stream that breaks its grammar: a classified failure, what came before it is kept."""
+"""A Gemini stream that breaks its grammar: a classified failure, and the events before it stay."""
 
 from itertools import pairwise
 from typing import Any
@@ -40,13 +40,13 @@ WHOLE = b"".join(
 
 
 def play(*parts: bytes) -> list[ProviderEvent]:
-    reading, state = sse.START, gemini.start()
+    parser, state = sse.START, gemini.start()
     events: list[ProviderEvent] = []
     for part in parts:
-        reading, frames = sse.feed(reading, part)
-        for one in frames:
-            state, told = gemini.step(state, one)
-            events += told
+        parser, frames = sse.feed(parser, part)
+        for sse_frame in frames:
+            state, new_events = gemini.step(state, sse_frame)
+            events += new_events
     return [*events, *gemini.finish(state)]
 
 
@@ -95,15 +95,15 @@ def test_the_parts_before_one_that_cannot_be_read_are_kept() -> None:
 def test_arguments_that_are_no_object_are_a_call_that_says_why(args: object) -> None:
     events = play(chunk({"functionCall": {"name": "a", "args": args}}, finishReason="STOP"))
 
-    made = next(event for event in events if isinstance(event, ToolCall))
-    assert made.invalid is not None
+    call = next(event for event in events if isinstance(event, ToolCall))
+    assert call.invalid is not None
     assert isinstance(events[-1], StepFinish)
 
 
 def test_a_call_whose_pieces_never_end_says_so() -> None:
-    begun = chunk({"functionCall": {"name": "a", "willContinue": True}})
+    first_piece = chunk({"functionCall": {"name": "a", "willContinue": True}})
 
-    events = play(begun, chunk(finishReason="MAX_TOKENS"))
+    events = play(first_piece, chunk(finishReason="MAX_TOKENS"))
 
     assert next(event.invalid for event in events if isinstance(event, ToolCall))
 
@@ -150,12 +150,12 @@ def test_the_wait_that_the_details_ask_for_is_told() -> None:
 
     assert failure_of(frame(error)).retry_after_s == 37.0
     assert failure.http_failure(429, {}, orjson.dumps(error).decode()).retry_after_s == 37.0
-    asked = failure.http_failure(429, {"retry-after": "3"}, orjson.dumps(error).decode())
-    assert asked.retry_after_s == 3.0
+    refusal = failure.http_failure(429, {"retry-after": "3"}, orjson.dumps(error).decode())
+    assert refusal.retry_after_s == 3.0
 
 
 def test_a_prompt_that_does_not_fit_is_an_overflow_and_a_bad_key_no_access() -> None:
-    """G-37: told from its words and codes, and from nothing else."""
+    """G-37: only the texts and codes of an error decide."""
     long = "The input token count (9) exceeds the maximum number of tokens allowed (8)."
     key = "API key not valid. Please pass a valid API key."
 
@@ -209,7 +209,7 @@ PARTS = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=3)
 def test_whatever_a_provider_sends_the_stream_has_one_end(
     chunks: list[tuple[list[Any], Any]],
 ) -> None:
-    told = play(*(chunk(*parts, finishReason=reason) for parts, reason in chunks))
+    events = play(*(chunk(*parts, finishReason=reason) for parts, reason in chunks))
 
-    ends = [one for one in told if isinstance(one, StepFinish | ProviderFailure)]
-    assert ends == told[-1:]
+    ends = [event for event in events if isinstance(event, StepFinish | ProviderFailure)]
+    assert ends == events[-1:]

@@ -52,7 +52,7 @@ WEATHER = ToolDefinition(
 
 
 def user(*content: str | MediaPart) -> UserTurn:
-    return UserTurn(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+    return UserTurn(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
 
 def cold(max_tokens: int) -> Generation:
@@ -84,14 +84,14 @@ REQUESTS = {
     ),
 }
 REQUESTS[f"{CACHE}.2"] = REQUESTS[f"{CACHE}.1"]
-CALLED = "NyTxaYuTJ_OW_uMPgIPKgAg-0"
+CALL_ID = "NyTxaYuTJ_OW_uMPgIPKgAg-0"
 # The text, the ids of calls, and the usage of each answer.
 ANSWERS: dict[str, tuple[str, list[str], Usage]] = {
     f"{CACHE}.1": ("Hi.", [], Usage(1200, output=2, total=1202)),
     f"{CACHE}.2": ("Hi.", [], Usage(100, cache_read=1100, output=2, total=1202)),
     IMAGE: ("jiggling restroom prison", [], Usage(291, output=5, reasoning=106, total=402)),
     "streams-text": ("Hello!", [], Usage(11, output=2, reasoning=16, total=29)),
-    "streams-tool-call": ("", [CALLED], Usage(55, output=15, reasoning=45, total=115)),
+    "streams-tool-call": ("", [CALL_ID], Usage(55, output=15, reasoning=45, total=115)),
 }
 
 
@@ -101,13 +101,13 @@ def read(name: str) -> dict[str, Any]:
 
 
 def play(body: bytes, size: int) -> list[ProviderEvent]:
-    reading, state = sse.START, gemini.start()
+    parser, state = sse.START, gemini.start()
     events: list[ProviderEvent] = []
     for at in range(0, len(body), size):
-        reading, frames = sse.feed(reading, body[at : at + size])
+        parser, frames = sse.feed(parser, body[at : at + size])
         for frame in frames:
-            state, told = gemini.step(state, frame)
-            events += told
+            state, new_events = gemini.step(state, frame)
+            events += new_events
     return [*events, *gemini.finish(state)]
 
 
@@ -143,10 +143,10 @@ def test_a_recorded_answer_that_never_arrives_whole_is_truncated(name: str) -> N
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_a_recorded_request_is_built_field_by_field(name: str) -> None:
-    recorded = read(name)["request"]
+    recording = read(name)["request"]
 
-    assert gemini.body(REQUESTS[name]) == recorded["body"]
-    assert gemini.path(REQUESTS[name]) == recorded["url_path"]
+    assert gemini.body(REQUESTS[name]) == recording["body"]
+    assert gemini.path(REQUESTS[name]) == recording["url_path"]
 
 
 def test_a_recorded_signature_goes_back_on_its_call() -> None:
@@ -157,6 +157,6 @@ def test_a_recorded_signature_goes_back_on_its_call() -> None:
 
     parts = gemini.body(ModelRequest(MODEL, turns=(turn,)))["contents"][0]["parts"]
 
-    recorded = chunk["candidates"][0]["content"]["parts"][0]
-    assert parts[0].pop("thoughtSignature") == recorded["thoughtSignature"]
-    assert parts[0]["functionCall"] == recorded["functionCall"] | {"id": CALLED}
+    recording = chunk["candidates"][0]["content"]["parts"][0]
+    assert parts[0].pop("thoughtSignature") == recording["thoughtSignature"]
+    assert parts[0]["functionCall"] == recording["functionCall"] | {"id": CALL_ID}

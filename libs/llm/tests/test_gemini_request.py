@@ -28,15 +28,18 @@ from fairlead_schema.provider.request import (
 PNG = MediaPart("data:image/png;base64,aGk=", "image/png")
 IMAGE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
 LOOK = ToolDefinition("look", "Looks.", {"type": "object", "properties": {"n": {"type": "string"}}})
-SEEN = [{"type": "text", "text": "seen"}, {"type": "file", "uri": PNG.uri, "mime": PNG.mime}]
+IMAGE_RESULT = [
+    {"type": "text", "text": "seen"},
+    {"type": "file", "uri": PNG.uri, "mime": PNG.mime},
+]
 
 
 def user(*content: TextPart | MediaPart | str) -> UserTurn:
-    return UserTurn(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+    return UserTurn(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
 
-def called(*ids: str) -> AssistantTurn:
-    return AssistantTurn(tuple(ToolCallPart(one, "look", {"n": 1}) for one in ids))
+def call_turn(*ids: str) -> AssistantTurn:
+    return AssistantTurn(tuple(ToolCallPart(id_, "look", {"n": 1}) for id_ in ids))
 
 
 def result(call_id: str, kind: str = "text", value: object = "ok") -> ToolTurn:
@@ -47,7 +50,7 @@ def body(*turns: Turn, model: str = "gemini-2.5-flash", **fields: Any) -> dict[s
     return gemini.body(ModelRequest(model, turns=turns or (user("hi"),), **fields))
 
 
-def sent(*turns: Turn, model: str = "gemini-2.5-flash") -> list[dict[str, Any]]:
+def contents_for(*turns: Turn, model: str = "gemini-2.5-flash") -> list[dict[str, Any]]:
     contents: list[dict[str, Any]] = body(*turns, model=model)["contents"]
     return contents
 
@@ -71,16 +74,16 @@ def test_the_path_names_the_model_and_asks_for_events(model: str, path: str) -> 
 
 
 def test_system_parts_are_the_system_instruction() -> None:
-    asked = body(system=("one", "", "two"))
+    request_body = body(system=("one", "", "two"))
 
-    assert asked["systemInstruction"] == {"parts": [{"text": "one"}, {"text": "two"}]}
+    assert request_body["systemInstruction"] == {"parts": [{"text": "one"}, {"text": "two"}]}
 
 
 def test_media_of_a_user_is_inline_data() -> None:
     """O-02: files follow the text, each as media."""
     sound = MediaPart("data:audio/wav;base64,aGk=", "audio/wav")
 
-    parts = sent(user("see", PNG, sound))[0]["parts"]
+    parts = contents_for(user("see", PNG, sound))[0]["parts"]
 
     assert parts[:2] == [{"text": "see"}, IMAGE]
     assert parts[2]["inlineData"]["mimeType"] == "audio/wav"
@@ -88,19 +91,19 @@ def test_media_of_a_user_is_inline_data() -> None:
 
 def test_an_update_is_escaped_user_text_at_its_position() -> None:
     """O-18: escaped, inside its wrapper."""
-    said = AssistantTurn((TextPart("yes"),))
+    answer = AssistantTurn((TextPart("yes"),))
 
-    contents = sent(user("hi"), said, SystemTurn("a < b"))
+    contents = contents_for(user("hi"), answer, SystemTurn("a < b"))
 
     wrapped = {"text": "<system-update>\na &lt; b\n</system-update>"}
     assert contents[2] == {"role": "user", "parts": [wrapped]}
-    assert sent(user("hi"), SystemTurn("a < b"))[0]["parts"] == [{"text": "hi"}, wrapped]
+    assert contents_for(user("hi"), SystemTurn("a < b"))[0]["parts"] == [{"text": "hi"}, wrapped]
 
 
 def test_responses_to_parallel_calls_share_a_content_in_order_and_keep_their_ids() -> None:
-    contents = sent(
+    contents = contents_for(
         user("go"),
-        called("a", "b", "c"),
+        call_turn("a", "b", "c"),
         result("a"),
         result("b", "json", [1]),
         result("c", "error", {"error": "no"}),
@@ -110,12 +113,12 @@ def test_responses_to_parallel_calls_share_a_content_in_order_and_keep_their_ids
         "functionCall": {"id": "a", "name": "look", "args": {"n": 1}}
     }
     responses = [part["functionResponse"] for part in contents[2]["parts"]]
-    assert [(one["id"], one["name"]) for one in responses] == [
+    assert [(response["id"], response["name"]) for response in responses] == [
         ("a", "look"),
         ("b", "look"),
         ("c", "look"),
     ]
-    assert [one["response"] for one in responses] == [
+    assert [response["response"] for response in responses] == [
         {"output": "ok"},
         {"output": [1]},
         {"error": {"error": "no"}},
@@ -124,9 +127,12 @@ def test_responses_to_parallel_calls_share_a_content_in_order_and_keep_their_ids
 
 def test_media_of_a_tool_is_beside_its_response_or_inside_it_by_model() -> None:
     """O-14: native media, never JSON text."""
-    turns = (user("go"), called("a"), result("a", "content", SEEN))
+    turns = (user("go"), call_turn("a"), result("a", "content", IMAGE_RESULT))
 
-    older, newer = sent(*turns)[2]["parts"], sent(*turns, model="gemini-3-pro")[2]["parts"]
+    older, newer = (
+        contents_for(*turns)[2]["parts"],
+        contents_for(*turns, model="gemini-3-pro")[2]["parts"],
+    )
 
     assert older[0]["functionResponse"]["response"] == {"output": "seen"}
     assert older[1:] == [IMAGE]
@@ -135,11 +141,11 @@ def test_media_of_a_tool_is_beside_its_response_or_inside_it_by_model() -> None:
 
 
 def test_calls_of_another_model_are_excused_where_signatures_are_demanded() -> None:
-    parts = sent(called("a", "b"), model="gemini-3-pro")[0]["parts"]
+    parts = contents_for(call_turn("a", "b"), model="gemini-3-pro")[0]["parts"]
 
     assert parts[0]["thoughtSignature"] == "skip_thought_signature_validator"
     assert "thoughtSignature" not in parts[1]
-    assert "thoughtSignature" not in sent(called("a"))[0]["parts"][0]
+    assert "thoughtSignature" not in contents_for(call_turn("a"))[0]["parts"][0]
 
 
 def test_hosted_results_of_another_provider_go_back_as_ordinary_ones() -> None:
@@ -153,7 +159,7 @@ def test_hosted_results_of_another_provider_go_back_as_ordinary_ones() -> None:
         )
     )
 
-    model, answers = sent(turn, result("b"))
+    model, answers = contents_for(turn, result("b"))
 
     calls = [(part["functionCall"]["id"], part["functionCall"]["args"]) for part in model["parts"]]
     assert calls == [("a", {"q": 1}), ("b", {"value": "not json"})]
@@ -161,11 +167,11 @@ def test_hosted_results_of_another_provider_go_back_as_ordinary_ones() -> None:
 
 
 def test_reasoning_stays_reasoning_and_empty_turns_are_left_out() -> None:
-    """O-05, O-09: nothing meaningful, nothing sent."""
+    """O-05, O-09: an empty turn is not sent."""
     turn = AssistantTurn((ReasoningPart("hm"), TextPart("yes")))
 
-    assert sent(turn)[0]["parts"] == [{"text": "hm", "thought": True}, {"text": "yes"}]
-    assert sent(user("hi"), AssistantTurn((TextPart(""), ReasoningPart(""))), user("")) == [
+    assert contents_for(turn)[0]["parts"] == [{"text": "hm", "thought": True}, {"text": "yes"}]
+    assert contents_for(user("hi"), AssistantTurn((TextPart(""), ReasoningPart(""))), user("")) == [
         {"role": "user", "parts": [{"text": "hi"}]}
     ]
 
@@ -179,9 +185,9 @@ def test_reasoning_stays_reasoning_and_empty_turns_are_left_out() -> None:
     ],
 )
 def test_each_tool_choice_has_its_mode(choice: ToolChoice, calling: object) -> None:
-    asked = body(tools=(LOOK,), tool_choice=choice)
+    request_body = body(tools=(LOOK,), tool_choice=choice)
 
-    assert asked["toolConfig"] == {"functionCallingConfig": calling}
+    assert request_body["toolConfig"] == {"functionCallingConfig": calling}
     assert "toolConfig" not in body(tools=(LOOK,))
 
 
@@ -192,26 +198,29 @@ def test_options_join_what_the_request_says() -> None:
         "cachedContent": "c",
     }
 
-    asked = body(
+    request_body = body(
         options=options,
         tools=(LOOK,),
         generation=Generation(max_tokens=9, temperature=0, top_p=0.5, stop=("x",)),
     )
 
-    assert asked["generationConfig"] == {
+    assert request_body["generationConfig"] == {
         "maxOutputTokens": 9,
         "temperature": 0,
         "topP": 0.1,
         "stopSequences": ["x"],
         "thinkingConfig": {"thinkingLevel": "low"},
     }
-    assert [*asked["tools"][0], *asked["tools"][1]] == ["functionDeclarations", "googleSearch"]
-    assert asked["cachedContent"] == "c"
+    assert [*request_body["tools"][0], *request_body["tools"][1]] == [
+        "functionDeclarations",
+        "googleSearch",
+    ]
+    assert request_body["cachedContent"] == "c"
     assert body(options={"tools": [{"googleSearch": {}}]})["tools"] == [{"googleSearch": {}}]
 
 
 def test_each_request_of_a_loop_begins_with_the_one_before_it() -> None:
-    loop = (user("go"), called("a"), result("a"), AssistantTurn((TextPart("ok"),)), user("on"))
+    loop = (user("go"), call_turn("a"), result("a"), AssistantTurn((TextPart("ok"),)), user("on"))
     requests = [body(*loop[:end], tools=(LOOK,), system=("s",)) for end in (1, 3, 5)]
 
     for earlier, later in pairwise(requests):
@@ -219,7 +228,7 @@ def test_each_request_of_a_loop_begins_with_the_one_before_it() -> None:
 
 
 def test_an_answer_that_was_begun_for_the_model_is_asked_to_go_on() -> None:
-    """E-23: the wire refuses a conversation that ends with the model's own words."""
-    contents = sent(user("hi"), AssistantTurn((TextPart("This is the last step."),)))
+    """E-23: the API refuses a conversation that ends with the model's words."""
+    contents = contents_for(user("hi"), AssistantTurn((TextPart("This is the last step."),)))
 
     assert [content["role"] for content in contents] == ["user", "model", "user"]

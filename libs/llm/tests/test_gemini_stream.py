@@ -42,13 +42,13 @@ def call(**function: object) -> dict[str, Any]:
 
 
 def play(*parts: bytes) -> list[ProviderEvent]:
-    reading, state = sse.START, gemini.start()
+    parser, state = sse.START, gemini.start()
     events: list[ProviderEvent] = []
     for part in parts:
-        reading, frames = sse.feed(reading, part)
-        for one in frames:
-            state, told = gemini.step(state, one)
-            events += told
+        parser, frames = sse.feed(parser, part)
+        for sse_frame in frames:
+            state, new_events = gemini.step(state, sse_frame)
+            events += new_events
     return [*events, *gemini.finish(state)]
 
 
@@ -115,7 +115,7 @@ def test_a_signed_thought_ends_with_its_signature() -> None:
 
 
 def test_a_signature_on_an_empty_text_is_kept_with_its_part() -> None:
-    """O-06: no words, but something to give back."""
+    """O-06: no text, but a signature that must go back."""
     trailing = {"text": "", "thoughtSignature": "s"}
 
     events = play(chunk({"text": "a"}), chunk(trailing, reason="STOP"))
@@ -145,9 +145,12 @@ def test_a_call_without_an_id_gets_one_that_no_other_answer_has() -> None:
     other = frame({"candidates": [{"content": {"parts": [call(name="a", args={})]}, **LAST}]})
     more = frame({"candidates": [{"content": {"parts": [call(name="b", args={})]}, **LAST}]})
 
-    made = calls_of(chunk(*both, reason="STOP"))
+    calls = calls_of(chunk(*both, reason="STOP"))
 
-    assert [(one.id, one.input) for one in made] == [("r1-0", {}), ("r1-1", {"n": 1})]
+    assert [(tool_call.id, tool_call.input) for tool_call in calls] == [
+        ("r1-0", {}),
+        ("r1-1", {"n": 1}),
+    ]
     assert calls_of(other)[0].id != calls_of(more)[0].id
 
 
@@ -155,7 +158,7 @@ def test_arguments_may_come_in_pieces_named_by_their_path() -> None:
     def piece(path: str, **value: object) -> dict[str, Any]:
         return {"jsonPath": path, **value}
 
-    made = calls_of(
+    calls = calls_of(
         chunk(call(name="look", willContinue=True) | {"thoughtSignature": "s"}),
         chunk(
             call(partialArgs=[piece("$.a", stringValue="x", willContinue=True)], willContinue=True)
@@ -168,34 +171,38 @@ def test_arguments_may_come_in_pieces_named_by_their_path() -> None:
         chunk(reason="STOP"),
     )
 
-    given = {"a": "xy", "b": [None, {"c": 2}], "d e": True, "f": None}
-    assert made == [ToolCall("r1-0", "look", given, metadata={"google": {"thoughtSignature": "s"}})]
+    input_ = {"a": "xy", "b": [None, {"c": 2}], "d e": True, "f": None}
+    assert calls == [
+        ToolCall("r1-0", "look", input_, metadata={"google": {"thoughtSignature": "s"}})
+    ]
 
 
 def test_code_that_the_provider_runs_is_an_executed_call_with_its_result() -> None:
     code = {"language": "PYTHON", "code": "print(1)"}
-    ran = {"outcome": "OUTCOME_OK", "output": "1\n"}
+    code_result = {"outcome": "OUTCOME_OK", "output": "1\n"}
 
     events = play(
         chunk({"executableCode": code, "thoughtSignature": "s"}),
-        chunk({"codeExecutionResult": ran}, {"text": "1"}, reason="STOP"),
+        chunk({"codeExecutionResult": code_result}, {"text": "1"}, reason="STOP"),
     )
 
-    called = {"google": {"kind": "executableCode", "thoughtSignature": "s"}}
+    call_metadata = {"google": {"kind": "executableCode", "thoughtSignature": "s"}}
     assert events[:2] == [
-        ToolCall("r1-0", "code_execution", code, executed=True, metadata=called),
-        ToolResult("r1-0", ran, metadata={"google": {"kind": "codeExecutionResult"}}),
+        ToolCall("r1-0", "code_execution", code, executed=True, metadata=call_metadata),
+        ToolResult("r1-0", code_result, metadata={"google": {"kind": "codeExecutionResult"}}),
     ]
     assert getattr(events[-1], "finish", None) == "stop"
 
 
 def test_code_that_fails_is_an_error_that_keeps_its_value() -> None:
-    ran = {"outcome": "OUTCOME_FAILED", "output": "no"}
+    code_result = {"outcome": "OUTCOME_FAILED", "output": "no"}
 
-    told = play(chunk({"executableCode": {"code": ""}}, {"codeExecutionResult": ran}))[1]
+    tool_result = play(
+        chunk({"executableCode": {"code": ""}}, {"codeExecutionResult": code_result})
+    )[1]
 
-    noted = {"google": {"kind": "codeExecutionResult", "value": ran}}
-    assert told == ToolResult("r1-0", ran, error=True, metadata=noted)
+    metadata = {"google": {"kind": "codeExecutionResult", "value": code_result}}
+    assert tool_result == ToolResult("r1-0", code_result, error=True, metadata=metadata)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +224,12 @@ def test_a_part_without_a_canonical_form_is_kept_whole(part: dict[str, Any]) -> 
     [
         ("STOP", "stop"),
         ("MAX_TOKENS", "length"),
-        *((one, "content-filter") for one in ("SAFETY", "RECITATION", "SPII", "IMAGE_SAFETY")),
-        *((one, "error") for one in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL")),
-        *((one, "unknown") for one in ("LANGUAGE", "OTHER", "NO_IMAGE", "OF_TOMORROW")),
+        *(
+            (reason, "content-filter")
+            for reason in ("SAFETY", "RECITATION", "SPII", "IMAGE_SAFETY")
+        ),
+        *((reason, "error") for reason in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL")),
+        *((reason, "unknown") for reason in ("LANGUAGE", "OTHER", "NO_IMAGE", "OF_TOMORROW")),
     ],
 )
 def test_each_finish_reason_has_a_finish(reason: str, finish: str) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP function with a transport in memory: what goes out, and how every refusal comes back."""
+"""The HTTP function with a transport in memory: its requests, and every kind of refusal."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -14,12 +14,12 @@ from fairlead_schema.provider.request import MediaPart, ModelRequest, TextPart, 
 
 ASK = ModelRequest("m", turns=(UserTurn((TextPart("hi"),)),), headers={"X-Session-Id": "ses_1"})
 EVENTS = {"content-type": "text/event-stream"}
-SAID = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
+TEXT_FRAME = b'data: {"choices":[{"delta":{"content":"hi"}}]}\n\n'
 DONE = b"data: [DONE]\n\n"
 
 
 class Body(httpx.AsyncByteStream):
-    """Reads of a body that may break."""
+    """A body whose chunks may be errors."""
 
     def __init__(self, *parts: bytes | Exception) -> None:
         self._parts = parts
@@ -58,23 +58,23 @@ async def failure_of(
     return last
 
 
-def never(_request: httpx.Request) -> httpx.Response:
+def refuse_to_send(_request: httpx.Request) -> httpx.Response:
     raise AssertionError("nothing may be sent")
 
 
 async def test_the_request_carries_key_headers_and_body() -> None:
-    seen: list[httpx.Request] = []
+    requests: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        return httpx.Response(200, headers=EVENTS, stream=Body(SAID, DONE))
+        requests.append(request)
+        return httpx.Response(200, headers=EVENTS, stream=Body(TEXT_FRAME, DONE))
 
     events = await ask(answer, headers={"X-Extra": "1"})
 
     assert isinstance(events[-1], StepFinish)
-    assert seen[0].headers["authorization"] == "Bearer sk-secret"
-    assert (seen[0].headers["x-session-id"], seen[0].headers["x-extra"]) == ("ses_1", "1")
-    assert orjson.loads(seen[0].content)["model"] == "m"
+    assert requests[0].headers["authorization"] == "Bearer sk-secret"
+    assert (requests[0].headers["x-session-id"], requests[0].headers["x-extra"]) == ("ses_1", "1")
+    assert orjson.loads(requests[0].content)["model"] == "m"
 
 
 @pytest.mark.parametrize(
@@ -90,15 +90,15 @@ async def test_the_request_carries_key_headers_and_body() -> None:
     ],
 )
 async def test_the_path_follows_the_base_url(base: str, url: str) -> None:
-    seen: list[str] = []
+    requests: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(str(request.url))
+        requests.append(str(request.url))
         return httpx.Response(200, headers=EVENTS, stream=Body(DONE))
 
     await ask(answer, base_url=base)
 
-    assert seen == [url]
+    assert requests == [url]
 
 
 async def test_a_refusal_is_one_failure_with_its_advice() -> None:
@@ -125,7 +125,7 @@ async def test_a_key_that_the_provider_echoes_is_not_told() -> None:
 
 
 async def test_a_header_named_like_a_key_is_not_told_either() -> None:
-    """Some deployments want their key under a name of their own."""
+    """Some deployments want their key in a header of another name."""
     own = ModelRequest("m", headers={"X-Team-Token": "tok-9"})
     echo = "refused api-key az-secret of sk-secret, team tok-9 in region eu"
 
@@ -174,13 +174,13 @@ async def test_a_request_that_gets_no_answer_is_a_failure(error: Exception, kind
 
 
 async def test_a_broken_body_is_retryable_only_while_nothing_was_published() -> None:
-    broken = httpx.RemoteProtocolError("incomplete chunked read")
+    error = httpx.RemoteProtocolError("incomplete chunked read")
 
     early = await failure_of(
-        lambda _: httpx.Response(200, headers=EVENTS, stream=Body(b": hi\n\n", broken))
+        lambda _: httpx.Response(200, headers=EVENTS, stream=Body(b": hi\n\n", error))
     )
     late = await failure_of(
-        lambda _: httpx.Response(200, headers=EVENTS, stream=Body(SAID, broken))
+        lambda _: httpx.Response(200, headers=EVENTS, stream=Body(TEXT_FRAME, error))
     )
 
     assert (early.kind, early.retryable) == ("network", True)
@@ -188,7 +188,7 @@ async def test_a_broken_body_is_retryable_only_while_nothing_was_published() -> 
 
 
 async def test_frames_of_one_read_before_a_bad_frame_are_told() -> None:
-    body = Body(SAID + b"data: {nope\n\n" + SAID)
+    body = Body(TEXT_FRAME + b"data: {nope\n\n" + TEXT_FRAME)
 
     events = await ask(lambda _: httpx.Response(200, headers=EVENTS, stream=body))
 
@@ -199,7 +199,7 @@ async def test_frames_of_one_read_before_a_bad_frame_are_told() -> None:
 async def test_an_unsendable_request_is_refused_without_sending() -> None:
     media = MediaPart("file:///a", "image/png")
 
-    failure = await failure_of(never, ModelRequest("m", turns=(UserTurn((media,)),)))
+    failure = await failure_of(refuse_to_send, ModelRequest("m", turns=(UserTurn((media,)),)))
 
     assert (failure.kind, failure.retryable) == ("invalid-request", False)
 
@@ -208,7 +208,7 @@ async def test_an_unsendable_request_is_refused_without_sending() -> None:
     "fields", [{"protocol": "carrier-pigeon"}, {"base_url": "http://[::"}, {"api_key": "clé"}]
 )
 async def test_an_endpoint_that_cannot_be_asked_is_a_failure(fields: dict[str, str]) -> None:
-    assert (await failure_of(never, ASK, **fields)).kind == "invalid-request"
+    assert (await failure_of(refuse_to_send, ASK, **fields)).kind == "invalid-request"
 
 
 def test_an_endpoint_hides_its_secrets() -> None:

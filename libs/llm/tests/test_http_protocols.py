@@ -1,4 +1,4 @@
-"""Anthropic and Gemini over the HTTP function: where requests go, and how refusals come back."""
+"""Anthropic and Gemini over the HTTP function: the URLs of requests, and refusals."""
 
 from collections.abc import Callable
 
@@ -62,15 +62,15 @@ async def ask(
     ],
 )
 async def test_the_path_follows_the_base_url(protocol: str, base: str, url: str) -> None:
-    seen: list[str] = []
+    requests: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(str(request.url))
+        requests.append(str(request.url))
         return httpx.Response(200, headers=EVENTS, content=HELLO[protocol])
 
     events = await ask(protocol, answer, base)
 
-    assert seen == [url]
+    assert requests == [url]
     assert [event.text for event in events if isinstance(event, TextChunk)] == ["hi"]
     assert isinstance(events[-1], StepFinish)
 
@@ -79,18 +79,18 @@ async def test_the_path_follows_the_base_url(protocol: str, base: str, url: str)
     ("protocol", "key"), [("anthropic-messages", "x-api-key"), ("gemini", "x-goog-api-key")]
 )
 async def test_the_key_is_a_header_and_betas_are_the_requests_own(protocol: str, key: str) -> None:
-    seen: list[httpx.Request] = []
+    requests: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
+        requests.append(request)
         return httpx.Response(200, headers=EVENTS, content=HELLO[protocol])
 
     await ask(protocol, answer)
 
-    assert seen[0].headers[key] == "sk-secret"
-    assert seen[0].headers["anthropic-beta"] == "one,two"
-    assert b"sk-secret" not in seen[0].content
-    assert "sk-secret" not in str(seen[0].url)
+    assert requests[0].headers[key] == "sk-secret"
+    assert requests[0].headers["anthropic-beta"] == "one,two"
+    assert b"sk-secret" not in requests[0].content
+    assert "sk-secret" not in str(requests[0].url)
 
 
 @pytest.mark.parametrize("protocol", HELLO)

@@ -1,4 +1,4 @@
-"""A short turn with each real provider, for whoever has a key."""
+"""A short turn with each real provider. A test runs only if its key is set."""
 
 import os
 from typing import Any
@@ -40,7 +40,7 @@ LIVE = [
     )
     for provider in PROVIDERS
 ]
-# Thinking is paid from the bound on output, and would leave nothing of it for an answer.
+# Thinking counts against the output limit, and would leave no tokens for an answer.
 OPTIONS: dict[str, dict[str, Any]] = {
     "gemini": {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
 }
@@ -51,7 +51,7 @@ WEATHER = ToolDefinition(
 )
 
 
-ASKED = UserTurn((TextPart("What is the weather in Paris? Answer in one sentence."),))
+QUESTION = UserTurn((TextPart("What is the weather in Paris? Answer in one sentence."),))
 
 
 async def play(
@@ -62,7 +62,7 @@ async def play(
     **fields: Any,  # noqa: ANN401 - request fields
 ) -> list[Any]:
     endpoint = Endpoint(protocol, url, os.environ[key], first_byte_s=60, idle_s=60)
-    fields = {"options": OPTIONS.get(protocol, {}), "turns": (ASKED,)} | fields
+    fields = {"options": OPTIONS.get(protocol, {}), "turns": (QUESTION,)} | fields
     request = ModelRequest(model, generation=Generation(max_tokens=500), **fields)
     async with httpx.AsyncClient() as client:
         return [event async for event in stream(client, endpoint, request)]
@@ -101,8 +101,8 @@ async def test_a_real_provider_goes_on_from_a_result_and_from_words_begun_for_it
     """E-23: the shape of a final step, after a tool loop and without tools."""
     call = ToolCallPart("call_weather_1", "get_weather", {"city": "Paris"})
     result = ToolResultPart("call_weather_1", "get_weather", "text", "22 degrees, sunny")
-    begun = AssistantTurn((TextPart("This is the last step I may take."),))
-    turns = (ASKED, AssistantTurn((call,)), ToolTurn(result), begun)
+    last_words = AssistantTurn((TextPart("This is the last step I may take."),))
+    turns = (QUESTION, AssistantTurn((call,)), ToolTurn(result), last_words)
 
     events = await play(protocol, url, key, model, turns=turns, tool_choice="none")
 

@@ -1,4 +1,4 @@
-"""Frames with any one value wrong: no protocol crashes, and what it tells keeps its types."""
+"""Frames with one wrong value: no protocol raises, and all events keep their types."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -112,7 +112,7 @@ STREAMS: dict[str, list[Any]] = {
 }
 
 
-def deep(levels: int) -> list[Any]:
+def nest(levels: int) -> list[Any]:
     nested: list[Any] = []
     for _ in range(levels):
         nested = [nested]
@@ -139,12 +139,12 @@ JUNK: list[Any] = [
 
 def paths(value: object, at: Path = ()) -> Iterator[Path]:
     yield at
-    held: list[tuple[str | int, Any]] = []
+    items: list[tuple[str | int, Any]] = []
     if isinstance(value, dict):
-        held = list(value.items())
+        items = list(value.items())
     elif isinstance(value, list):
-        held = list(enumerate(value))
-    for key, inner in held:
+        items = list(enumerate(value))
+    for key, inner in items:
         yield from paths(inner, (*at, key))
 
 
@@ -157,69 +157,69 @@ def put(value: Any, at: Path, junk: object) -> Any:  # noqa: ANN401 - any JSON v
 
 
 @st.composite
-def mutated(draw: st.DrawFn) -> tuple[str, list[bytes]]:
-    """A protocol's stream, with or without its error, one value of it replaced."""
+def mutated_streams(draw: st.DrawFn) -> tuple[str, list[bytes]]:
+    """The stream of a protocol, with or without its error, with one value replaced."""
     protocol = draw(st.sampled_from(sorted(STREAMS)))
-    kept = draw(st.booleans())
-    stream = [one for one in STREAMS[protocol] if kept or not one.get("error")]
+    with_error = draw(st.booleans())
+    stream = [event for event in STREAMS[protocol] if with_error or not event.get("error")]
     index = draw(st.integers(0, len(stream) - 1))
     at = draw(st.sampled_from(list(paths(stream[index]))))
-    junk = draw(st.sampled_from([*JUNK, deep(200)]))
+    junk = draw(st.sampled_from([*JUNK, nest(200)]))
     stream = [*stream[:index], put(stream[index], at, junk), *stream[index + 1 :]]
-    return protocol, [orjson.dumps(one) for one in stream]
+    return protocol, [orjson.dumps(event) for event in stream]
 
 
 def play(protocol: str, frames: list[bytes]) -> list[ProviderEvent]:
     wire = PROTOCOLS[protocol]
     state, events = wire.start(), list[ProviderEvent]()
     for data in frames:
-        state, told = wire.step(state, Frame(data))
-        events += told
+        state, new_events = wire.step(state, Frame(data))
+        events += new_events
     return [*events, *wire.finish(state)]
 
 
-def typed(event: ProviderEvent) -> bool:
-    """Names and texts are texts: what is durable later would refuse anything else."""
-    named = [getattr(event, one.name) for one in fields(event) if one.type is str]
+def has_typed_fields(event: ProviderEvent) -> bool:
+    """Whether text fields hold texts, because durable events refuse other values."""
+    texts = [getattr(event, field.name) for field in fields(event) if field.type is str]
     metadata = getattr(event, "metadata", None)
-    return all(isinstance(value, str) for value in named) and (
+    return all(isinstance(value, str) for value in texts) and (
         metadata is None or isinstance(metadata, dict)
     )
 
 
 @settings(max_examples=600, deadline=None)
-@given(mutated())
+@given(mutated_streams())
 def test_one_wrong_value_ends_no_stream_in_a_crash(case: tuple[str, list[bytes]]) -> None:
     protocol, frames = case
 
     events = play(protocol, frames)
 
-    assert all(map(typed, events))
-    ends = [one for one in events if isinstance(one, StepFinish | ProviderFailure)]
+    assert all(map(has_typed_fields, events))
+    ends = [event for event in events if isinstance(event, StepFinish | ProviderFailure)]
     assert ends == events[-1:]
 
 
 @pytest.mark.parametrize("protocol", sorted(STREAMS))
 def test_every_value_of_a_stream_may_be_nested_too_deep(protocol: str) -> None:
-    """What JSON can be read may still be deeper than can be written again."""
+    """JSON that is readable may still be nested too deeply to be written again."""
     nested = b"[" * 600 + b"]" * 600
     stream = STREAMS[protocol]
-    for index, one in enumerate(stream):
-        for at in paths(one):
-            marked = orjson.dumps(put(one, at, "@deep@")).replace(b'"@deep@"', nested)
+    for index, event in enumerate(stream):
+        for at in paths(event):
+            mutant = orjson.dumps(put(event, at, "@deep@")).replace(b'"@deep@"', nested)
             before, after = stream[:index], stream[index + 1 :]
-            frames = [*map(orjson.dumps, before), marked, *map(orjson.dumps, after)]
+            frames = [*map(orjson.dumps, before), mutant, *map(orjson.dumps, after)]
 
-            assert all(map(typed, play(protocol, frames)))
+            assert all(map(has_typed_fields, play(protocol, frames)))
 
 
 def test_what_is_nested_too_deep_to_be_read_back_is_never_kept() -> None:
-    """A reader of the log stops at 200 levels: what passes here must stay well below."""
+    """The log's reader fails at 200 levels, so the limit here is well below."""
     fits, over = "[" * 128 + "]" * 128, "[" * 129 + "]" * 129
 
     assert parse_arguments(fits)[0] == orjson.loads(fits)
-    kept, why = parse_arguments(over)
-    assert (kept, why) == (over, "The arguments are not JSON: nested deeper than 128 levels")
+    value, fault = parse_arguments(over)
+    assert (value, fault) == (over, "The arguments are not JSON: nested deeper than 128 levels")
     assert from_json(b'{"a":' * 50 + fits.encode() + b"}" * 50)
     far = {"functionCall": {"name": "n", "partialArgs": [{"jsonPath": "$" + ".a" * 129}]}}
     (end,) = play("gemini", [orjson.dumps({"candidates": [{"content": {"parts": [far]}}]})])

@@ -29,18 +29,18 @@ IMAGE = {"type": "image_url", "image_url": {"url": PNG.uri}}
 
 
 def user(*content: TextPart | MediaPart | str) -> UserTurn:
-    return UserTurn(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+    return UserTurn(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
 
-def called(*ids: str) -> AssistantTurn:
-    return AssistantTurn(tuple(ToolCallPart(one, "look", {"n": 1}) for one in ids))
+def call_turn(*ids: str) -> AssistantTurn:
+    return AssistantTurn(tuple(ToolCallPart(id_, "look", {"n": 1}) for id_ in ids))
 
 
 def result(call_id: str, kind: str = "text", value: object = "ok") -> ToolTurn:
     return ToolTurn(ToolResultPart(call_id, "look", kind, value))  # type: ignore[arg-type]
 
 
-def sent(*turns: Turn, **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - request fields
+def messages_for(*turns: Turn, **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - request fields
     messages: list[dict[str, Any]] = openai_chat.body(ModelRequest("m", turns=turns, **fields))[
         "messages"
     ]
@@ -59,13 +59,16 @@ def test_every_request_streams_with_usage() -> None:
 
 
 def test_system_parts_are_joined_by_newline() -> None:
-    """O-26: the initial system parts, as this wire has them."""
-    assert sent(user("hi"), system=("one", "two"))[0] == {"role": "system", "content": "one\ntwo"}
+    """O-26: the initial system parts in the form of this API."""
+    assert messages_for(user("hi"), system=("one", "two"))[0] == {
+        "role": "system",
+        "content": "one\ntwo",
+    }
 
 
 def test_a_system_update_is_escaped_user_text_at_its_position() -> None:
     """O-18: escaped, inside its wrapper."""
-    messages = sent(user("a"), AssistantTurn((TextPart("b"),)), SystemTurn("x < y & z > w"))
+    messages = messages_for(user("a"), AssistantTurn((TextPart("b"),)), SystemTurn("x < y & z > w"))
 
     assert messages[2] == {
         "role": "user",
@@ -74,31 +77,31 @@ def test_a_system_update_is_escaped_user_text_at_its_position() -> None:
 
 
 def test_a_system_update_joins_a_directly_preceding_user_message() -> None:
-    """O-19: a message of its own only where none precedes."""
-    assert sent(user("a"), SystemTurn("b")) == [
+    """O-19: a message of its own only without a user message before it."""
+    assert messages_for(user("a"), SystemTurn("b")) == [
         {"role": "user", "content": "a\n<system-update>\nb\n</system-update>"}
     ]
 
 
 def test_a_system_update_becomes_a_part_of_a_user_message_with_media() -> None:
-    """O-19: a message of its own only where none precedes."""
+    """O-19: a message of its own only without a user message before it."""
     update = {"type": "text", "text": "<system-update>\nb\n</system-update>"}
 
-    messages = sent(user("a", PNG), SystemTurn("b"))
+    messages = messages_for(user("a", PNG), SystemTurn("b"))
 
     assert messages == [{"role": "user", "content": [{"type": "text", "text": "a"}, IMAGE, update]}]
 
 
 def test_two_system_updates_in_a_row_share_a_message() -> None:
-    """O-19: a message of its own only where none precedes."""
-    assert len(sent(AssistantTurn((TextPart("a"),)), SystemTurn("b"), SystemTurn("c"))) == 2
+    """O-19: a message of its own only without a user message before it."""
+    assert len(messages_for(AssistantTurn((TextPart("a"),)), SystemTurn("b"), SystemTurn("c"))) == 2
 
 
 def test_tool_images_are_held_until_the_next_turn_that_is_no_tool_result() -> None:
     """O-23: tool messages are text only."""
-    messages = sent(
+    messages = messages_for(
         user("go"),
-        called("a", "b"),
+        call_turn("a", "b"),
         result("a", "content", (TextContent(text="one"), FileContent(uri=PNG.uri, mime=PNG.mime))),
         result("b", "content", [{"type": "file", "uri": PNG.uri, "mime": PNG.mime}]),
         AssistantTurn((TextPart("seen"),)),
@@ -112,7 +115,7 @@ def test_tool_images_are_held_until_the_next_turn_that_is_no_tool_result() -> No
 
 def test_held_images_are_joined_with_a_following_system_update() -> None:
     """O-23: tool messages are text only."""
-    messages = sent(called("a"), result("a", "content", (PNG,)), SystemTurn("b"))
+    messages = messages_for(call_turn("a"), result("a", "content", (PNG,)), SystemTurn("b"))
 
     assert messages[2]["content"] == [
         IMAGE,
@@ -122,13 +125,13 @@ def test_held_images_are_joined_with_a_following_system_update() -> None:
 
 def test_held_images_are_sent_at_the_end_of_the_conversation() -> None:
     """O-23: tool messages are text only."""
-    messages = sent(called("a"), result("a", "content", (PNG,)))
+    messages = messages_for(call_turn("a"), result("a", "content", (PNG,)))
 
     assert messages[2] == {"role": "user", "content": [IMAGE]}
 
 
 def test_calls_and_results_pair_by_id() -> None:
-    messages = sent(user("go"), called("a"), result("a"))
+    messages = messages_for(user("go"), call_turn("a"), result("a"))
 
     assert messages[1] == {
         "role": "assistant",
@@ -151,7 +154,7 @@ def test_calls_and_results_pair_by_id() -> None:
     ],
 )
 def test_results_become_text(kind: str, value: object, text: str) -> None:
-    assert sent(called("a"), result("a", kind, value))[1]["content"] == text
+    assert messages_for(call_turn("a"), result("a", kind, value))[1]["content"] == text
 
 
 def test_history_with_hosted_tools_goes_on_as_ordinary_calls() -> None:
@@ -164,22 +167,22 @@ def test_history_with_hosted_tools_goes_on_as_ordinary_calls() -> None:
         )
     )
 
-    messages = sent(user("go"), hosted)
+    messages = messages_for(user("go"), hosted)
 
     assert [message["role"] for message in messages] == ["user", "assistant", "tool"]
     assert messages[2]["tool_call_id"] == "h"
 
 
 def test_an_assistant_turn_with_nothing_to_say_is_left_out() -> None:
-    assert sent(user("a"), AssistantTurn((ReasoningPart("hm"),))) == sent(user("a"))
+    assert messages_for(user("a"), AssistantTurn((ReasoningPart("hm"),))) == messages_for(user("a"))
 
 
 def test_reasoning_text_goes_back_in_its_own_field_inside_a_tool_loop_only() -> None:
-    thought = ReasoningPart("hm", {"field": "reasoning_content"})
-    turn = AssistantTurn((thought, *called("a").content))
+    reasoning = ReasoningPart("hm", {"field": "reasoning_content"})
+    turn = AssistantTurn((reasoning, *call_turn("a").content))
 
-    inside = sent(user("go"), turn, result("a"), SystemTurn("s"))
-    after = sent(user("go"), turn, result("a"), user("next"))
+    inside = messages_for(user("go"), turn, result("a"), SystemTurn("s"))
+    after = messages_for(user("go"), turn, result("a"), user("next"))
 
     assert inside[1]["reasoning_content"] == "hm"
     assert "reasoning_content" not in after[1]
@@ -196,11 +199,11 @@ def test_reasoning_details_always_go_back_joined() -> None:
         )
     )
 
-    assert sent(turn, user("next"))[0]["reasoning_details"] == [{**text, "signature": "s"}]
+    assert messages_for(turn, user("next"))[0]["reasoning_details"] == [{**text, "signature": "s"}]
 
 
 def test_reasoning_without_metadata_is_not_sent() -> None:
-    message = sent(AssistantTurn((ReasoningPart("hm"), TextPart("yes"))))[0]
+    message = messages_for(AssistantTurn((ReasoningPart("hm"), TextPart("yes"))))[0]
 
     assert message == {"role": "assistant", "content": "yes"}
 
@@ -208,20 +211,20 @@ def test_reasoning_without_metadata_is_not_sent() -> None:
 def test_raw_input_of_an_invalid_call_is_sent_as_a_json_string() -> None:
     turn = AssistantTurn((ToolCallPart("a", "look", '{"n": 1'),))
 
-    assert sent(turn)[0]["tool_calls"][0]["function"]["arguments"] == '"{\\"n\\": 1"'
+    assert messages_for(turn)[0]["tool_calls"][0]["function"]["arguments"] == '"{\\"n\\": 1"'
 
 
-def encoded(mime: str, content: bytes, name: str | None = None) -> MediaPart:
+def media_part(mime: str, content: bytes, name: str | None = None) -> MediaPart:
     return MediaPart(f"data:{mime};base64,{base64.b64encode(content).decode()}", mime, name)
 
 
 def test_each_kind_of_media_has_its_own_part() -> None:
-    content = sent(
+    content = messages_for(
         user(
             PNG,
-            encoded("application/pdf", b"%PDF", "a.pdf"),
-            encoded("audio/x-wav", b"RIFF"),
-            encoded("text/plain", "é".encode()),
+            media_part("application/pdf", b"%PDF", "a.pdf"),
+            media_part("audio/x-wav", b"RIFF"),
+            media_part("text/plain", "é".encode()),
         )
     )[0]["content"]
 
@@ -239,9 +242,9 @@ def body(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - request fields
 
 
 def test_tools_are_functions_and_auto_choice_is_left_out() -> None:
-    made = body(tools=(TOOL,))
+    request_body = body(tools=(TOOL,))
 
-    assert made["tools"] == [
+    assert request_body["tools"] == [
         {
             "type": "function",
             "function": {
@@ -251,7 +254,7 @@ def test_tools_are_functions_and_auto_choice_is_left_out() -> None:
             },
         }
     ]
-    assert "tool_choice" not in made
+    assert "tool_choice" not in request_body
 
 
 @pytest.mark.parametrize(
@@ -278,9 +281,9 @@ def test_a_union_at_the_root_of_a_schema_becomes_one_object() -> None:
         ]
     }
 
-    made = body(tools=(ToolDefinition("u", "", union),))
+    request_body = body(tools=(ToolDefinition("u", "", union),))
 
-    assert made["tools"][0]["function"]["parameters"] == {
+    assert request_body["tools"][0]["function"]["parameters"] == {
         "type": "object",
         "properties": {"a": {}, "k": {}, "b": {}},
         "required": ["k"],
@@ -304,16 +307,24 @@ def test_the_token_limit_has_the_name_the_model_knows(model: str, name: str) -> 
 def test_generation_controls_and_cache_key_are_sent_when_given() -> None:
     controls = Generation(temperature=0.0, top_p=0.5, stop=("x",))
 
-    made = body(generation=controls, cache_key="ses_1")
+    request_body = body(generation=controls, cache_key="ses_1")
 
-    assert (made["temperature"], made["top_p"], made["stop"]) == (0.0, 0.5, ["x"])
-    assert made["prompt_cache_key"] == "ses_1"
+    assert (request_body["temperature"], request_body["top_p"], request_body["stop"]) == (
+        0.0,
+        0.5,
+        ["x"],
+    )
+    assert request_body["prompt_cache_key"] == "ses_1"
 
 
 def test_options_overlay_the_body_but_cannot_stop_streaming() -> None:
-    made = body(options={"seed": 1, "model": "other", "stream": False})
+    request_body = body(options={"seed": 1, "model": "other", "stream": False})
 
-    assert (made["seed"], made["model"], made["stream"]) == (1, "other", True)
+    assert (request_body["seed"], request_body["model"], request_body["stream"]) == (
+        1,
+        "other",
+        True,
+    )
 
 
 def test_the_key_is_a_bearer_token() -> None:

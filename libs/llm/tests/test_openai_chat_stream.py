@@ -1,4 +1,4 @@
-"""Chat Completions frames become canonical events, whatever the vendor's habits."""
+"""Chat Completions frames become canonical events, for the habits of every vendor."""
 
 from itertools import pairwise
 from typing import Any
@@ -52,14 +52,14 @@ def call(index: int | None = 0, id_: str | None = None, **function: object) -> b
 
 
 def play(*parts: bytes) -> list[ProviderEvent]:
-    """Every event of a body that comes in these reads and then ends."""
-    reading, state = sse.START, openai_chat.start()
+    """Every event of a body that arrives in these chunks and then ends."""
+    parser, state = sse.START, openai_chat.start()
     events: list[ProviderEvent] = []
     for part in parts:
-        reading, frames = sse.feed(reading, part)
-        for one in frames:
-            state, told = openai_chat.step(state, one)
-            events += told
+        parser, frames = sse.feed(parser, part)
+        for sse_frame in frames:
+            state, new_events = openai_chat.step(state, sse_frame)
+            events += new_events
     return [*events, *openai_chat.finish(state)]
 
 
@@ -172,7 +172,7 @@ def test_a_tool_call_streams_its_input_and_is_finalised_at_the_finish_reason() -
 
 
 def test_parallel_calls_are_kept_apart_by_index() -> None:
-    made = calls_of(
+    calls = calls_of(
         call(0, "a", name="x", arguments='{"n":'),
         call(1, "b", name="y", arguments='{"n":'),
         call(0, arguments="1}"),
@@ -181,19 +181,19 @@ def test_parallel_calls_are_kept_apart_by_index() -> None:
         DONE,
     )
 
-    assert made == [ToolCall("a", "x", {"n": 1}), ToolCall("b", "y", {"n": 2})]
+    assert calls == [ToolCall("a", "x", {"n": 1}), ToolCall("b", "y", {"n": 2})]
 
 
 def test_a_fragment_beside_the_finish_reason_still_counts() -> None:
     last = {"tool_calls": [{"index": 0, "function": {"arguments": '{"n":1}'}}]}
 
-    made = calls_of(call(id_="a", name="x", arguments=""), chunk(last, "tool_calls"), DONE)
+    calls = calls_of(call(id_="a", name="x", arguments=""), chunk(last, "tool_calls"), DONE)
 
-    assert made == [ToolCall("a", "x", {"n": 1})]
+    assert calls == [ToolCall("a", "x", {"n": 1})]
 
 
 def test_a_resent_id_is_the_same_call_and_a_new_id_is_a_new_one() -> None:
-    made = calls_of(
+    calls = calls_of(
         call(0, "a", name="x", arguments="{"),
         call(0, "a", arguments="}"),
         call(0, "b", name="y", arguments="{}"),
@@ -201,7 +201,7 @@ def test_a_resent_id_is_the_same_call_and_a_new_id_is_a_new_one() -> None:
         DONE,
     )
 
-    assert [(one.id, one.input) for one in made] == [("a", {}), ("b", {})]
+    assert [(tool_call.id, tool_call.input) for tool_call in calls] == [("a", {}), ("b", {})]
 
 
 def test_missing_index_and_id_are_made_up_from_position_and_answer() -> None:
@@ -212,9 +212,9 @@ def test_missing_index_and_id_are_made_up_from_position_and_answer() -> None:
         ]
     }
 
-    made = calls_of(chunk(both), chunk({}, "tool_calls"), DONE)
+    calls = calls_of(chunk(both), chunk({}, "tool_calls"), DONE)
 
-    assert made == [ToolCall("answer-1-0", "x", {}), ToolCall("answer-1-1", "y", {"n": 1})]
+    assert calls == [ToolCall("answer-1-0", "x", {}), ToolCall("answer-1-1", "y", {"n": 1})]
 
 
 def test_a_call_without_arguments_has_an_empty_input() -> None:
@@ -222,10 +222,10 @@ def test_a_call_without_arguments_has_an_empty_input() -> None:
 
 
 def test_arguments_that_are_not_json_are_a_call_with_its_raw_text_and_the_reason() -> None:
-    made = calls_of(call(id_="a", name="x", arguments='{"n": 1'), chunk({}, "length"), DONE)
+    calls = calls_of(call(id_="a", name="x", arguments='{"n": 1'), chunk({}, "length"), DONE)
 
-    assert made[0].input == '{"n": 1'
-    assert made[0].invalid is not None
+    assert calls[0].input == '{"n": 1'
+    assert calls[0].invalid is not None
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ DELTAS = st.one_of(
     TEXTS.map(say),
     TEXTS.map(lambda text: chunk({"reasoning_content": text})),
     st.tuples(st.integers(0, 2), TEXTS).map(
-        lambda made: call(made[0], f"c{made[0]}", name="x", arguments=made[1])
+        lambda pair: call(pair[0], f"c{pair[0]}", name="x", arguments=pair[1])
     ),
     st.just(b": keep-alive\n\n"),
 )

@@ -44,21 +44,21 @@ TYPES = [
 ]
 
 
-def event(kind: str, **fields: object) -> bytes:
-    named = f"event: {kind}\n".encode()
-    return named + b"data: " + orjson.dumps({"type": kind, **fields}) + b"\n\n"
+def frame(kind: str, **fields: object) -> bytes:
+    event_line = f"event: {kind}\n".encode()
+    return event_line + b"data: " + orjson.dumps({"type": kind, **fields}) + b"\n\n"
 
 
-def added(index: int, **item: object) -> bytes:
-    return event("response.output_item.added", output_index=index, item=item)
+def item_added(index: int, **item: object) -> bytes:
+    return frame("response.output_item.added", output_index=index, item=item)
 
 
-def done(index: int, **item: object) -> bytes:
-    return event("response.output_item.done", output_index=index, item=item)
+def item_done(index: int, **item: object) -> bytes:
+    return frame("response.output_item.done", output_index=index, item=item)
 
 
 def delta(kind: str, index: int, text: str, **fields: object) -> bytes:
-    return event(f"response.{kind}.delta", output_index=index, delta=text, **fields)
+    return frame(f"response.{kind}.delta", output_index=index, delta=text, **fields)
 
 
 def say(text: str, index: int = 0, part: int = 0) -> bytes:
@@ -70,18 +70,18 @@ def summary(text: str, part: int = 0) -> bytes:
 
 
 def end(kind: str = "completed", **response: object) -> bytes:
-    return event(f"response.{kind}", response={"id": "resp_1", "model": "m", **response})
+    return frame(f"response.{kind}", response={"id": "resp_1", "model": "m", **response})
 
 
 def play(*parts: bytes) -> list[ProviderEvent]:
-    """Every event of a body that comes in these reads and then ends."""
-    reading, state = sse.START, openai_responses.start()
+    """Every event of a body that arrives in these chunks and then ends."""
+    parser, state = sse.START, openai_responses.start()
     events: list[ProviderEvent] = []
     for part in parts:
-        reading, frames = sse.feed(reading, part)
-        for one in frames:
-            state, told = openai_responses.step(state, one)
-            events += told
+        parser, frames = sse.feed(parser, part)
+        for sse_frame in frames:
+            state, new_events = openai_responses.step(state, sse_frame)
+            events += new_events
     return [*events, *openai_responses.finish(state)]
 
 
@@ -119,11 +119,11 @@ def test_usage_is_disjoint_and_the_raw_counts_are_kept() -> None:
         "total_tokens": 120,
     }
 
-    told = finish_of(end(usage=counts))
+    step_finish = finish_of(end(usage=counts))
 
-    assert told.usage == Usage(30, 60, 10, 8, 12, 120)
-    assert told.metadata is not None
-    assert told.metadata["usage"] == counts
+    assert step_finish.usage == Usage(30, 60, 10, 8, 12, 120)
+    assert step_finish.metadata is not None
+    assert step_finish.metadata["usage"] == counts
 
 
 def test_unknown_counts_stay_unknown() -> None:
@@ -140,12 +140,12 @@ def test_unknown_counts_stay_unknown() -> None:
     ],
 )
 def test_an_error_event_of_either_shape_is_one_failure(error: dict[str, Any]) -> None:
-    failed = event("response.failed", response={"error": {"code": "server_error"}})
+    failed = frame("response.failed", response={"error": {"code": "server_error"}})
 
-    events = play(added(0, type="message"), say("a"), event("error", **error), failed)
+    events = play(item_added(0, type="message"), say("a"), frame("error", **error), failed)
 
-    failures = [one for one in events if isinstance(one, ProviderFailure)]
-    assert [(one.kind, one.message, one.in_stream) for one in failures] == [
+    failures = [event for event in events if isinstance(event, ProviderFailure)]
+    assert [(event.kind, event.message, event.in_stream) for event in failures] == [
         ("rate-limit", "slow down", True)
     ]
 
@@ -163,7 +163,7 @@ def test_an_error_event_of_either_shape_is_one_failure(error: dict[str, Any]) ->
 def test_a_failed_answer_is_judged_by_its_error_alone(error: object, kind: str) -> None:
     quoted = {"instructions": "rate limit, overloaded", "error": error}
 
-    assert failure_of(event("response.failed", response=quoted)).kind == kind
+    assert failure_of(frame("response.failed", response=quoted)).kind == kind
 
 
 def test_an_error_without_a_type_is_a_failure() -> None:
@@ -171,20 +171,20 @@ def test_an_error_without_a_type_is_a_failure() -> None:
 
 
 def test_a_body_that_ends_early_is_truncated() -> None:
-    assert failure_of(added(0, type="message"), say("a")).kind == "stream-truncated"
+    assert failure_of(item_added(0, type="message"), say("a")).kind == "stream-truncated"
 
 
 def test_what_is_open_at_the_end_is_closed() -> None:
     events = play(
-        added(0, type="reasoning", id="rs"),
-        added(1, type="message"),
+        item_added(0, type="reasoning", id="rs"),
+        item_added(1, type="message"),
         say("a", 1),
-        added(2, type="function_call", call_id="c", name="x"),
-        added(3, type="web_search_call", id="ws"),
+        item_added(2, type="function_call", call_id="c", name="x"),
+        item_added(3, type="web_search_call", id="ws"),
         end(),
     )
 
-    assert [type(one) for one in events[-6:]] == [
+    assert [type(event) for event in events[-6:]] == [
         ReasoningEnd,
         TextEnd,
         ToolInputEnd,
@@ -196,40 +196,42 @@ def test_what_is_open_at_the_end_is_closed() -> None:
 
 @pytest.mark.parametrize("data", [b"{nope", b"[]", b"17", b"\xff"])
 def test_a_frame_that_is_no_object_ends_the_stream_and_keeps_what_came(data: bytes) -> None:
-    events = play(added(0, type="message"), say("a"), b"data: " + data + b"\n\n", say("b"), end())
+    events = play(
+        item_added(0, type="message"), say("a"), b"data: " + data + b"\n\n", say("b"), end()
+    )
 
-    assert [one.text for one in events if isinstance(one, TextChunk)] == ["a"]
+    assert [event.text for event in events if isinstance(event, TextChunk)] == ["a"]
     assert getattr(events[-1], "kind", None) == "malformed-stream"
 
 
 def test_unknown_events_and_comments_are_passed_over() -> None:
-    events = play(b": hi\n\n", event("response.queued"), event("keepalive"), end())
+    events = play(b": hi\n\n", frame("response.queued"), frame("keepalive"), end())
 
     assert len(events) == 1
 
 
 @given(st.lists(st.tuples(st.sampled_from(TYPES), st.dictionaries(st.sampled_from(FIELDS), JSON))))
 def test_no_frame_can_crash_the_reader(frames: list[tuple[str, dict[str, Any]]]) -> None:
-    events = play(*(event(kind, **fields) for kind, fields in frames))
+    events = play(*(frame(kind, **fields) for kind, fields in frames))
 
-    ends = [one for one in events if isinstance(one, StepFinish | ProviderFailure)]
+    ends = [event for event in events if isinstance(event, StepFinish | ProviderFailure)]
     assert ends == events[-1:]
 
 
 ANSWER = b"".join(
     (
-        event("response.created", response={"id": "resp_1"}),
-        added(0, type="reasoning", id="rs_1"),
+        frame("response.created", response={"id": "resp_1"}),
+        item_added(0, type="reasoning", id="rs_1"),
         summary("dénk"),
-        done(0, type="reasoning", id="rs_1", encrypted_content="x"),
-        added(1, type="message"),
+        item_done(0, type="reasoning", id="rs_1", encrypted_content="x"),
+        item_added(1, type="message"),
         say("né ", 1),
         say("漢字", 1),
-        done(1, type="message"),
-        added(2, type="function_call", call_id="c", name="x"),
+        item_done(1, type="message"),
+        item_added(2, type="function_call", call_id="c", name="x"),
         delta("function_call_arguments", 2, '{"a":'),
         delta("function_call_arguments", 2, "1}"),
-        done(2, type="function_call", call_id="c", name="x", arguments='{"a":1}'),
+        item_done(2, type="function_call", call_id="c", name="x", arguments='{"a":1}'),
         end(usage={"input_tokens": 1, "output_tokens": 1}),
     )
 )

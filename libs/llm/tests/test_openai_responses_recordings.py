@@ -1,4 +1,4 @@
-"""Recorded Responses exchanges: each answer is a whole turn, each request is the one we build."""
+"""Recorded Responses exchanges: each answer is a whole turn, and we build the same requests."""
 
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,13 @@ from fairlead_schema.provider.request import (
 FOLDER = Path(__file__).resolve().parents[3].parent / "shared" / "recordings" / "openai-responses"
 ABSENT = pytest.param(None, marks=pytest.mark.skip(reason=f"no recordings at {FOLDER}"))
 RECORDINGS = [pytest.param(path, id=path.stem) for path in sorted(FOLDER.glob("*/*.json"))]
-# The history of the other one comes from an answer: it has a test of its own.
-PLAIN = [one for one in RECORDINGS if one.id != "gpt-5-5-reasoning-continuation.2"]
+# The history of the other recording comes from an answer, so it has its own test.
+PLAIN = [
+    recording for recording in RECORDINGS if recording.id != "gpt-5-5-reasoning-continuation.2"
+]
 CONTROLS = {"max_output_tokens", "temperature", "prompt_cache_key", "model", "input", "stream"}
-# What the recorded client left to the server's default, and we say.
-SAID = {"store": False, "include": ["reasoning.encrypted_content"]}
+# Fields that we send, and that the recorded client left to the server's default.
+OUR_DEFAULTS = {"store": False, "include": ["reasoning.encrypted_content"]}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -45,21 +47,21 @@ def read(path: Path) -> dict[str, Any]:
     return recording
 
 
-def named(stem: str) -> dict[str, Any]:
-    found = FOLDER / "openai" / f"{stem}.json"
-    if not found.exists():
-        pytest.skip(f"no recording at {found}")
-    return read(found)
+def read_recording(stem: str) -> dict[str, Any]:
+    path = FOLDER / "openai" / f"{stem}.json"
+    if not path.exists():
+        pytest.skip(f"no recording at {path}")
+    return read(path)
 
 
 def play(body: bytes, size: int) -> list[ProviderEvent]:
-    reading, state = sse.START, openai_responses.start()
+    parser, state = sse.START, openai_responses.start()
     events: list[ProviderEvent] = []
     for at in range(0, len(body), size):
-        reading, frames = sse.feed(reading, body[at : at + size])
+        parser, frames = sse.feed(parser, body[at : at + size])
         for frame in frames:
-            state, told = openai_responses.step(state, frame)
-            events += told
+            state, new_events = openai_responses.step(state, frame)
+            events += new_events
     return [*events, *openai_responses.finish(state)]
 
 
@@ -68,8 +70,8 @@ def answer(recording: dict[str, Any]) -> list[ProviderEvent]:
     return play(body, len(body))
 
 
-def canonical(body: dict[str, Any]) -> ModelRequest:
-    """The request that a recorded body came from."""
+def canonical_request(body: dict[str, Any]) -> ModelRequest:
+    """The canonical request of a recorded body."""
     first, *rest = body["input"]
     system = (first["content"],) if first.get("role") == "system" else ()
     choice = body.get("tool_choice")
@@ -142,37 +144,39 @@ def test_a_recorded_answer_cut_before_its_end_is_truncated(path: Path) -> None:
 def test_a_recorded_request_is_the_one_we_build(path: Path) -> None:
     body = read(path)["request"]["body"]
 
-    built = openai_responses.body(canonical(body))
+    request_body = openai_responses.body(canonical_request(body))
 
-    assert {name: built[name] for name in body} == body
-    assert {name: built[name] for name in built.keys() - body.keys()}.items() <= SAID.items()
+    assert {name: request_body[name] for name in body} == body
+    assert {
+        name: request_body[name] for name in request_body.keys() - body.keys()
+    }.items() <= OUR_DEFAULTS.items()
 
 
 def test_a_recorded_reasoning_continues_byte_for_byte() -> None:
-    first = answer(named("gpt-5-5-reasoning-continuation.1"))
-    recorded = named("gpt-5-5-reasoning-continuation.2")["request"]["body"]
-    thought = next(event for event in first if isinstance(event, ReasoningEnd))
+    first = answer(read_recording("gpt-5-5-reasoning-continuation.1"))
+    recorded_body = read_recording("gpt-5-5-reasoning-continuation.2")["request"]["body"]
+    reasoning_end = next(event for event in first if isinstance(event, ReasoningEnd))
     text = "".join(event.text for event in first if isinstance(event, TextChunk))
 
-    built = openai_responses.body(
+    request_body = openai_responses.body(
         ModelRequest(
             "gpt-5.5",
             turns=(
                 UserTurn((TextPart("Think briefly, then reply exactly with: Hello!"),)),
-                AssistantTurn((ReasoningPart("", thought.metadata), TextPart(text))),
+                AssistantTurn((ReasoningPart("", reasoning_end.metadata), TextPart(text))),
                 UserTurn((TextPart("Now reply exactly with: Done."),)),
             ),
             generation=Generation(max_tokens=40),
-            options={name: recorded[name] for name in ("reasoning", "text")},
+            options={name: recorded_body[name] for name in ("reasoning", "text")},
         )
     )
 
-    assert built == recorded
+    assert request_body == recorded_body
 
 
 def test_the_second_identical_call_reads_the_cache() -> None:
     name = "cache-reports-cached-tokens-on-identical-second-call"
-    first, second = (answer(named(f"{name}.{n}"))[-1] for n in (1, 2))
+    first, second = (answer(read_recording(f"{name}.{n}"))[-1] for n in (1, 2))
 
     assert isinstance(first, StepFinish)
     assert isinstance(second, StepFinish)

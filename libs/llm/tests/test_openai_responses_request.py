@@ -28,16 +28,16 @@ from fairlead_schema.provider.request import (
 
 PNG = MediaPart("data:image/png;base64,aGk=", "image/png")
 IMAGE = {"type": "input_image", "image_url": PNG.uri}
-THOUGHT = ReasoningPart("hm", {"item_id": "rs_1", "encrypted_content": "x"})
+REASONING = ReasoningPart("hm", {"item_id": "rs_1", "encrypted_content": "x"})
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
-SEARCHED = (
+HOSTED_SEARCH = (
     ToolCallPart("ws_1", "web_search", {}, executed=True, metadata={"item_id": "ws_1"}),
     ToolResultPart("ws_1", "web_search", "json", SEARCH, {"item_id": "ws_1"}),
 )
 
 
 def user(*content: TextPart | MediaPart | str) -> UserTurn:
-    return UserTurn(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+    return UserTurn(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
 
 def result(kind: str = "text", value: object = "ok", call_id: str = "a") -> ToolTurn:
@@ -48,12 +48,12 @@ def body(*turns: Turn, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - reque
     return openai_responses.body(ModelRequest(**({"model": "m", "turns": turns} | fields)))
 
 
-def sent(*turns: Turn, **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - request fields
+def items_for(*turns: Turn, **fields: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - request fields
     items: list[dict[str, Any]] = body(*turns, **fields)["input"]
     return items
 
 
-def said(text: str) -> dict[str, Any]:
+def assistant_message(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": [{"type": "output_text", "text": text}]}
 
 
@@ -75,12 +75,15 @@ def test_reasoning_models_are_asked_for_encrypted_reasoning(model: str) -> None:
 
 
 def test_system_parts_are_joined_by_newline() -> None:
-    """O-26: the initial system parts, as this wire has them."""
-    assert sent(user("hi"), system=("one", "two"))[0] == {"role": "system", "content": "one\ntwo"}
+    """O-26: the initial system parts in the form of this API."""
+    assert items_for(user("hi"), system=("one", "two"))[0] == {
+        "role": "system",
+        "content": "one\ntwo",
+    }
 
 
 def test_a_system_update_has_its_own_role_at_its_position() -> None:
-    items = sent(user("a"), AssistantTurn((TextPart("b"),)), SystemTurn("x < y"), user("c"))
+    items = items_for(user("a"), AssistantTurn((TextPart("b"),)), SystemTurn("x < y"), user("c"))
 
     assert [item["role"] for item in items] == ["user", "assistant", "system", "user"]
     assert items[2]["content"] == "x < y"
@@ -91,40 +94,40 @@ def test_a_system_update_is_wrapped_where_the_role_is_not_known() -> None:
     wrapped = {"native_system": False}
     update = {"type": "input_text", "text": "<system-update>\nx &lt; y\n</system-update>"}
 
-    joined = sent(user("a"), SystemTurn("x < y"), options=wrapped)
-    alone = sent(AssistantTurn((TextPart("a"),)), SystemTurn("x < y"), options=wrapped)
+    joined = items_for(user("a"), SystemTurn("x < y"), options=wrapped)
+    alone = items_for(AssistantTurn((TextPart("a"),)), SystemTurn("x < y"), options=wrapped)
 
     assert joined == [{"role": "user", "content": [{"type": "input_text", "text": "a"}, update]}]
     assert alone[1] == {"role": "user", "content": [update]}
 
 
 def test_a_later_request_begins_with_the_whole_of_an_earlier_one() -> None:
-    turns = (user("a"), AssistantTurn((THOUGHT, TextPart("b"))), SystemTurn("c"), user("d"))
+    turns = (user("a"), AssistantTurn((REASONING, TextPart("b"))), SystemTurn("c"), user("d"))
     tools = (ToolDefinition("look", "Look.", {}),)
 
-    written = [
+    bodies = [
         orjson.dumps(body(*turns[:n], tools=tools, cache_key="ses_1", system=("s",)))
         for n in range(1, len(turns) + 1)
     ]
 
-    assert all(b.startswith(a.removesuffix(b"]}")) for a, b in pairwise(written))
+    assert all(b.startswith(a.removesuffix(b"]}")) for a, b in pairwise(bodies))
 
 
 def test_hosted_tools_of_the_options_join_the_requests_own() -> None:
     search = {"type": "web_search"}
 
-    told = body(tools=(ToolDefinition("look", "Look.", {}),), options={"tools": [search]})
+    request_body = body(tools=(ToolDefinition("look", "Look.", {}),), options={"tools": [search]})
 
-    assert [tool["type"] for tool in told["tools"]] == ["function", "web_search"]
+    assert [tool["type"] for tool in request_body["tools"]] == ["function", "web_search"]
 
 
 def test_a_tool_loop_is_calls_and_outputs() -> None:
     calls = (ToolCallPart("a", "look", {"n": 1}), ToolCallPart("b", "look", {}))
 
-    items = sent(AssistantTurn((TextPart("so"), *calls)), result(), result(call_id="b"))
+    items = items_for(AssistantTurn((TextPart("so"), *calls)), result(), result(call_id="b"))
 
     assert items == [
-        said("so"),
+        assistant_message("so"),
         {"type": "function_call", "call_id": "a", "name": "look", "arguments": '{"n":1}'},
         {"type": "function_call", "call_id": "b", "name": "look", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "a", "output": "ok"},
@@ -144,14 +147,14 @@ def test_a_tool_loop_is_calls_and_outputs() -> None:
     ],
 )
 def test_a_result_is_text_unless_it_has_media(kind: str, value: object, output: object) -> None:
-    assert sent(result(kind, value))[0]["output"] == output
+    assert items_for(result(kind, value))[0]["output"] == output
 
 
 def test_reasoning_goes_back_with_its_encrypted_content() -> None:
-    """O-24: encrypted when nothing is stored, by reference when it is."""
-    summaries = (ReasoningPart("one", {"item_id": "rs_1"}), THOUGHT)
+    """O-24: encrypted content without stored state, a reference with it."""
+    summaries = (ReasoningPart("one", {"item_id": "rs_1"}), REASONING)
 
-    items = sent(AssistantTurn((*summaries, TextPart("yes"))))
+    items = items_for(AssistantTurn((*summaries, TextPart("yes"))))
 
     assert items == [
         {
@@ -162,14 +165,14 @@ def test_reasoning_goes_back_with_its_encrypted_content() -> None:
             ],
             "encrypted_content": "x",
         },
-        said("yes"),
+        assistant_message("yes"),
     ]
 
 
 def test_a_raw_chain_of_thought_goes_back_as_content() -> None:
     raw = ReasoningPart("hm", {"item_id": "rs_1", "encrypted_content": "x", "raw": True})
 
-    item = sent(AssistantTurn((raw, TextPart("yes"))))[0]
+    item = items_for(AssistantTurn((raw, TextPart("yes"))))[0]
 
     assert (item["summary"], item["content"]) == ([], [{"type": "reasoning_text", "text": "hm"}])
 
@@ -177,7 +180,7 @@ def test_a_raw_chain_of_thought_goes_back_as_content() -> None:
 def test_reasoning_of_two_items_stays_apart() -> None:
     other = ReasoningPart("", {"item_id": "rs_2", "encrypted_content": "y"})
 
-    items = sent(AssistantTurn((THOUGHT, other, TextPart("yes"))))
+    items = items_for(AssistantTurn((REASONING, other, TextPart("yes"))))
 
     assert [item.get("encrypted_content") for item in items] == ["x", "y", None]
 
@@ -186,42 +189,46 @@ def test_reasoning_of_two_items_stays_apart() -> None:
 def test_reasoning_without_encrypted_content_is_left_out(
     metadata: dict[str, Any] | None,
 ) -> None:
-    """O-24: encrypted when nothing is stored, by reference when it is."""
-    assert sent(AssistantTurn((ReasoningPart("hm", metadata), TextPart("yes")))) == [said("yes")]
+    """O-24: encrypted content without stored state, a reference with it."""
+    assert items_for(AssistantTurn((ReasoningPart("hm", metadata), TextPart("yes")))) == [
+        assistant_message("yes")
+    ]
 
 
 def test_reasoning_whose_next_item_never_came_is_left_out() -> None:
-    assert sent(AssistantTurn((THOUGHT,)), user("go on"))[0]["role"] == "user"
-    assert sent(AssistantTurn((TextPart("a"), THOUGHT))) == [said("a")]
+    assert items_for(AssistantTurn((REASONING,)), user("go on"))[0]["role"] == "user"
+    assert items_for(AssistantTurn((TextPart("a"), REASONING))) == [assistant_message("a")]
 
 
 def test_with_stored_state_reasoning_and_hosted_items_are_references() -> None:
-    """O-24: encrypted when nothing is stored, by reference when it is."""
-    turn = AssistantTurn((THOUGHT, *SEARCHED, TextPart("yes")))
+    """O-24: encrypted content without stored state, a reference with it."""
+    turn = AssistantTurn((REASONING, *HOSTED_SEARCH, TextPart("yes")))
 
-    assert sent(turn, options={"store": True}) == [
+    assert items_for(turn, options={"store": True}) == [
         {"type": "item_reference", "id": "rs_1"},
         {"type": "item_reference", "id": "ws_1"},
-        said("yes"),
+        assistant_message("yes"),
     ]
 
 
 def test_a_hosted_item_goes_back_as_it_came() -> None:
-    assert sent(AssistantTurn((THOUGHT, *SEARCHED, TextPart("yes"))))[1] == SEARCH
+    assert items_for(AssistantTurn((REASONING, *HOSTED_SEARCH, TextPart("yes"))))[1] == SEARCH
 
 
 def test_another_providers_hosted_tool_goes_back_as_an_ordinary_call() -> None:
     call = ToolCallPart("s_1", "web_search", {"q": "x"}, executed=True)
-    found = ToolResultPart("s_1", "web_search", "json", {"found": 1})
+    foreign_result = ToolResultPart("s_1", "web_search", "json", {"found": 1})
 
-    items = sent(AssistantTurn((call, found, TextPart("yes"))))
+    items = items_for(AssistantTurn((call, foreign_result, TextPart("yes"))))
 
     assert [item.get("type") for item in items] == ["function_call", "function_call_output", None]
     assert items[1]["output"] == '{"found":1}'
 
 
 def test_a_hosted_call_without_a_result_is_left_out() -> None:
-    assert sent(AssistantTurn((SEARCHED[0], TextPart("yes")))) == [said("yes")]
+    assert items_for(AssistantTurn((HOSTED_SEARCH[0], TextPart("yes")))) == [
+        assistant_message("yes")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -239,7 +246,7 @@ def test_a_call_that_is_no_function_goes_back_as_it_came(kind: str, output: obje
     item = {"type": kind, "id": "i", "call_id": "a", "name": "sh", "input": "ls"}
     call = ToolCallPart("a", "sh", {"value": "ls"}, metadata={"item_id": "i", "item": item})
 
-    assert sent(AssistantTurn((call,)), result()) == [
+    assert items_for(AssistantTurn((call,)), result()) == [
         item,
         {"type": f"{kind}_output", "call_id": "a", "output": output},
     ]
@@ -278,7 +285,7 @@ def test_the_tool_choice_is_told(choice: Any, wire: object) -> None:  # noqa: AN
 def test_generation_controls_are_told_where_the_model_takes_them() -> None:
     controls = Generation(max_tokens=9, temperature=0.0, top_p=0.5)
 
-    plain, reasoning = (body(model=one, generation=controls) for one in ("gpt-4.1", "gpt-5"))
+    plain, reasoning = (body(model=model, generation=controls) for model in ("gpt-4.1", "gpt-5"))
 
     assert (plain["max_output_tokens"], plain["temperature"], plain["top_p"]) == (9, 0.0, 0.5)
     assert not {"temperature", "top_p"} & reasoning.keys()
@@ -290,17 +297,17 @@ def test_stop_sequences_cannot_be_sent() -> None:
 
 
 def test_the_cache_key_is_sent_and_options_win_but_not_over_streaming() -> None:
-    told = body(cache_key="ses_1", options={"prompt_cache_key": "k", "stream": False})
+    request_body = body(cache_key="ses_1", options={"prompt_cache_key": "k", "stream": False})
 
     assert body(cache_key="ses_1")["prompt_cache_key"] == "ses_1"
-    assert (told["prompt_cache_key"], told["stream"]) == ("k", True)
+    assert (request_body["prompt_cache_key"], request_body["stream"]) == ("k", True)
 
 
 def test_media_of_every_taken_kind() -> None:
     pdf = MediaPart("data:application/pdf;base64,aGk=", "application/pdf", "a.pdf")
     note = MediaPart(f"data:text/plain;base64,{base64.b64encode(b'note').decode()}", "text/plain")
 
-    content = sent(user("see", PNG, pdf, note))[0]["content"]
+    content = items_for(user("see", PNG, pdf, note))[0]["content"]
 
     assert content == [
         {"type": "input_text", "text": "see"},

@@ -24,21 +24,21 @@ from fairlead_schema.provider.events import (
 )
 
 
-def event(kind: str, **fields: object) -> bytes:
-    named = f"event: {kind}\n".encode()
-    return named + b"data: " + orjson.dumps({"type": kind, **fields}) + b"\n\n"
+def frame(kind: str, **fields: object) -> bytes:
+    event_line = f"event: {kind}\n".encode()
+    return event_line + b"data: " + orjson.dumps({"type": kind, **fields}) + b"\n\n"
 
 
-def added(index: int, **item: object) -> bytes:
-    return event("response.output_item.added", output_index=index, item=item)
+def item_added(index: int, **item: object) -> bytes:
+    return frame("response.output_item.added", output_index=index, item=item)
 
 
-def done(index: int, **item: object) -> bytes:
-    return event("response.output_item.done", output_index=index, item=item)
+def item_done(index: int, **item: object) -> bytes:
+    return frame("response.output_item.done", output_index=index, item=item)
 
 
 def delta(kind: str, index: int, text: str, **fields: object) -> bytes:
-    return event(f"response.{kind}.delta", output_index=index, delta=text, **fields)
+    return frame(f"response.{kind}.delta", output_index=index, delta=text, **fields)
 
 
 def say(text: str, index: int = 0, part: int = 0) -> bytes:
@@ -50,18 +50,18 @@ def summary(text: str, part: int = 0) -> bytes:
 
 
 def end(kind: str = "completed", **response: object) -> bytes:
-    return event(f"response.{kind}", response={"id": "resp_1", "model": "m", **response})
+    return frame(f"response.{kind}", response={"id": "resp_1", "model": "m", **response})
 
 
 def play(*parts: bytes) -> list[ProviderEvent]:
-    """Every event of a body that comes in these reads and then ends."""
-    reading, state = sse.START, openai_responses.start()
+    """Every event of a body that arrives in these chunks and then ends."""
+    parser, state = sse.START, openai_responses.start()
     events: list[ProviderEvent] = []
     for part in parts:
-        reading, frames = sse.feed(reading, part)
-        for one in frames:
-            state, told = openai_responses.step(state, one)
-            events += told
+        parser, frames = sse.feed(parser, part)
+        for sse_frame in frames:
+            state, new_events = openai_responses.step(state, sse_frame)
+            events += new_events
     return [*events, *openai_responses.finish(state)]
 
 
@@ -72,17 +72,19 @@ def finish_of(*parts: bytes) -> StepFinish:
 
 
 def call_of(*parts: bytes) -> ToolCall:
-    return next(one for one in play(*parts) if isinstance(one, ToolCall))
+    return next(event for event in play(*parts) if isinstance(event, ToolCall))
 
 
 def test_a_message_is_one_block_of_text() -> None:
     events = play(
-        event("response.created", response={"id": "resp_1"}),
-        added(0, type="message", id="msg_1", content=[]),
+        frame("response.created", response={"id": "resp_1"}),
+        item_added(0, type="message", id="msg_1", content=[]),
         say("Hel"),
         say(""),
         say("lo"),
-        done(0, type="message", id="msg_1", content=[{"type": "output_text", "text": "Hello"}]),
+        item_done(
+            0, type="message", id="msg_1", content=[{"type": "output_text", "text": "Hello"}]
+        ),
         end(),
     )
 
@@ -98,38 +100,40 @@ def test_a_message_is_one_block_of_text() -> None:
 def test_each_part_of_a_message_is_a_block_and_a_refusal_is_text() -> None:
     refusal = delta("refusal", 0, "No.", content_index=1)
 
-    events = play(added(0, type="message"), say("a"), refusal, done(0, type="message"), end())
+    events = play(
+        item_added(0, type="message"), say("a"), refusal, item_done(0, type="message"), end()
+    )
 
-    ids = [one.id for one in events if isinstance(one, TextStart)]
-    assert [one.text for one in events if isinstance(one, TextChunk)] == ["a", "No."]
+    ids = [event.id for event in events if isinstance(event, TextStart)]
+    assert [event.text for event in events if isinstance(event, TextChunk)] == ["a", "No."]
     assert len(set(ids)) == 2
-    assert ids == [one.id for one in events if isinstance(one, TextEnd)]
+    assert ids == [event.id for event in events if isinstance(event, TextEnd)]
 
 
 def test_a_message_that_never_streamed_is_told_when_it_is_done() -> None:
     content = [{"type": "output_text", "text": "a"}, {"type": "refusal", "refusal": "b"}]
 
-    events = play(done(0, type="message", content=content), end())
+    events = play(item_done(0, type="message", content=content), end())
 
-    assert [one.text for one in events if isinstance(one, TextChunk)] == ["a", "b"]
+    assert [event.text for event in events if isinstance(event, TextChunk)] == ["a", "b"]
 
 
 def test_ids_that_change_at_every_event_do_not_split_an_item() -> None:
     events = play(
-        added(0, type="message", id="x1"),
+        item_added(0, type="message", id="x1"),
         delta("output_text", 0, "a", item_id="x2", content_index=0),
         delta("output_text", 0, "b", item_id="x3", content_index=0),
-        done(0, type="message", id="x4"),
+        item_done(0, type="message", id="x4"),
         end(),
     )
 
-    assert sum(isinstance(one, TextStart) for one in events) == 1
+    assert sum(isinstance(event, TextStart) for event in events) == 1
 
 
 def test_reasoning_without_a_word_keeps_its_final_encrypted_content() -> None:
     events = play(
-        added(0, type="reasoning", id="rs_1", encrypted_content="early", summary=[]),
-        done(0, type="reasoning", id="rs_1", encrypted_content="final", summary=[]),
+        item_added(0, type="reasoning", id="rs_1", encrypted_content="early", summary=[]),
+        item_done(0, type="reasoning", id="rs_1", encrypted_content="final", summary=[]),
         end(output=[{"type": "reasoning", "encrypted_content": "again"}]),
     )
 
@@ -141,27 +145,27 @@ def test_reasoning_without_a_word_keeps_its_final_encrypted_content() -> None:
 
 def test_summaries_of_one_item_are_blocks_that_share_its_id() -> None:
     events = play(
-        added(0, type="reasoning", id="rs_1"),
+        item_added(0, type="reasoning", id="rs_1"),
         *(summary("One ", 0), summary("two", 0), summary("Three", 1)),
-        done(0, type="reasoning", id="rs_1", encrypted_content="x"),
+        item_done(0, type="reasoning", id="rs_1", encrypted_content="x"),
         end(),
     )
 
-    assert [one.text for one in events if isinstance(one, ReasoningChunk)] == [
+    assert [event.text for event in events if isinstance(event, ReasoningChunk)] == [
         "One ",
         "two",
         "Three",
     ]
-    assert [one.metadata for one in events if isinstance(one, ReasoningEnd)] == [
+    assert [event.metadata for event in events if isinstance(event, ReasoningEnd)] == [
         {"item_id": "rs_1"},
         {"item_id": "rs_1", "encrypted_content": "x"},
     ]
 
 
 def test_a_raw_chain_of_thought_is_marked() -> None:
-    thought = delta("reasoning_text", 0, "hm", content_index=0)
+    reasoning = delta("reasoning_text", 0, "hm", content_index=0)
 
-    events = play(added(0, type="reasoning"), thought, done(0, type="reasoning"), end())
+    events = play(item_added(0, type="reasoning"), reasoning, item_done(0, type="reasoning"), end())
 
     assert events[1:3] == [
         ReasoningChunk("reasoning-0", "hm"),
@@ -172,20 +176,20 @@ def test_a_raw_chain_of_thought_is_marked() -> None:
 def test_reasoning_that_never_streamed_is_told_when_it_is_done() -> None:
     parts = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
 
-    events = play(done(0, type="reasoning", id="rs_1", summary=parts), end())
+    events = play(item_done(0, type="reasoning", id="rs_1", summary=parts), end())
 
-    assert [one.text for one in events if isinstance(one, ReasoningChunk)] == ["a", "b"]
-    assert len({one.id for one in events if isinstance(one, ReasoningEnd)}) == 2
+    assert [event.text for event in events if isinstance(event, ReasoningChunk)] == ["a", "b"]
+    assert len({event.id for event in events if isinstance(event, ReasoningEnd)}) == 2
 
 
 def test_a_function_call_streams_its_input_and_is_called_by_its_call_id() -> None:
     call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look"}
 
     events = play(
-        added(0, **call, arguments=""),
+        item_added(0, **call, arguments=""),
         *(delta("function_call_arguments", 0, part) for part in ('{"n"', ":1}")),
-        event("response.function_call_arguments.done", output_index=0, arguments='{"n":1}'),
-        done(0, **call, arguments='{"n":1}'),
+        frame("response.function_call_arguments.done", output_index=0, arguments='{"n":1}'),
+        item_done(0, **call, arguments='{"n":1}'),
         end(),
     )
 
@@ -203,46 +207,48 @@ def test_parallel_calls_that_interleave_keep_their_arguments_apart() -> None:
     kind = "function_call_arguments"
 
     events = play(
-        added(0, type="function_call", call_id="a", name="x"),
-        added(1, type="function_call", call_id="b", name="y"),
+        item_added(0, type="function_call", call_id="a", name="x"),
+        item_added(1, type="function_call", call_id="b", name="y"),
         *(delta(kind, 1, "[2"), delta(kind, 0, "[1"), delta(kind, 1, "]"), delta(kind, 0, "]")),
-        done(1, type="function_call", call_id="b", name="y"),
-        done(0, type="function_call", call_id="a", name="x"),
+        item_done(1, type="function_call", call_id="b", name="y"),
+        item_done(0, type="function_call", call_id="a", name="x"),
         end(),
     )
 
-    calls = [(one.id, one.input) for one in events if isinstance(one, ToolCall)]
+    calls = [(event.id, event.input) for event in events if isinstance(event, ToolCall)]
     assert calls == [("b", [2]), ("a", [1])]
 
 
 def test_a_call_without_arguments_has_an_empty_input() -> None:
-    assert call_of(done(0, type="function_call", call_id="a", name="x"), end()).input == {}
+    assert call_of(item_done(0, type="function_call", call_id="a", name="x"), end()).input == {}
 
 
 def test_arguments_that_are_not_json_are_kept_with_their_fault() -> None:
-    call = call_of(done(0, type="function_call", call_id="a", name="x", arguments="{oops"), end())
+    call = call_of(
+        item_done(0, type="function_call", call_id="a", name="x", arguments="{oops"), end()
+    )
 
     assert (call.input, call.invalid is not None) == ("{oops", True)
 
 
 def test_a_call_without_any_id_gets_one_that_no_other_turn_has() -> None:
-    def minted(answer: str) -> str:
-        begun = event("response.created", response={"id": answer})
-        return call_of(begun, done(0, type="function_call", name="x"), end()).id
+    def mint_call_id(answer: str) -> str:
+        created = frame("response.created", response={"id": answer})
+        return call_of(created, item_done(0, type="function_call", name="x"), end()).id
 
-    assert minted("resp_1") != minted("resp_2")
+    assert mint_call_id("resp_1") != mint_call_id("resp_2")
 
 
 def test_a_custom_call_has_free_text_and_goes_back_as_it_came() -> None:
     item = {"type": "custom_tool_call", "id": "ct_1", "call_id": "c", "name": "sh", "input": "ls"}
 
     events = play(
-        added(0, **item), delta("custom_tool_call_input", 0, "ls"), done(0, **item), end()
+        item_added(0, **item), delta("custom_tool_call_input", 0, "ls"), item_done(0, **item), end()
     )
 
     metadata = {"item_id": "ct_1", "item": item}
     assert ToolCall("c", "sh", "ls", metadata=metadata) in events
-    assert finish_of(done(0, **item), end()).finish == "tool-calls"
+    assert finish_of(item_done(0, **item), end()).finish == "tool-calls"
 
 
 @pytest.mark.parametrize(
@@ -260,7 +266,7 @@ def test_a_custom_call_has_free_text_and_goes_back_as_it_came() -> None:
 def test_an_item_is_ours_to_answer_or_the_providers(
     item: dict[str, Any], *, executed: bool
 ) -> None:
-    call = call_of(done(0, id="i_1", call_id="c_1", **item), end())
+    call = call_of(item_done(0, id="i_1", call_id="c_1", **item), end())
 
     assert (call.id, call.executed) == ("c_1", executed)
 
@@ -274,9 +280,9 @@ def test_a_hosted_tool_is_a_call_and_a_result_that_is_the_whole_item() -> None:
     }
 
     events = play(
-        added(0, type="web_search_call", id="ws_1", status="in_progress"),
-        event("response.web_search_call.searching", output_index=0, item_id="ws_1"),
-        done(0, **item),
+        item_added(0, type="web_search_call", id="ws_1", status="in_progress"),
+        frame("response.web_search_call.searching", output_index=0, item_id="ws_1"),
+        item_done(0, **item),
         end(),
     )
 
@@ -293,19 +299,21 @@ def test_a_hosted_tool_that_failed_has_an_error_for_a_result() -> None:
     code = {"type": "code_interpreter_call", "id": "ci_1", "code": "1/0", "status": "failed"}
 
     events = play(
-        added(0, type="code_interpreter_call", id="ci_1"),
+        item_added(0, type="code_interpreter_call", id="ci_1"),
         delta("code_interpreter_call_code", 0, "1/0"),
-        done(0, **code),
+        item_done(0, **code),
         end(),
     )
 
     assert ToolInputChunk("ci_1", "1/0") in events
-    result = next(one for one in events if isinstance(one, ToolResult))
+    result = next(event for event in events if isinstance(event, ToolResult))
     assert (result.error, result.value) == (True, code)
-    assert call_of(done(0, **code), end()).input == {"code": "1/0"}
+    assert call_of(item_done(0, **code), end()).input == {"code": "1/0"}
 
 
 def test_items_that_share_an_index_are_apart() -> None:
-    events = play(added(0, type="message"), say("a"), added(0, type="message"), say("b"), end())
+    events = play(
+        item_added(0, type="message"), say("a"), item_added(0, type="message"), say("b"), end()
+    )
 
-    assert len({one.id for one in events if isinstance(one, TextStart)}) == 2
+    assert len({event.id for event in events if isinstance(event, TextStart)}) == 2

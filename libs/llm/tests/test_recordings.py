@@ -23,13 +23,13 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def play(body: bytes, size: int) -> list[ProviderEvent]:
-    reading, state = sse.START, openai_chat.start()
+    parser, state = sse.START, openai_chat.start()
     events: list[ProviderEvent] = []
     for at in range(0, len(body), size):
-        reading, frames = sse.feed(reading, body[at : at + size])
+        parser, frames = sse.feed(parser, body[at : at + size])
         for frame in frames:
-            state, told = openai_chat.step(state, frame)
-            events += told
+            state, new_events = openai_chat.step(state, frame)
+            events += new_events
     return [*events, *openai_chat.finish(state)]
 
 

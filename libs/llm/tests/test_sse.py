@@ -1,4 +1,4 @@
-"""Server-sent events: framing rules, and that no split of the bytes matters."""
+"""Server-sent events: framing rules, for any split of the bytes."""
 
 from itertools import pairwise
 
@@ -11,11 +11,11 @@ from fairlead_llm.sse import Frame
 
 
 def read(*chunks: bytes) -> list[Frame]:
-    reading = sse.START
+    parser = sse.START
     frames: list[Frame] = []
     for chunk in chunks:
-        reading, told = sse.feed(reading, chunk)
-        frames += told
+        parser, new_frames = sse.feed(parser, chunk)
+        frames += new_frames
     return frames
 
 
@@ -83,7 +83,7 @@ def test_a_frame_that_never_ends_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_large_frame_in_many_small_reads_is_read_in_one_pass() -> None:
-    """Joining at every read would copy the frame thousands of times over."""
+    """A join at every chunk would copy the frame thousands of times."""
     piece, reads = b"x" * 500, 20_000
 
     frames = read(b"data: ", *([piece] * reads), b"\n", b"\n")

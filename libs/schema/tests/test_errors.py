@@ -1,4 +1,4 @@
-"""Refusals: the tags, states and texts that existing clients match on."""
+"""Refusals: the tags, statuses and texts that existing clients match on."""
 
 import re
 
@@ -7,7 +7,7 @@ import pytest
 from fairlead_schema import errors
 from fairlead_schema.errors import MESSAGE_LENGTH_MAX, Refused, WireError
 
-# WIRE.md section 2, without the two that only terminals answer.
+# WIRE.md section 2, without the two errors of terminals.
 WIRE = {
     "InvalidRequestError": 400,
     "InvalidCursorError": 400,
@@ -21,7 +21,7 @@ WIRE = {
     "UnknownError": 500,
     "ServiceUnavailableError": 503,
 }
-# What Fairlead adds (section 8).
+# Errors that Fairlead adds (section 8).
 ADDED = {
     "ToolOutputNotFoundError": 404,
     "CursorExpiredError": 410,

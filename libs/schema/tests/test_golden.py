@@ -1,4 +1,4 @@
-"""Golden JSON: every version of every event that was ever written can still be read."""
+"""Golden JSON: the current code reads every version of every event."""
 
 import hashlib
 import json
@@ -18,39 +18,39 @@ NAMES = sorted(path.name for path in GOLDEN.iterdir())
 CURRENT = sorted(f"{type_}.{version}.json" for type_, version in BY_TYPE)
 
 
-def golden(name: str) -> dict[str, Any]:
+def read_golden(name: str) -> dict[str, Any]:
     raw: dict[str, Any] = json.loads((GOLDEN / name).read_text())
     return raw
 
 
-def pins() -> dict[str, str]:
+def read_pins() -> dict[str, str]:
     lines = (line.split() for line in PINS.read_text().splitlines())
     return {name: digest for digest, name in lines}
 
 
-def filled(value: object) -> set[tuple[str, str]]:
-    """Every model field, by class, that holds something anywhere inside a value."""
+def filled_fields(value: object) -> set[tuple[str, str]]:
+    """Every model field, by class, that is not None anywhere inside a value."""
     if isinstance(value, dict):
-        return set().union(*map(filled, value.values()))
+        return set().union(*map(filled_fields, value.values()))
     if isinstance(value, tuple):
-        return set().union(*map(filled, value))
+        return set().union(*map(filled_fields, value))
     if not isinstance(value, BaseModel):
         return set()
     fields = {name: getattr(value, name) for name in type(value).model_fields}
     here = {(type(value).__name__, name) for name, item in fields.items() if item is not None}
-    return here.union(*map(filled, fields.values()))
+    return here.union(*map(filled_fields, fields.values()))
 
 
-def classes(value: object) -> set[type[BaseModel]]:
+def model_classes(value: object) -> set[type[BaseModel]]:
     """Every model class that occurs inside a value."""
     if isinstance(value, dict):
-        return set().union(*map(classes, value.values()))
+        return set().union(*map(model_classes, value.values()))
     if isinstance(value, tuple):
-        return set().union(*map(classes, value))
+        return set().union(*map(model_classes, value))
     if not isinstance(value, BaseModel):
         return set()
     inner = (getattr(value, name) for name in type(value).model_fields)
-    return {type(value)}.union(*map(classes, inner))
+    return {type(value)}.union(*map(model_classes, inner))
 
 
 def test_every_event_version_has_a_golden_and_every_golden_an_event() -> None:
@@ -64,7 +64,7 @@ def test_every_event_version_has_a_golden_and_every_golden_an_event() -> None:
 def test_goldens_are_added_never_edited() -> None:
     digests = {name: hashlib.sha256((GOLDEN / name).read_bytes()).hexdigest() for name in NAMES}
 
-    assert digests == pins(), (
+    assert digests == read_pins(), (
         "goldens are added, never edited: logs hold these bytes. Give the event a new version and "
         "an upcaster, add its golden, and append its `sha256sum` line to golden.sha256"
     )
@@ -72,14 +72,14 @@ def test_goldens_are_added_never_edited() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_golden_is_filed_under_its_type_and_version(name: str) -> None:
-    raw = golden(name)
+    raw = read_golden(name)
 
     assert name == f"{raw['type']}.{raw['version']}.json"
 
 
 @pytest.mark.parametrize("name", CURRENT)
 def test_a_stored_event_reads_and_writes_back_unchanged(name: str) -> None:
-    raw = golden(name)
+    raw = read_golden(name)
 
     recorded = decode_event(raw)
 
@@ -89,19 +89,19 @@ def test_a_stored_event_reads_and_writes_back_unchanged(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_past_version_lifts_to_an_event_of_today(name: str) -> None:
-    recorded = decode_event(golden(name))
+    recorded = decode_event(read_golden(name))
 
     assert (recorded.event.type, recorded.event.version) in BY_TYPE
 
 
 def test_together_the_goldens_fill_every_field() -> None:
-    events = [decode_event(golden(name)).event for name in CURRENT]
+    events = [decode_event(read_golden(name)).event for name in CURRENT]
 
     everything = {
         (kind.__name__, name)
         for event in events
-        for kind in classes(event)
+        for kind in model_classes(event)
         for name in kind.model_fields
     }
 
-    assert everything - set().union(*map(filled, events)) == set()
+    assert everything - set().union(*map(filled_fields, events)) == set()

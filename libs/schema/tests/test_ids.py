@@ -1,4 +1,4 @@
-"""Ids are opaque, carry their kind, and can stand in a subject."""
+"""Ids are opaque, have a prefix for their kind, and fit into a subject."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Values from outside: none that passes can make a commit unreadable."""
+"""The nesting limit: no accepted value makes a commit unreadable."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from fairlead_schema.record import Commit, MalformedCommit, Recorded, decode, en
 from fairlead_schema.tools.content import Executor
 
 
-def nested(levels: int) -> dict[str, Any]:
+def nest(levels: int) -> dict[str, Any]:
     value: Any = 1
     for _ in range(levels):
         value = {"a": value}
@@ -18,7 +18,7 @@ def nested(levels: int) -> dict[str, Any]:
     return table
 
 
-def written(structured: dict[str, Any]) -> bytes:
+def encode_commit(structured: dict[str, Any]) -> bytes:
     event = ToolSucceeded(
         assistant_message_id="msg_1",
         call_id="c",
@@ -30,16 +30,16 @@ def written(structured: dict[str, Any]) -> bytes:
 
 
 def test_the_deepest_value_that_passes_is_read_again() -> None:
-    deepest = nested(DEPTH_MAX)
+    deepest = nest(DEPTH_MAX)
 
     assert not is_too_deep(deepest)
-    assert is_too_deep(nested(DEPTH_MAX + 1))
-    assert getattr(decode(written(deepest)).events[0].event, "structured", None) == deepest
+    assert is_too_deep(nest(DEPTH_MAX + 1))
+    assert getattr(decode(encode_commit(deepest)).events[0].event, "structured", None) == deepest
 
 
 def test_what_could_be_written_but_never_read_does_not_pass() -> None:
-    unreadable = nested(198)
+    unreadable = nest(198)
 
     with pytest.raises(MalformedCommit):
-        decode(written(unreadable))
+        decode(encode_commit(unreadable))
     assert is_too_deep(unreadable)

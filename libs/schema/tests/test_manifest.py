@@ -1,4 +1,4 @@
-"""The manifest is closed, and holds everything that existing clients know."""
+"""The manifest is closed, and has every event that existing clients know."""
 
 import json
 from pathlib import Path
@@ -76,22 +76,22 @@ PRIVATE = {
 }
 
 
-def seen(visibility: Visibility) -> dict[str, int]:
-    """The events of one visibility under the names and versions clients read."""
+def public_versions(visibility: Visibility) -> dict[str, int]:
+    """The events of one visibility, with their client names and versions."""
     names = [f"{kind.type}.{kind.version}.json" for kind in MANIFEST]
-    recorded = [decode_event(json.loads((GOLDEN / name).read_text())) for name in names]
+    events = [decode_event(json.loads((GOLDEN / name).read_text())) for name in names]
     envelopes = [
-        public_event("ses_1", one) for one in recorded if one.event.visibility == visibility
+        public_event("ses_1", event) for event in events if event.event.visibility == visibility
     ]
-    return {found.type: found.durable.version for found in envelopes if found.durable}
+    return {envelope.type: envelope.durable.version for envelope in envelopes if envelope.durable}
 
 
 def test_the_public_events_are_exactly_the_durable_events_clients_know() -> None:
-    assert seen("public") == DURABLE
+    assert public_versions("public") == DURABLE
 
 
 def test_notices_keep_the_names_outside_the_session_prefix() -> None:
-    assert seen("notice").keys() == NOTICES
+    assert public_versions("notice").keys() == NOTICES
 
 
 def test_private_events_are_the_bookkeeping_of_the_services() -> None:

@@ -1,4 +1,4 @@
-"""The shared shape: camelCase on the wire, nothing absent written, nothing null read."""
+"""The base models: camelCase on the wire, absent keys left out, nulls refused."""
 
 import pytest
 from pydantic import BaseModel, ValidationError

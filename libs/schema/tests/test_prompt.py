@@ -1,4 +1,4 @@
-"""Prompts: what callers may send, what the log keeps, what a receipt says."""
+"""Prompts from callers, prompts in the log, and receipts."""
 
 import pytest
 from pydantic import ValidationError

@@ -1,4 +1,4 @@
-"""The dialect of existing clients: where it differs from the log, and nowhere else."""
+"""Events for existing clients: the differences from the log, and no others."""
 
 import pytest
 
@@ -31,14 +31,14 @@ from fairlead_schema.record import Recorded
 from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
 
 
-def shown(event: SessionEvent) -> dict[str, object]:
+def public_wire(event: SessionEvent) -> dict[str, object]:
     return public_event("ses_1", Recorded("evt_9", 9, 2000, event)).wire()
 
 
 def test_an_event_reads_with_its_place_in_the_log() -> None:
     admitted = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue")
 
-    assert shown(admitted) == {
+    assert public_wire(admitted) == {
         "id": "evt_9",
         "type": "session.next.prompt.admitted",
         "data": {
@@ -56,10 +56,10 @@ def test_an_event_reads_with_its_place_in_the_log() -> None:
 def test_a_promotion_reads_as_prompted_at_its_admission_time(delivery: str) -> None:
     event = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hi"), created=1500)
 
-    prompted = public_event("ses_1", Recorded("evt_9", 9, 2000, event), delivery=delivery)
+    envelope = public_event("ses_1", Recorded("evt_9", 9, 2000, event), delivery=delivery)
 
-    assert prompted.type == "session.next.prompted"
-    assert prompted.data == {
+    assert envelope.type == "session.next.prompted"
+    assert envelope.data == {
         "timestamp": 1500,
         "sessionID": "ses_1",
         "messageID": "msg_1",
@@ -78,10 +78,10 @@ def test_a_settled_call_reads_as_tool_success() -> None:
         provider=Executor(),
     )
 
-    read = public_event("ses_1", Recorded("evt_9", 9, 2000, event))
+    envelope = public_event("ses_1", Recorded("evt_9", 9, 2000, event))
 
-    assert read.type == "session.next.tool.success"
-    assert read.data == {
+    assert envelope.type == "session.next.tool.success"
+    assert envelope.data == {
         "timestamp": 2000,
         "sessionID": "ses_1",
         "assistantMessageID": "msg_1",
@@ -101,11 +101,11 @@ def test_a_settled_call_reads_as_tool_success() -> None:
     ],
 )
 def test_the_ends_of_a_step_read_as_their_second_version(event: SessionEvent) -> None:
-    assert shown(event)["durable"] == {"aggregateID": "ses_1", "seq": 9, "version": 2}
+    assert public_wire(event)["durable"] == {"aggregateID": "ses_1", "seq": 9, "version": 2}
 
 
 def test_an_asked_permission_reads_as_the_request_itself() -> None:
-    """K-09, K-35: tied to its call; whose rules decide is not shown."""
+    """K-09, K-35: the request names its call, and hides whose rules decide."""
     request = PermissionRequest(
         id="per_1",
         session_id="ses_1",
@@ -114,28 +114,28 @@ def test_an_asked_permission_reads_as_the_request_itself() -> None:
         source=CallSource(message_id="msg_1", call_id="call"),
     )
 
-    asked = shown(PermissionAsked(request=request, agent="build"))
+    wire = public_wire(PermissionAsked(request=request, agent="build"))
 
-    assert asked["type"] == "permission.v2.asked"
-    assert asked["data"] == {"timestamp": 2000, **request.wire()}
+    assert wire["type"] == "permission.v2.asked"
+    assert wire["data"] == {"timestamp": 2000, **request.wire()}
 
 
 def test_an_asked_question_reads_as_the_request_itself() -> None:
     request = QuestionRequest(id="que_1", session_id="ses_1", questions=())
 
-    asked = shown(QuestionAsked(request=request))
+    wire = public_wire(QuestionAsked(request=request))
 
-    assert asked["type"] == "question.v2.asked"
-    assert asked["data"] == {"timestamp": 2000, **request.wire()}
+    assert wire["type"] == "question.v2.asked"
+    assert wire["data"] == {"timestamp": 2000, **request.wire()}
 
 
 def test_todos_read_under_their_own_name() -> None:
     todo = Todo(content="Read the file", status="pending", priority="high")
 
-    updated = shown(TodoUpdated(todos=(todo,)))
+    wire = public_wire(TodoUpdated(todos=(todo,)))
 
-    assert updated["type"] == "todo.updated"
-    assert updated["data"] == {"timestamp": 2000, "sessionID": "ses_1", "todos": [todo.wire()]}
+    assert wire["type"] == "todo.updated"
+    assert wire["data"] == {"timestamp": 2000, "sessionID": "ses_1", "todos": [todo.wire()]}
 
 
 @pytest.mark.parametrize(

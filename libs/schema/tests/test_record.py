@@ -1,4 +1,4 @@
-"""Commits: what goes into the log comes out of it, and what cannot be read says so."""
+"""Commits: the log returns what it stored, and an unreadable commit names its reason."""
 
 from typing import Any
 
@@ -45,27 +45,29 @@ values = st.recursive(
 objects = st.dictionaries(st.text(), values, max_size=4)
 
 
-def built(kind: type[SessionEvent], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def event_strategy(
+    kind: type[SessionEvent], **fields: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Any]:
     """Events of one kind. (`st.builds` would read the wire names from pydantic's signature.)"""
     return st.fixed_dictionaries(fields).map(kind.model_validate)
 
 
 call = {"assistant_message_id": st.just("msg_1"), "call_id": st.text(min_size=1, max_size=256)}
 events: st.SearchStrategy[SessionEvent] = st.one_of(
-    built(
+    event_strategy(
         PromptAdmitted,
         message_id=st.just("msg_1"),
         prompt=st.fixed_dictionaries({"text": st.text()}),
         delivery=st.sampled_from(["steer", "queue"]),
     ),
-    built(
+    event_strategy(
         ToolCalled,
         **call,
         tool=st.text(),
         input=objects,
         provider=st.fixed_dictionaries({"executed": st.booleans(), "metadata": objects}),
     ),
-    built(
+    event_strategy(
         ToolSucceeded,
         **call,
         structured=objects,
@@ -74,7 +76,7 @@ events: st.SearchStrategy[SessionEvent] = st.one_of(
         result=values,
         provider=st.just({}),
     ),
-    built(
+    event_strategy(
         ContextSnapshotAdvanced,
         snapshot=st.dictionaries(
             st.sampled_from(["fairlead/date", "acme/rules"]),
@@ -116,7 +118,7 @@ def test_a_source_whose_value_is_null_survives_the_log() -> None:
     assert decode(encode(commit)) == commit
 
 
-def stored(**changes: object) -> dict[str, Any]:
+def stored_event(**changes: object) -> dict[str, Any]:
     raw = {"id": "evt_1", "seq": 1, "type": "session.archived", "version": 1, "time": 5, "data": {}}
     return {**raw, **changes}
 
@@ -129,15 +131,15 @@ def payload(*events: object, **changes: object) -> bytes:
     ("type_", "version"), [("session.teleported", 1), ("session.archived", 2), ("step.ended", 0)]
 )
 def test_an_unknown_event_stops_the_reader_and_names_itself(type_: str, version: int) -> None:
-    with pytest.raises(UnknownEvent, match="newer release wrote it") as caught:
-        decode(payload(stored(type=type_, version=version)))
+    with pytest.raises(UnknownEvent, match="newer release wrote it") as error_info:
+        decode(payload(stored_event(type=type_, version=version)))
 
-    assert (caught.value.type, caught.value.version) == (type_, version)
+    assert (error_info.value.type, error_info.value.version) == (type_, version)
 
 
 def test_one_unknown_event_refuses_the_whole_commit() -> None:
     with pytest.raises(UnknownEvent):
-        decode(payload(stored(), stored(seq=2, type="session.teleported")))
+        decode(payload(stored_event(), stored_event(seq=2, type="session.teleported")))
 
 
 @pytest.mark.parametrize(
@@ -152,21 +154,21 @@ def test_one_unknown_event_refuses_the_whole_commit() -> None:
         b'"text"',
         b"{}",
         payload(),
-        payload(stored(), id=7),
-        payload(stored(), id=None),
+        payload(stored_event(), id=7),
+        payload(stored_event(), id=None),
         to_json({"id": "cmt_1", "events": None}),
         to_json({"id": "cmt_1", "events": {"a": 1}}),
         payload("session.archived"),
         payload({"id": "evt_1"}),
-        payload(stored(type=["session.archived"])),
-        payload(stored(seq="1")),
-        payload(stored(seq=True)),
-        payload(stored(time=None)),
-        payload(stored(id=1)),
-        payload(stored(data=None)),
-        payload(stored(data=[])),
-        payload(stored(type="text.ended", data={"text": "no ids"})),
-        payload(stored(type="revert.committed", data={"messageID": "ses_1"})),
+        payload(stored_event(type=["session.archived"])),
+        payload(stored_event(seq="1")),
+        payload(stored_event(seq=True)),
+        payload(stored_event(time=None)),
+        payload(stored_event(id=1)),
+        payload(stored_event(data=None)),
+        payload(stored_event(data=[])),
+        payload(stored_event(type="text.ended", data={"text": "no ids"})),
+        payload(stored_event(type="revert.committed", data={"messageID": "ses_1"})),
     ],
 )
 def test_rubbish_is_a_malformed_commit_and_nothing_else(raw: bytes) -> None:
@@ -197,7 +199,7 @@ def test_an_old_version_is_lifted_step_by_step_to_the_one_of_today(
     lifts = {("text.ended", -1): name_words, ("text.ended", 0): lift_words}
     monkeypatch.setattr(module, "UPCASTERS", lifts)
 
-    recorded = decode_event(stored(type="text.ended", version=-1, data=OLD))
+    recorded = decode_event(stored_event(type="text.ended", version=-1, data=OLD))
 
     assert recorded.event == TextEnded(
         assistant_message_id="msg_1", text_id="txt_1", text="hello world"
@@ -209,11 +211,11 @@ def test_an_old_version_without_its_upcaster_is_unknown(monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "UPCASTERS", {("text.ended", -1): name_words})
 
     with pytest.raises(UnknownEvent, match=r"text\.ended\.0"):
-        decode_event(stored(type="text.ended", version=-1, data=OLD))
+        decode_event(stored_event(type="text.ended", version=-1, data=OLD))
 
 
 def test_a_lift_that_gives_a_wrong_shape_is_malformed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UPCASTERS", {("step.ended", 0): dict})
 
     with pytest.raises(MalformedCommit, match=r"step\.ended\.1"):
-        decode_event(stored(type=StepEnded.type, version=0, data={"finish": "stop"}))
+        decode_event(stored_event(type=StepEnded.type, version=0, data={"finish": "stop"}))

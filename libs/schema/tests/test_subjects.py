@@ -1,4 +1,4 @@
-"""Addresses are for ever: the partition of a known session may never change."""
+"""Subjects are a contract: the partition of a session never changes."""
 
 import pytest
 from hypothesis import given
