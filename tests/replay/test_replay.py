@@ -55,12 +55,12 @@ def test_a_working_day_is_told_as_it_was() -> None:
     day = next(log for log in LOGS if log.stem == "a_working_day")
     session = folded(recorded(day), Session(id="ses_recorded"))
 
-    said = [line.message for line in session.transcript]
+    said = [line.message for line in session.transcript.lines]
     assert next(one.text for one in said if isinstance(one, UserMessage)) == "Hello there"
     finishes = [one.finish for one in said if isinstance(one, AssistantMessage)]
     assert finishes.count("error") == 2
     assert finishes[-1] == "stop"
-    assert session.rested == "idle"
-    assert session.inbox == ()
+    assert session.execution.rested == "idle"
+    assert session.inbox.pending == ()
     assert session.calls == ()
     assert info(session).tokens.input > 0

@@ -17,7 +17,7 @@ from fairlead_schema import subjects
 from fairlead_schema.record import Commit, RecordError, UnknownEvent, encode, record
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.fold.session_fold import SESSION_FOLD
+from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_testing.events import drafts
 from fairlead_testing.nats import Server
 

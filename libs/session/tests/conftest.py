@@ -31,7 +31,7 @@ from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.record import Draft, Recorded, record
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import Session
+from fairlead_session.state import CallKey, Session
 
 PROPERTY: Final = settings(deadline=None, max_examples=100)
 DEEP: Final = settings(deadline=None, max_examples=2000)
@@ -60,9 +60,20 @@ def recorded(*events: SessionEvent, after: int = 0) -> tuple[Recorded, ...]:
 
 
 def then(session: Session, *events: SessionEvent) -> Session:
-    for one in recorded(*events, after=session.seq):
-        session = evolve(session, one)
+    for event in recorded(*events, after=session.seq):
+        session = evolve(session, event)
+        check_parts_agree(session)
     return session
+
+
+def check_parts_agree(session: Session) -> None:
+    """Execution has its own view of the attempt and the calls: it is the same as theirs."""
+    execution, attempt = session.execution, session.turn.attempt
+    assert (execution.attempt is None) == (attempt is None)
+    if execution.attempt is not None and attempt is not None:
+        assert execution.attempt.overflowed == (attempt.overflow is not None)
+    keys = [CallKey(call.assistant_message_id, call.call_id) for call in session.calls]
+    assert list(execution.open_calls) == keys
 
 
 def given(*events: SessionEvent) -> Session:
@@ -129,10 +140,10 @@ def sample(*observations: Observation) -> ContextSample:
 
 
 def messages(session: Session) -> tuple[Message, ...]:
-    return tuple(line.message for line in session.transcript)
+    return tuple(line.message for line in session.transcript.lines)
 
 
 def assistant_of(session: Session, id_: str = "msg_a") -> AssistantMessage:
-    found = session.find(id_)
+    found = session.transcript.find(id_)
     assert isinstance(found, AssistantMessage)
     return found

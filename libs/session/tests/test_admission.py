@@ -182,8 +182,8 @@ def test_a_reverted_id_is_never_admissible_again() -> None:
         RevertCommitted(message_id="msg_1"),
     )
 
-    assert [item.message_id for item in session.inbox] == []
-    assert session.find("msg_2") is None
+    assert [item.message_id for item in session.inbox.pending] == []
+    assert session.transcript.find("msg_2") is None
     for gone in ("msg_2", "msg_3", "msg_s"):
         assert admit(session, gone, Prompt(text="other"), "steer") == AdmissionConflict(gone)
         assert not isinstance(admit(session, gone, HELLO, "steer"), Admit)

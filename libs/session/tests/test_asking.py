@@ -114,7 +114,7 @@ def test_a_request_carries_its_call_and_what_always_would_stand_for() -> None:
     """K-14, K-35: durable, and tied to the call that waits."""
     waiting = asked(session())
 
-    (pending,) = waiting.permissions.values()
+    (pending,) = waiting.asks.permissions.values()
     assert pending.request == PermissionRequest(
         id="per_call_1",
         session_id="ses_1",
@@ -139,7 +139,7 @@ def test_the_agent_that_called_decides_whatever_the_session_says_later() -> None
     waiting = asked(made)
 
     assert call_of(waiting).agent == "plan"
-    assert waiting.permissions["per_call_1"].agent == "plan"
+    assert waiting.asks.permissions["per_call_1"].agent == "plan"
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> Non
     failed = written[1]
     assert isinstance(failed, ToolFailed)
     assert failed.error.message == "Permission refused: bash. The user says: use the API"
-    assert (list(after.permissions), after.interrupted) == (["per_call_2"], False)
+    assert (list(after.asks.permissions), after.execution.interrupted) == (["per_call_2"], False)
     assert [call.call_id for call in after.calls] == ["call_2"]
 
 
@@ -281,11 +281,11 @@ def test_a_decline_stops_the_session_and_answers_everything_else(message: str | 
         "question.rejected",
         "interrupt.requested",
     ]
-    assert declined.declined == "permission to run bash (git push) was declined"
+    assert declined.execution.declined == "permission to run bash (git push) was declined"
     assert (next_move(declined), close(declined)) == (Stop(), ())
     assert isinstance(begun(declined), Gone)
-    assert (stopped.calls, stopped.attempt, stopped.interrupted) == ((), None, False)
-    assert (stopped.declined, next_move(stopped)) == (None, Rest("idle"))
+    assert (stopped.calls, stopped.turn.attempt, stopped.execution.interrupted) == ((), None, False)
+    assert (stopped.execution.declined, next_move(stopped)) == (None, Rest("idle"))
 
 
 def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
@@ -308,7 +308,7 @@ def test_an_interrupt_leaves_no_request_behind() -> None:
 
     stopped = then(interrupted, *recovery.stop(interrupted))
 
-    assert (stopped.permissions, stopped.questions, stopped.calls) == ({}, {}, ())
+    assert (stopped.asks.permissions, stopped.asks.questions, stopped.calls) == ({}, {}, ())
 
 
 @pytest.mark.parametrize(
@@ -350,8 +350,8 @@ def test_only_the_newest_answers_are_remembered() -> None:
         here = asked(here, id_=f"per_{number}")
         here = then(here, PermissionReplied(request_id=f"per_{number}", reply="once"))
 
-    assert len(here.answered) == ANSWERS_MAX
-    assert "per_0" not in here.answered
+    assert len(here.asks.answers) == ANSWERS_MAX
+    assert "per_0" not in here.asks.answers
 
 
 COLOUR = QuestionInfo(question="Which colour?", header="Colour", options=())
@@ -387,7 +387,7 @@ def test_answers_are_the_result_of_the_call(
     assert settled.content == (TextContent(text=text),)
     assert settled.structured == {"answers": [list(one) for one in answers]}
     after = then(waiting, replied_, settled)
-    assert (after.calls, after.questions, after.stirring) == ((), {}, True)
+    assert (after.calls, after.asks.questions, after.execution.work_requested) == ((), {}, True)
     assert asks.answer(after, answer) == ()
 
 
@@ -404,8 +404,8 @@ def test_dismissing_a_question_is_a_decline() -> None:
 def held() -> Session:
     """A session whose turn died with its runner, under the policy `ask`."""
     crashed = given(CREATED, claimed(), dispatched(), step_started())
-    assert crashed.attempt is not None
-    recovered = then(crashed, *recovery.settle(crashed, crashed.attempt, "ask"))
+    assert crashed.turn.attempt is not None
+    recovered = then(crashed, *recovery.settle(crashed, crashed.turn.attempt, "ask"))
     return then(recovered, recovery.ask(recovered, "que_1"), released("held"))
 
 
@@ -424,7 +424,7 @@ def test_a_person_decides_whether_a_crashed_turn_runs_again(
 
     assert isinstance(next_move(waiting), Rest)
     assert (ResumeRequested() in written) is goes_on
-    assert (after.held, isinstance(next_move(after), Rest)) == (not goes_on, not goes_on)
+    assert (after.execution.held, isinstance(next_move(after), Rest)) == (not goes_on, not goes_on)
 
 
 def test_dismissing_the_question_of_a_crash_stops_nothing_more() -> None:
@@ -434,7 +434,7 @@ def test_dismissing_the_question_of_a_crash_stops_nothing_more() -> None:
     written = events(asks.dismiss(waiting, QuestionRejected(request_id="que_1")))
 
     assert written == (QuestionRejected(request_id="que_1"),)
-    assert then(waiting, *written).held
+    assert then(waiting, *written).execution.held
 
 
 def test_saying_what_to_do_otherwise_takes_the_question_back() -> None:
@@ -446,7 +446,7 @@ def test_saying_what_to_do_otherwise_takes_the_question_back() -> None:
 def test_an_old_request_expires_like_a_decline() -> None:
     """K-19: only when it is that old, and it says why."""
     waiting = asked(session())
-    at = waiting.permissions["per_call_1"].asked
+    at = waiting.asks.permissions["per_call_1"].asked
 
     assert asks.expire(waiting, "per_call_1", before=at) == ()
     assert asks.expire(waiting, "per_other", before=at + 1) == ()
@@ -483,15 +483,15 @@ def test_whatever_people_answer_every_request_is_answered_once(steps: list[str])
     }
     for step in steps:
         new: tuple[SessionEvent, ...] = ()
-        waiting = next(iter(here.permissions), None)
-        if step == "ask" and ready(here) and not here.interrupted:
+        waiting = next(iter(here.asks.permissions), None)
+        if step == "ask" and ready(here) and not here.execution.interrupted:
             minted += 1
             new = (asks.ask("ses_1", ready(here)[0], BASH, f"per_{minted}"),)
         elif step != "ask" and waiting is not None:
             new = events(replied(here, *replies[step], id_=waiting))
         here, written = then(here, *new), [*written, *new]
-        assert len(here.permissions) <= len(here.calls) or here.interrupted
-    stop = (InterruptRequested(),) if not here.interrupted else ()
+        assert len(here.asks.permissions) <= len(here.calls) or here.execution.interrupted
+    stop = (InterruptRequested(),) if not here.execution.interrupted else ()
     here = then(here, *stop)
     written += [*stop, *recovery.stop(here), released("interrupted")]
 
@@ -509,7 +509,7 @@ def test_a_question_is_asked_for_a_call_and_waits_like_a_permission() -> None:
     """L-68, N-24: ids, source, and nobody begins the call."""
     waiting = questioned()
 
-    (pending,) = waiting.questions.values()
+    (pending,) = waiting.asks.questions.values()
     assert isinstance(asks.question("ses_1", call_of(waiting), (), "que_2"), QuestionAsked)
     assert pending.request.tool is not None
     assert (pending.request.id, pending.request.tool.call_id) == ("que_1", "call_1")

@@ -63,7 +63,9 @@ def test_the_epoch_begins_before_the_promotion() -> None:
     after = then(session, *crossed(session, MONDAY))
 
     assert after.epoch is not None
-    assert after.epoch.seq < after.admissions["msg_1"].promoted_seq  # type: ignore[operator]
+    promoted_seq = after.inbox.admissions["msg_1"].promoted_seq
+    assert promoted_seq is not None
+    assert after.epoch.seq < promoted_seq
 
 
 def test_unavailable_context_blocks_the_first_epoch() -> None:
@@ -142,6 +144,6 @@ def test_the_attempt_is_recorded_before_it_is_made() -> None:
 
     after = then(session, *crossed(session, MONDAY))
 
-    assert after.attempt is not None
-    assert (after.attempt.assistant_message_id, after.attempt.started) == ("msg_a", False)
-    assert (after.owed, after.step) == (False, 1)
+    assert after.turn.attempt is not None
+    assert (after.turn.attempt.assistant_message_id, after.turn.attempt.started) == ("msg_a", False)
+    assert (after.execution.owed, after.turn.step) == (False, 1)

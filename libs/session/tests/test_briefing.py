@@ -123,8 +123,8 @@ def test_the_last_settlement_wakes_whoever_waits() -> None:
     settled = folded(bare, event)
 
     assert moving(settled)
-    assert settled.owner is not None
-    assert settled.owner.runner == "run_a"
+    assert settled.execution.owner is not None
+    assert settled.execution.owner.runner == "run_a"
 
 
 ASKED = PermissionAsked(

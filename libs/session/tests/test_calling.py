@@ -46,7 +46,7 @@ from fairlead_session.calls.lifecycle import (
 )
 from fairlead_session.execution.ownership import Life
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.state import Session, UnsettledCall
 
 DONE = Succeeded(structured={"ok": True}, content=(TextContent(text="ok"),))
@@ -165,7 +165,7 @@ def test_a_settlement_carries_what_the_tool_returned() -> None:
 
     assert isinstance(event, ToolSucceeded)
     assert (event.structured, event.content) == ({"ok": True}, (TextContent(text="ok"),))
-    assert then(now, event).stirring
+    assert then(now, event).execution.work_requested
 
 
 def test_a_call_that_never_ran_can_fail() -> None:
@@ -220,7 +220,7 @@ def test_a_call_settles_at_most_once_and_once_starts_at_most_once(
     settled = sum(isinstance(event, ToolSucceeded | ToolFailed) for event in log)
     starts = sum(isinstance(event, ToolStarted) for event in log)
     assert settled <= 1
-    assert settled == (find(now, "msg_a", "call_1") is None)
+    assert settled == (find_call(now, "msg_a", "call_1") is None)
     assert retry != "once" or starts <= 1
 
 
@@ -237,9 +237,9 @@ def _events(now: Session, held: dict[str, UnsettledCall], step: Step) -> tuple[S
         case "interrupt":
             return (InterruptRequested(),)
         case "rest":
-            return (released(),) if now.owner else ()
+            return (released(),) if now.execution.owner else ()
         case _:
-            return (claimed(now.generation + 1),)
+            return (claimed(now.execution.generation + 1),)
 
 
 def test_a_stale_copy_of_a_call_settles_nothing() -> None:

@@ -45,7 +45,7 @@ from fairlead_session.compaction.compaction import (
     plan,
     recoverable,
 )
-from fairlead_session.state import CompactionProgress, Session
+from fairlead_session.state import CompactionProgress, RequestState, Session
 from fairlead_session.turn.request import Voice, correlation
 from fairlead_session.turn.stream_calls import Offer
 
@@ -153,13 +153,13 @@ def test_an_overflow_is_recovered_from_whatever_was_foreseen() -> None:
     """G-06, G-07, G-31: the estimate and the setting say nothing; a window must be known."""
     assert recoverable(LONG, WIDE)
     assert not recoverable(LONG, Window())
-    assert not recoverable(replace(LONG, compacting=CompactionProgress(overflowed=True)), WIDE)
-    assert not recoverable(replace(LONG, compacting=CompactionProgress(tries=TRIES_MAX)), WIDE)
+    assert not recoverable(replace(LONG, compaction=CompactionProgress(overflowed=True)), WIDE)
+    assert not recoverable(replace(LONG, compaction=CompactionProgress(tries=TRIES_MAX)), WIDE)
 
 
 def test_experience_with_the_model_corrects_the_estimate() -> None:
     """The plain formula stands without experience, or when calibration is off."""
-    taught = replace(LONG, ratios={estimate.key(MODEL): 1.5})
+    taught = replace(LONG, requests=RequestState(token_ratios={estimate.key(MODEL): 1.5}))
 
     assert too_large(60_000, Policy(), WIDE, taught)
     assert not too_large(60_000, Policy(), WIDE)

@@ -123,18 +123,18 @@ def test_an_overflow_calls_for_a_compaction_and_then_for_the_same_turn() -> None
     assert next_move(session) == Compact("overflow")
     recovered = then(session, STARTED, ENDED)
     assert taking(recovered) == TakeTurn((), 3)
-    assert recovered.compacting.overflowed, "the next one is terminal"
+    assert recovered.compaction.overflowed, "the next one is terminal"
 
 
 def test_an_overflow_that_cannot_be_helped_fails_the_step_with_its_own_words() -> None:
     """G-33, G-39: no assistant message belongs to the attempt before that."""
     session = given(*BEGUN, dispatched(), OVERFLOWED, STARTED, FAILED)
     assert not any(isinstance(message, AssistantMessage) for message in history(session))
-    assert session.attempt is not None
+    assert session.turn.attempt is not None
 
-    failed = then(session, *overflowed(session.attempt))
+    failed = then(session, *overflowed(session.turn.attempt))
 
-    answer = failed.find("msg_a")
+    answer = failed.transcript.find("msg_a")
     assert isinstance(answer, AssistantMessage)
     assert answer.error is not None
     assert answer.error.message == "too long"
@@ -154,16 +154,16 @@ def test_a_second_overflow_has_a_message_of_its_own() -> None:
 def test_what_was_tried_counts_for_one_turn_only() -> None:
     """G-32: output, a failure, rest and a resume begin anew; a hand-over and a death do not."""
     session = given(*BEGUN, STARTED, FAILED)
-    tried = session.compacting
+    tried = session.compaction
     error = StepFailed.model_validate(
         {"assistantMessageID": "msg_a", "error": {"type": "unknown", "message": "x"}}
     )
 
     assert (tried.tries, tried.declined) == (1, True)
     for event in (step_started(), error, released("failed"), ResumeRequested()):
-        assert then(session, event).compacting == CompactionProgress()
+        assert then(session, event).compaction == CompactionProgress()
     for reason in (released("handover"), released("retry-later"), claimed(2)):
-        assert then(session, reason).compacting == tried
+        assert then(session, reason).compaction == tried
 
 
 def test_a_compaction_that_is_asked_for_moves_an_idle_session() -> None:
@@ -194,9 +194,9 @@ def test_whatever_comes_of_it_the_request_is_cleared(outcome: tuple[SessionEvent
     """G-40: the log says that it is not asked any more, so nobody is woken for it again."""
     session = given(CREATED, INITIALISED, CompactionRequested(), claimed(), *outcome)
 
-    assert not session.compaction_requested
-    assert session.compacting.tries == (1 if session.interrupted else 0)
-    assert not then(session, released()).stirring
+    assert not session.execution.compaction_requested
+    assert session.compaction.tries == (1 if session.execution.interrupted else 0)
+    assert not then(session, released()).execution.work_requested
 
 
 KEPT = (CREATED, INITIALISED, admitted("msg_1"), InterruptRequested(), CompactionRequested())
@@ -212,7 +212,7 @@ def test_a_compaction_that_is_asked_for_runs_no_input_that_an_interrupt_kept() -
     assert (moving(asked), next_move(asked)) == (True, Compact("manual"))
     assert next_move(compacted) == next_move(then(compacted, claimed(2))) == Rest("idle")
     rested = then(compacted, released())
-    assert (len(rested.inbox), moving(rested)) == (1, False)
+    assert (len(rested.inbox.pending), moving(rested)) == (1, False)
     assert unfinished(recorded(*KEPT, claimed(), done, released())) == ()
 
 
@@ -260,7 +260,7 @@ def test_a_death_during_a_requested_summary_leaves_it_asked_for() -> None:
     session = given(CREATED, INITIALISED, CompactionRequested(), claimed(), MANUAL, claimed(2))
 
     assert next_move(session) == Compact("manual")
-    assert session.compacting == CompactionProgress(tries=1)
+    assert session.compaction == CompactionProgress(tries=1)
 
 
 def test_an_interrupt_during_a_summary_leaves_nothing() -> None:
@@ -271,7 +271,11 @@ def test_an_interrupt_during_a_summary_leaves_nothing() -> None:
     assert stop(session) == ()
     rested = then(session, released("interrupted"))
     assert [message.id for message in history(rested)] == ["msg_1"]
-    assert (rested.attempt, rested.owed, rested.compacting) == (None, False, CompactionProgress())
+    assert (rested.turn.attempt, rested.execution.owed, rested.compaction) == (
+        None,
+        False,
+        CompactionProgress(),
+    )
 
 
 def test_a_summary_counts_in_the_totals_and_against_the_budget() -> None:
@@ -288,7 +292,7 @@ def test_a_summary_counts_in_the_totals_and_against_the_budget() -> None:
     session = given(*BEGUN, BudgetSet(tokens=100), STARTED, used, ENDED)
 
     assert session.profile is not None
-    assert (session.profile.cost, session.profile.tokens) == (0.5, Tokens(input=90, output=10))
+    assert (session.usage.cost, session.usage.tokens) == (0.5, Tokens(input=90, output=10))
     assert next_move(session) == Rest("over-budget", "the session has used 100 of 100 tokens")
     asked = then(session, CompactionRequested())
     assert next_move(asked) == Compact("manual", "the session has used 100 of 100 tokens")

@@ -1,7 +1,5 @@
 """The epoch in the log: rebuilt by replay, ended by a move and a revert, kept by a model switch."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
@@ -38,7 +36,6 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.message import SystemMessage
 from fairlead_schema.tools.content import ErrorInfo, Executor
-from fairlead_session.calls.read_directories import touch
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
@@ -192,7 +189,7 @@ def test_a_successful_read_is_remembered_by_its_directory(path: str, directory: 
     """L-28: in the fold of the log, so that replay finds the nested instructions again."""
     session = given(*TURN, *read(path), succeeded())
 
-    assert session.touched == (directory,)
+    assert session.read_directories == (directory,)
     assert thaw(freeze(session)) == session
 
 
@@ -205,12 +202,12 @@ def test_only_a_successful_read_is_remembered() -> None:
         provider=Executor(),
     )
 
-    assert given(*TURN, *read("src/a.py")).touched == ()
-    assert given(*TURN, *read("src/a.py"), failed).touched == ()
-    assert given(*TURN, *read("src/a.py", tool="write"), succeeded()).touched == ()
-    assert given(*TURN, *read(7), succeeded()).touched == ()
+    assert given(*TURN, *read("src/a.py")).read_directories == ()
+    assert given(*TURN, *read("src/a.py"), failed).read_directories == ()
+    assert given(*TURN, *read("src/a.py", tool="write"), succeeded()).read_directories == ()
+    assert given(*TURN, *read(7), succeeded()).read_directories == ()
     again = (*read("src/b.py", call="call_2"), succeeded("call_2"))
-    assert given(*TURN, *read("src/a.py"), succeeded(), *again).touched == ("/work/src",)
+    assert given(*TURN, *read("src/a.py"), succeeded(), *again).read_directories == ("/work/src",)
 
 
 def test_what_was_read_elsewhere_is_forgotten_by_a_move() -> None:
@@ -219,21 +216,18 @@ def test_what_was_read_elsewhere_is_forgotten_by_a_move() -> None:
 
     moved = then(session, SessionMoved(location=LocationRef(directory="/else")))
 
-    assert (moved.touched, moved.epoch) == ((), None)
+    assert (moved.read_directories, moved.epoch) == ((), None)
 
 
 @PROPERTY
 @for_all(st.lists(st.integers(0, 2 * READ_DIRECTORIES_MAX), max_size=40))
 def test_remembered_directories_are_bounded_and_never_dropped(seen: list[int]) -> None:
     """L-28: what was told stays told."""
-    session = given(*TURN, *read("x"))
-    (call,) = session.calls
-    for name in (*range(READ_DIRECTORIES_MAX - 5), *seen):
-        session = touch(session, replace(call, input={"path": f"{name}/x"}), {})
+    names = (*range(READ_DIRECTORIES_MAX - 5), *seen)
+    reads = (event for name in names for event in (*read(f"{name}/x"), succeeded()))
+    session = given(*TURN, *reads)
 
-    touched = session.touched
+    touched = session.read_directories
 
     assert len(touched) == len(set(touched)) <= READ_DIRECTORIES_MAX
-    assert touched[: READ_DIRECTORIES_MAX - 5] == tuple(
-        f"/work/{at}" for at in range(READ_DIRECTORIES_MAX - 5)
-    )
+    assert touched[: READ_DIRECTORIES_MAX - 5] == tuple(f"/work/{at}" for at in range(READ_DIRECTORIES_MAX - 5))

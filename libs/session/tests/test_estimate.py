@@ -100,5 +100,5 @@ def test_the_log_teaches_the_ratio_of_each_model() -> None:
     told = then(session, left, step_started(), step_ended(tokens=counted))
     silent = then(session, dispatched(), step_started(), step_ended(tokens=counted))
 
-    assert told.ratios == {KEY: 1.5}
-    assert silent.ratios == {}
+    assert told.requests.token_ratios == {KEY: 1.5}
+    assert silent.requests.token_ratios == {}

@@ -81,7 +81,7 @@ def test_a_raised_failure_leaves_what_is_pending_pending() -> None:
     assert next_move(broken) == Rest("failed", "it broke")
     assert next_move(then(broken, claimed(2, "run_b"))) == Rest("failed", "it broke")
     resting = then(broken, released("failed"))
-    assert [item.message_id for item in resting.inbox] == ["msg_q"]
+    assert [item.message_id for item in resting.inbox.pending] == ["msg_q"]
 
 
 def test_an_error_inside_the_answer_does_not_fail_the_drain() -> None:
@@ -101,7 +101,7 @@ def test_a_provider_error_after_a_local_call_records_the_call_and_does_not_conti
     """E-15, E-04: no turn follows for its result; what is pending is another activity."""
     after = after_its_calls(raised=False)
 
-    assert (after.owed, after.calls) == (False, ())
+    assert (after.execution.owed, after.calls) == (False, ())
     move = next_move(after)
     assert isinstance(move, TakeTurn)
     assert [item.message_id for item in move.inputs] == ["msg_q"]
@@ -148,19 +148,19 @@ def test_an_empty_text_that_was_ended_is_not_ended_again() -> None:
         TextStarted(assistant_message_id="msg_a", text_id="t2"),
     )
     session = given(*TURN, *ended)
-    assert session.attempt is not None
+    assert session.turn.attempt is not None
 
-    for events in (settle(session, session.attempt), stop(session)):
+    for events in (settle(session, session.turn.attempt), stop(session)):
         assert [one.text_id for one in events if isinstance(one, TextEnded)] == ["t2"]
 
 
 def test_a_hand_over_uses_nothing_of_the_recovery_budget() -> None:
     """P-01, P-02: a runner that leaves in good order is no crash, however often one does."""
     session = given(*TURN)
-    assert session.attempt is not None
-    left = then(session, hand_over(session.attempt), released("handover"))
+    assert session.turn.attempt is not None
+    left = then(session, hand_over(session.turn.attempt), released("handover"))
     crash = ExecutionRecovered(attempt_id="att_1", action="retried", detail="it died")
 
-    assert (left.recoveries, left.owed) == (0, True)
+    assert (left.execution.recoveries, left.execution.owed) == (0, True)
     assert isinstance(next_move(left, DrainLimits(recoveries_max=0)), TakeTurn)
-    assert then(left, crash).recoveries == 1
+    assert then(left, crash).execution.recoveries == 1

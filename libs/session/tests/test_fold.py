@@ -104,14 +104,14 @@ def test_asks_wait_until_they_are_answered() -> None:
     """N-24: pending permissions and questions are part of the session."""
     asked = tuple(golden(kind) for kind in (PermissionAsked, QuestionAsked))
     session = then(SENSIBLE, *asked)
-    (permission,), (question,) = session.permissions, session.questions
+    (permission,), (question,) = session.asks.permissions, session.asks.questions
 
     replied = PermissionReplied(request_id=permission, reply="once")
     done = then(session, replied, QuestionReplied(request_id=question, answers=()))
     rejected = then(session, QuestionRejected(request_id=question))
 
-    assert (done.permissions, done.questions) == ({}, {})
-    assert (len(rejected.permissions), rejected.questions) == (1, {})
+    assert (done.asks.permissions, done.asks.questions) == ({}, {})
+    assert (len(rejected.asks.permissions), rejected.asks.questions) == (1, {})
 
 
 def test_todos_are_replaced_as_a_whole() -> None:

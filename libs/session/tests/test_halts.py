@@ -110,7 +110,7 @@ def test_a_finished_stream_waits_for_its_calls_and_then_ends_its_step() -> None:
     after = then(done, end(move.attempt))
     assert next_move(after) == TakeTurn((), 2)
     assert after.profile is not None
-    assert after.profile.cost == 0.5
+    assert after.usage.cost == 0.5
 
 
 def test_a_settlement_counts_once() -> None:
@@ -227,8 +227,8 @@ def test_a_tenant_over_its_budget_calls_no_provider(spent: Spending) -> None:
 def test_a_policy_may_hold_a_recovered_turn_back(policy: str) -> None:
     """P-01: under ask and hold nothing runs until somebody resumes it."""
     left = given(*READY, dispatched(), claimed(2, "run_b"))
-    assert left.attempt is not None
-    held = then(left, *settle(left, left.attempt, "hold" if policy == "hold" else "ask"))
+    assert left.turn.attempt is not None
+    held = then(left, *settle(left, left.turn.attempt, "hold" if policy == "hold" else "ask"))
 
     move = next_move(held)
     assert isinstance(move, Rest)
@@ -273,7 +273,7 @@ def test_a_wake_after_the_interrupt_counts_and_one_before_does_not() -> None:
     quiet = then(before, released("interrupted"))
     asked = then(before, admitted("msg_3"), released("interrupted"))
 
-    assert len(quiet.inbox) == 1
+    assert len(quiet.inbox.pending) == 1
     assert not moving(quiet)
     assert moving(asked)
 
@@ -285,7 +285,7 @@ def test_calls_that_an_interrupt_settles_do_not_stir() -> None:
 
     rested = then(stopping, *stop(stopping), released("interrupted"))
 
-    assert len(rested.inbox) == 1
+    assert len(rested.inbox.pending) == 1
     assert not moving(rested)
 
 
@@ -304,8 +304,8 @@ def test_a_dead_owners_calls_are_awaited_before_its_turn_is_settled() -> None:
 
     assert next_move(left) == AwaitCalls(left.calls)
     recovered = then(left, settled(1))
-    assert recovered.attempt is not None
-    events = settle(recovered, recovered.attempt)
+    assert recovered.turn.attempt is not None
+    events = settle(recovered, recovered.turn.attempt)
     assert isinstance(events[-1], ExecutionRecovered)
     assert isinstance(next_move(then(recovered, *events)), TakeTurn)
 

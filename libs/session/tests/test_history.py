@@ -78,6 +78,9 @@ def test_the_working_state_forgets_what_a_compaction_replaced() -> None:
 
     compacted = then(session, COMPACTED)
 
-    assert [line.message.id for line in compacted.transcript] == ["msg_c"]
-    assert "msg_1" in compacted.admissions
-    assert (session.compaction_requested, compacted.compaction_requested) == (True, False)
+    assert [line.message.id for line in compacted.transcript.lines] == ["msg_c"]
+    assert "msg_1" in compacted.inbox.admissions
+    assert (session.execution.compaction_requested, compacted.execution.compaction_requested) == (
+        True,
+        False,
+    )

@@ -98,7 +98,7 @@ class Life:
             assert self.drains <= self._size + 1, "only a moment can keep a session from rest"
             try:
                 self._moment()
-                if self.session.owner is not None or called_for(self.session):
+                if self.session.execution.owner is not None or called_for(self.session):
                     self._drain()
             except Crash:
                 continue
@@ -142,7 +142,7 @@ class Life:
         ids = TurnIds(*(f"{kind}_{self.session.seq}" for kind in ("att", "msg_a", "msg_s")))
         attempt = dispatch(ids, agent="build", model=MODEL, step=move.step)
         self._write(*approach(self.session, move.inputs, self._seen(), ids), attempt)
-        if self._overflows and not self.session.compacting.overflowed:
+        if self._overflows and not self.session.compaction.overflowed:
             self._overflows = False
             self._write(AttemptOverflowed(attempt_id=ids.attempt_id, message="too long"))
             return
@@ -154,9 +154,9 @@ class Life:
 
     def _compact(self, move: Compact) -> None:
         """The model always has a summary; a life may end while it is written."""
-        asked, attempt = move.cause == "manual", self.session.attempt
+        asked, attempt = move.cause == "manual", self.session.turn.attempt
         reason: CompactionReason = "manual" if asked else "auto"
-        if self.session.compacting.tries < TRIES_MAX:
+        if self.session.compaction.tries < TRIES_MAX:
             id_ = f"msg_c{self.session.seq}"
             self._write(CompactionStarted(message_id=id_, reason=reason))
             self._moment()
@@ -176,7 +176,7 @@ class Life:
                 self._admit("queue")
             case "news":
                 self._day += 1
-            case "compact" if not self.session.compaction_requested:
+            case "compact" if not self.session.execution.compaction_requested:
                 self._write(CompactionRequested())
             case "overflow":
                 self._overflows = True
@@ -217,7 +217,7 @@ def check_promotions(life: Life) -> None:
     admitted = [one.event for one in life.log if isinstance(one.event, PromptAdmitted)]
     promoted = [one.event.message_id for one in life.log if isinstance(one.event, PromptPromoted)]
     # A failure leaves what is queued behind it until somebody asks again.
-    left = [item.message_id for item in life.session.inbox]
+    left = [item.message_id for item in life.session.inbox.pending]
     assert Counter([*promoted, *left]) == Counter(event.message_id for event in admitted)
     releases = [one.event for one in life.log if isinstance(one.event, ExecutionReleased)]
     assert not left or any(release.reason == "failed" for release in releases)
@@ -234,7 +234,7 @@ def check_attempts(life: Life) -> None:
     assert dispatches == answers + retries + overflows
     assert verify(life.log) == []
     assert unfinished(life.log) == ()
-    said = [line.message for line in life.session.transcript]
+    said = [line.message for line in life.session.transcript.lines]
     assert all(
         message.time.completed is not None
         for message in said
@@ -256,8 +256,8 @@ def test_no_queued_input_overtakes_a_steer(plan: list[str]) -> None:
     session = Session(id="ses_1")
     for one in lived(plan).log:
         if isinstance(one.event, PromptPromoted):
-            promoted = session.admissions[one.event.message_id]
-            pending = {item.delivery for item in session.inbox}
+            promoted = session.inbox.admissions[one.event.message_id]
+            pending = {item.delivery for item in session.inbox.pending}
             assert promoted.delivery == "steer" or "steer" not in pending
         session = evolve(session, one)
 

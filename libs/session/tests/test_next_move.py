@@ -76,7 +76,7 @@ def test_without_an_epoch_the_context_comes_before_any_promotion(delivery: str) 
     session = given(CREATED, input_)
 
     assert next_move(session) == InitialiseContext()
-    assert len(session.inbox) == 1
+    assert len(session.inbox.pending) == 1
 
 
 def test_pending_input_opens_a_turn_at_its_first_step() -> None:
@@ -129,7 +129,7 @@ def test_an_interrupt_rests_the_owned_session_and_keeps_its_inbox() -> None:
     session = given(*READY, admitted("msg_1"), claimed(), dispatched(), InterruptRequested())
 
     assert next_move(session) == Stop()
-    assert len(session.inbox) == 1
+    assert len(session.inbox.pending) == 1
 
 
 def test_an_interrupt_of_an_unowned_session_changes_nothing() -> None:
@@ -166,7 +166,7 @@ def test_a_retried_attempt_runs_again_without_a_second_promotion() -> None:
     session = given(*READY, admitted("msg_1"), promoted("msg_1"), dispatched(), RETRIED)
 
     assert turn(session) == ([], 1)
-    assert session.recoveries == 1
+    assert session.execution.recoveries == 1
 
 
 def test_recoveries_beyond_the_budget_hold_the_session() -> None:
@@ -190,7 +190,7 @@ def test_new_input_moves_a_held_session_again() -> None:
 
     assert isinstance(next_move(session, DrainLimits(recoveries_max=0)), TakeTurn)
     answered = then(session, promoted("msg_2"), dispatched("msg_b"), step_started("msg_b"))
-    assert then(answered, step_ended("msg_b")).recoveries == 0
+    assert then(answered, step_ended("msg_b")).execution.recoveries == 0
 
 
 def test_a_move_clears_the_epoch_so_that_the_destination_is_observed() -> None:
@@ -251,7 +251,7 @@ def test_a_promotion_that_nobody_admitted_counts_as_both() -> None:
     """B-04, A-20: it is its own admission, and an exact retry gets a receipt that says so."""
     session = given(CREATED, promoted("msg_1"))
 
-    known = session.admissions["msg_1"]
+    known = session.inbox.admissions["msg_1"]
     outcome = admit(session, "msg_1", Prompt(text="hello"), "steer")
 
     assert known.admitted_seq == known.promoted_seq == 2

@@ -16,7 +16,7 @@ def test_a_released_session_is_claimed_with_a_higher_generation() -> None:
     """P-02: generations never repeat, even after a rest."""
     session = given(CREATED, claimed(1), released())
 
-    assert session.owner is None
+    assert session.execution.owner is None
     assert claim(session, "run_b", None) == Claim(claimed(2, "run_b"))
 
 
@@ -51,7 +51,7 @@ def test_a_release_names_its_generation_and_reason() -> None:
     session = given(CREATED, claimed(3))
 
     assert release(session, "parked") == released("parked", generation=3)
-    assert given(CREATED, claimed(3), released("parked", 3)).rested == "parked"
+    assert given(CREATED, claimed(3), released("parked", 3)).execution.rested == "parked"
 
 
 def test_nobody_releases_what_nobody_owns() -> None:
@@ -65,5 +65,5 @@ def test_an_attempt_belongs_to_the_generation_that_dispatched_it() -> None:
     event: AttemptDispatched = dispatched()
     session = given(CREATED, claimed(1), event, claimed(2, "run_b"))
 
-    assert session.attempt is not None
-    assert (session.attempt.generation, session.generation) == (1, 2)
+    assert session.turn.attempt is not None
+    assert (session.turn.attempt.generation, session.execution.generation) == (1, 2)

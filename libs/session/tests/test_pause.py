@@ -28,7 +28,7 @@ def test_only_a_pause_owes_another_turn(finish: str, owed: bool) -> None:  # noq
         step_ended(finish=finish),
     )
 
-    assert session.owed is owed
+    assert session.execution.owed is owed
     assert next_move(session) == (TakeTurn((), step=2) if owed else Rest("idle"))
 
 

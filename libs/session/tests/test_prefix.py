@@ -151,5 +151,5 @@ def test_what_begins_history_anew_is_no_break(event: SessionEvent) -> None:
 def test_before_any_request_nothing_can_break() -> None:
     session = given(CREATED, INITIALISED, promoted("msg_1"), dispatched())
 
-    assert session.asked is None
+    assert session.requests.last is None
     assert broken_since(session, prefix(FIRST), "build", MODEL) is None

@@ -141,10 +141,10 @@ def test_promotion_empties_the_inbox_and_owes_a_turn() -> None:
     """B-01, B-21: promoted input is visible at once and starts the step count again."""
     session = given(CREATED, admitted("msg_1"), dispatched(step=4), promoted("msg_1"))
 
-    assert session.inbox == ()
-    assert (session.owed, session.step) == (True, 0)
-    assert session.admissions["msg_1"].promoted_seq == 4
-    assert session.find("msg_1") is not None
+    assert session.inbox.pending == ()
+    assert (session.execution.owed, session.turn.step) == (True, 0)
+    assert session.inbox.admissions["msg_1"].promoted_seq == 4
+    assert session.transcript.find("msg_1") is not None
 
 
 def test_admitted_input_is_not_yet_visible() -> None:
@@ -153,5 +153,5 @@ def test_admitted_input_is_not_yet_visible() -> None:
         CREATED, PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="steer")
     )
 
-    assert session.find("msg_1") is None
-    assert session.transcript == ()
+    assert session.transcript.find("msg_1") is None
+    assert not session.transcript.lines

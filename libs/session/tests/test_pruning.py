@@ -136,8 +136,8 @@ def test_between_two_compactions_it_happens_once() -> None:
     compacted = then(later, ended, *called(5, BIG), *called(6, SMALL))
 
     assert cut(later) is None
-    assert later.pruned is not None
-    assert compacted.pruned is None
+    assert later.requests.prune_cutoff is not None
+    assert compacted.requests.prune_cutoff is None
     assert cut(compacted) is not None
 
 
@@ -162,7 +162,7 @@ def test_the_prefix_breaks_once_and_says_why(sizes: list[str], at: int) -> None:
 
     found = [source for source in breaks if source is not None]
     assert found in ([], ["pruning"])
-    assert bool(found) == (session.pruned is not None)
+    assert bool(found) == (session.requests.prune_cutoff is not None)
 
 
 def test_what_was_pruned_stays_the_same_bytes() -> None:

@@ -5,17 +5,17 @@ import dataclasses
 import pytest
 
 from fairlead_session.frozen import replace
-from fairlead_session.state import Owner, Session
+from fairlead_session.state import Execution, Owner, Session
 
 
 def test_a_copy_equals_the_standard_one_and_leaves_the_value_alone() -> None:
-    session = Session(id="ses_1", seq=4, owed=True)
-    owner = Owner("rnr_1", 2)
+    session = Session(id="ses_1", seq=4, calls=())
+    execution = Execution(owner=Owner("rnr_1", 2))
 
-    changed = replace(session, seq=5, owner=owner, owed=False)
+    changed = replace(session, seq=5, execution=execution)
 
-    assert changed == dataclasses.replace(session, seq=5, owner=owner, owed=False)
-    assert session == Session(id="ses_1", seq=4, owed=True)
+    assert changed == dataclasses.replace(session, seq=5, execution=execution)
+    assert session == Session(id="ses_1", seq=4, calls=())
     assert replace(changed) == changed
 
 

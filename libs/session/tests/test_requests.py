@@ -24,7 +24,6 @@ from fairlead_schema.events import (
     ToolCalled,
 )
 from fairlead_schema.tools.content import Executor
-from fairlead_session.execution.budget import raises
 from fairlead_session.execution.commands import (
     at_rest,
     compact,
@@ -78,7 +77,7 @@ def test_what_is_under_way_is_interrupted_once(events: tuple[SessionEvent, ...])
 
     assert outcome == InterruptRequested()
     after = then(session, outcome)
-    assert after.inbox == session.inbox
+    assert after.inbox.pending == session.inbox.pending
     assert interrupt(after) is None
 
 
@@ -103,8 +102,12 @@ def test_what_would_begin_by_itself_is_dropped_before_it_does(
 
     assert outcome == InterruptRequested()
     after = then(session, outcome)
-    assert (after.rested, after.interrupted, after.owed) == ("interrupted", False, False)
-    assert after.inbox == session.inbox
+    assert (after.execution.rested, after.execution.interrupted, after.execution.owed) == (
+        "interrupted",
+        False,
+        False,
+    )
+    assert after.inbox.pending == session.inbox.pending
     assert at_rest(after)
     assert not called_for(after)
     assert interrupt(after) is None
@@ -117,7 +120,7 @@ def test_only_pending_input_that_nobody_asked_for_is_stirred() -> None:
     stirred = then(only, ResumeRequested(forced=False))
 
     assert stir(only) == ResumeRequested(forced=False)
-    assert (stirred.owed, moving(stirred), stir(stirred)) == (False, True, None)
+    assert (stirred.execution.owed, moving(stirred), stir(stirred)) == (False, True, None)
     assert stir(given(CREATED)) is None
     assert stir(given(CREATED, admitted("msg_1"))) is None
 
@@ -168,7 +171,7 @@ def test_resume_forces_one_turn_of_an_idle_session() -> None:
     outcome = resume(session)
 
     assert outcome == ResumeRequested()
-    assert then(session, outcome).owed
+    assert then(session, outcome).execution.owed
 
 
 @pytest.mark.parametrize(
@@ -237,7 +240,7 @@ def test_a_budget_is_set_and_lifted() -> None:
 def test_only_a_higher_or_lifted_limit_is_a_reason_to_go_on(
     before: Budget, after: Budget, *, raised: bool
 ) -> None:
-    assert raises(before, after) is raised
+    assert after.exceeds(before) is raised
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_a_retry_is_told_and_the_turn_is_owed_again() -> None:
     assert decision is not None
     assert (decision.event.attempt, decision.event.error.status_code) == (1, 429)
     again = then(ASKED, decision.event)
-    assert again.retries == 1
+    assert again.turn.retries == 1
     assert next_move(again) == TakeTurn((), 1)
 
 
@@ -128,7 +128,7 @@ def test_what_is_a_turn_of_its_own_has_all_its_retries(progress: tuple[SessionEv
     again = retry(ASKED, BUSY, RetryPolicy(), chance=0.5)
     assert again is not None
     tired = then(ASKED, again.event, dispatched(), again.event)
-    assert tired.retries == 2
+    assert tired.turn.retries == 2
 
     fresh = retry(then(tired, *progress), BUSY, RetryPolicy(), chance=0.5)
 
@@ -139,7 +139,7 @@ def test_what_is_a_turn_of_its_own_has_all_its_retries(progress: tuple[SessionEv
 def test_a_long_series_of_failures_stays_below_the_cap() -> None:
     """D-43: however often it doubled."""
     patient = RetryPolicy(attempts_max=100, delay_s_max=7.0)
-    tired = replace(ASKED, retries=90)
+    tired = replace(ASKED, turn=replace(ASKED.turn, retries=90))
 
     late = retry(tired, BUSY, patient, chance=0.999)
 

@@ -83,7 +83,7 @@ def test_an_attempt_without_output_is_simply_owed_again() -> None:
     assert [type(event) for event in events] == [ExecutionRecovered]
     assert ExecutionRecovered.visibility == "notice"
     assert isinstance(next_move(session), TakeTurn)
-    assert session.attempt is None
+    assert session.turn.attempt is None
 
 
 def test_partial_output_is_closed_and_the_step_fails_as_interrupted() -> None:
@@ -222,7 +222,7 @@ def test_a_settlement_names_the_message_whose_call_it_settles() -> None:
     assert [one.assistant_message_id for one in second.calls] == ["msg_b"]
     assert stale.calls == second.calls
     assert settled_.calls == ()
-    found = settled_.find("msg_b")
+    found = settled_.transcript.find("msg_b")
     assert isinstance(found, AssistantMessage)
     assert isinstance(found.content[0], ToolBlock)
     assert found.content[0].state.status == "completed"

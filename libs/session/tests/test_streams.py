@@ -167,8 +167,8 @@ def test_every_turn_ends_and_leaves_nothing_open(
     log = (*BEFORE, *said, *ending, *after)
     assert verify(recorded(*log)) == []
     done = given(*log)
-    assert (done.attempt, done.calls) == (None, ())
-    assistant = done.find("msg_a")
+    assert (done.turn.attempt, done.calls) == (None, ())
+    assistant = done.transcript.find("msg_a")
     if isinstance(assistant, AssistantMessage):
         assert assistant.time.completed is not None
         blocks = [block for block in assistant.content if isinstance(block, ToolBlock)]

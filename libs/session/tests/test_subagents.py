@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hypothesis import given as having
 from hypothesis import strategies as st
+from immutables import Map
 from libs.session.tests.conftest import (
     CREATED,
     INITIALISED,
@@ -32,6 +33,7 @@ from fairlead_schema.events import (
     ToolFailed,
     ToolInputStarted,
 )
+from fairlead_schema.ids import SessionId
 from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
 from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed, Succeeded, settle
@@ -48,7 +50,7 @@ from fairlead_session.execution.budget import Spending, exceeded, left
 from fairlead_session.execution.recovery import ask, stop
 from fairlead_session.execution.recovery import settle as crash
 from fairlead_session.explain import explain
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.state import Budget, Session
 
 CHILD = "ses_1"
@@ -143,8 +145,8 @@ def test_a_child_that_stopped_fails_its_call() -> None:
 def test_a_child_whose_crash_a_person_decides_about_has_no_answer_yet() -> None:
     """C-24: under the policy `ask` it may go on, and then its answer still finds its call."""
     held = working()
-    assert held.attempt is not None
-    held = then(held, *crash(held, held.attempt, "ask"), ask(held, "que_1"), released("held"))
+    assert held.turn.attempt is not None
+    held = then(held, *crash(held, held.turn.attempt, "ask"), ask(held, "que_1"), released("held"))
     assert answered(held) is None
 
     stopped = then(held, QuestionReplied(request_id="que_1", answers=(("Stop",),)))
@@ -168,26 +170,26 @@ def test_what_is_used_below_counts_above() -> None:
     child = working(*said("a"), step_ended(cost=0.5, tokens=used), released())
     child = then(child, ChildFinished(session_id="ses_2", cost=0.25, tokens=50))
     above = then(parent(called("c1")), BudgetSet(cost=1.0, tokens=200))
-    call = find(above, "msg_a", "c1")
+    call = find_call(above, "msg_a", "c1")
     outcome = answered(child)
     assert call is not None
     assert outcome is not None
     after = then(above, *settle(above, call, outcome))
-    assert (after.below.cost, after.below.tokens) == (0.75, 150)
+    assert (after.usage.children.cost, after.usage.children.tokens) == (0.75, 150)
     assert left(after) == Budget(0.25, 50)
     assert exceeded(after, Spending()) is None
     more = then(after, ChildFinished(session_id="ses_3", cost=0.0, tokens=50))
     assert exceeded(more, Spending()) == "the session has used 200 of 200 tokens"
     assert left(more) == Budget(0.25, 0)
-    assert left(replace(more, budget=Budget())) == Budget()
+    assert left(replace(more, usage=replace(more.usage, budget=Budget()))) == Budget()
 
 
 def test_a_stream_that_is_over_is_paid_for_before_its_step_ends() -> None:
     """A sub-agent is made while its parent's step waits for it: what that has used is gone."""
     above = then(parent(called("c1")), BudgetSet(tokens=100))
-    assert above.attempt is not None
+    assert above.turn.attempt is not None
     finished = AttemptFinished(
-        attempt_id=above.attempt.attempt_id,
+        attempt_id=above.turn.attempt.attempt_id,
         assistant_message_id="msg_a",
         finish="tool-calls",
         cost=0.5,
@@ -214,7 +216,7 @@ def test_what_an_interrupted_child_used_counts_above() -> None:
     """The call was settled without it: whoever looks at it later adds what it used, once."""
     below = child_of("ses_1", "msg_a", "c1")
     waiting = parent(called("c1"), called("c2", "bash"))
-    assert (waiting.below.owing, uncounted(waiting)) == ((below,), ())
+    assert (waiting.usage.children.uncounted, uncounted(waiting)) == ((below,), ())
     above = interrupted(waiting)
     assert uncounted(above) == (below,)
     assert unread(uncounted(above), {}) == below
@@ -224,7 +226,11 @@ def test_what_an_interrupted_child_used_counts_above() -> None:
 
     assert told == (ChildFinished(session_id=below, cost=0.5, tokens=100),)
     after = then(above, *told)
-    assert (after.below.cost, after.below.tokens, uncounted(after)) == (0.5, 100, ())
+    assert (after.usage.children.cost, after.usage.children.tokens, uncounted(after)) == (
+        0.5,
+        100,
+        (),
+    )
 
 
 def test_a_child_that_still_stops_is_counted_when_it_rests() -> None:
@@ -237,19 +243,25 @@ def test_a_child_that_was_never_made_is_looked_for_once() -> None:
     above = interrupted(parent(called("c1")))
     (below,) = uncounted(above)
     after = then(above, *counted(above, {below: Session(id=below)}))
-    assert (after.below.cost, uncounted(after)) == (0.0, ())
+    assert (after.usage.children.cost, uncounted(after)) == (0.0, ())
+
+
+def prompted(child: Session, session_id: SessionId) -> Session:
+    """The child, as if the prompt of its call were its first."""
+    admissions = Map({first_prompt(session_id): child.inbox.admissions[ASKED]})
+    return replace(child, inbox=replace(child.inbox, admissions=admissions))
 
 
 def test_a_child_that_answered_is_not_counted_again() -> None:
     above = parent(called("c1"))
     below = child_of("ses_1", "msg_a", "c1")
     child = replace(working(*said("a"), step_ended(cost=0.5), released()), id=below)
-    child = replace(child, admissions={first_prompt(below): child.admissions[ASKED]})
-    call, outcome = find(above, "msg_a", "c1"), answered(child)
+    child = prompted(child, below)
+    call, outcome = find_call(above, "msg_a", "c1"), answered(child)
     assert call is not None
     assert outcome is not None
     after = then(above, *settle(above, call, outcome))
-    assert (after.below.cost, uncounted(after)) == (0.5, ())
+    assert (after.usage.children.cost, uncounted(after)) == (0.5, ())
 
 
 def test_what_is_owed_deeper_below_counts_too() -> None:
@@ -258,13 +270,14 @@ def test_what_is_owed_deeper_below_counts_too() -> None:
     (below,) = uncounted(above)
     deepest = child_of(below, "msg_a", "c9")
     child = named(below, cost=0.5, tokens=100)
-    child = replace(child, below=replace(child.below, owing=(deepest,)))
+    children = replace(child.usage.children, uncounted=(deepest,))
+    child = replace(child, usage=replace(child.usage, children=children))
     assert unread([below], {below: child}) == deepest
     known = {below: child, deepest: named(deepest, cost=0.25, tokens=11)}
     assert unread([below], known) is None
 
     assert counted(above, known) == (ChildFinished(session_id=below, cost=0.75, tokens=111),)
-    alone = replace(child, admissions={first_prompt(below): child.admissions[ASKED]})
+    alone = prompted(child, below)
     outcome = answered(alone, known)
     assert isinstance(outcome, Failed)
     assert outcome.facts == (ChildFinished(session_id=below, cost=0.75, tokens=111),)

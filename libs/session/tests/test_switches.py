@@ -93,8 +93,8 @@ def test_a_move_stops_what_runs_at_the_old_place() -> None:
 
     assert events == (InterruptRequested(), SessionMoved(location=THERE))
     after = then(session, *events)
-    assert after.interrupted
-    assert after.inbox == session.inbox
+    assert after.execution.interrupted
+    assert after.inbox.pending == session.inbox.pending
     rested = then(session, released("interrupted"))
     assert move(rested, THERE) == (SessionMoved(location=THERE),)
 

@@ -99,7 +99,7 @@ def test_an_input_never_followed_by_a_call_stays_uncalled() -> None:
     assert of(events, ToolCalled) == of(events, ToolFailed) == []
     turn = (admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
     session = given(CREATED, INITIALISED, *turn, *events)
-    assert (session.owed, next_move(session)) == (False, Rest("idle"))
+    assert (session.execution.owed, next_move(session)) == (False, Rest("idle"))
 
 
 def test_hosted_calls_are_recorded_but_neither_run_here_nor_a_reason_to_continue() -> None:
@@ -116,7 +116,7 @@ def test_hosted_calls_are_recorded_but_neither_run_here_nor_a_reason_to_continue
     assert of(events, ToolCalled)[0].provider == Executor(executed=True, metadata={"call": 1})
     turn = (admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
     session = given(CREATED, INITIALISED, *turn, *events)
-    assert (session.owed, next_move(session)) == (False, Rest("idle"))
+    assert (session.execution.owed, next_move(session)) == (False, Rest("idle"))
 
 
 def test_local_calls_are_for_us_to_run() -> None:

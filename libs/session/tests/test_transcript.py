@@ -48,7 +48,7 @@ def test_a_message_keeps_the_sequence_of_the_event_that_created_it() -> None:
     """I-01: later events change the message and never its place."""
     session = given(CREATED, step_started(), promoted("msg_1"), text("t"), text("t", "hey"))
 
-    assert [(line.seq, line.message.id) for line in session.transcript] == [
+    assert [(line.seq, line.message.id) for line in session.transcript.lines] == [
         (2, "msg_a"),
         (3, "msg_1"),
     ]

@@ -50,6 +50,6 @@ def test_a_session_adds_up_its_steps() -> None:
     )
 
     assert session.profile is not None
-    assert session.profile.cost == pytest.approx(1.0)
-    assert session.profile.tokens == COUNTED.plus(COUNTED)
+    assert session.usage.cost == pytest.approx(1.0)
+    assert session.usage.tokens == COUNTED.plus(COUNTED)
     assert session.profile.updated == ms(7)

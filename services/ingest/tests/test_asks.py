@@ -237,7 +237,7 @@ async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
     await permission.reply(desk, "default", reply("reject", message="not today"))
 
     assert await last(eventlog) == ["permission.replied", "tool.failed"]
-    assert list((await desk.load(AT)).permissions) == ["per_c2"]
+    assert list((await desk.load(AT)).asks.permissions) == ["per_c2"]
 
 
 async def test_a_decline_stops_the_session_in_the_same_commit(
@@ -253,7 +253,7 @@ async def test_a_decline_stops_the_session_in_the_same_commit(
         "permission.replied",
         "interrupt.requested",
     ]
-    assert (await desk.load(AT)).interrupted
+    assert (await desk.load(AT)).execution.interrupted
     await until(lambda: len(wakes(eventlog)) == 1)
 
 

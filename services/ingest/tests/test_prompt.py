@@ -58,7 +58,7 @@ async def test_admission_is_one_event_and_a_receipt(
     assert (event.message_id, event.delivery, event.resume) == ("msg_1", "steer", None)
     assert (receipt.admitted_seq, receipt.promoted_seq) == (2, None)
     session = await desk.load(Address("default", "ses_1"))
-    assert session.transcript == ()
+    assert not session.transcript.lines
 
 
 async def test_without_an_id_every_prompt_is_its_own(

@@ -115,7 +115,7 @@ def test_a_permission_calls_for_somebody_and_a_refusal_does_not(given: "Given") 
     row = statements.fold({}, [log_entries.read(given.commit(OTHER, *PARKED, *stopped))]).sessions[
         OTHER
     ]
-    assert (row.owed, row.stirring, row.asks, row.waiting) == (False, False, 0, False)
+    assert (row.owed, row.work_requested, row.asks, row.waiting) == (False, False, 0, False)
 
 
 def test_only_what_waits_is_a_row(given: "Given") -> None:

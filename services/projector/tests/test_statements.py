@@ -255,5 +255,5 @@ def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(given: "Given
 
     assert first == again
     row = again.sessions[AT]
-    assert (row.pending, row.stirring, row.owed, row.owner) == (1, False, False, None)
+    assert (row.pending, row.work_requested, row.owed, row.owner) == (1, False, False, None)
     assert [one.promoted_seq for one in again.inputs.values()] == [None]

@@ -22,6 +22,7 @@ from fairlead_schema.events import (
     SessionCreated,
     SessionEvent,
     StepEnded,
+    StepFailed,
     StepStarted,
     ToolCalled,
     ToolInputStarted,
@@ -31,7 +32,7 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
-from fairlead_schema.tools.content import Executor
+from fairlead_schema.tools.content import ErrorInfo, Executor
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import Given
@@ -102,7 +103,7 @@ def test_an_ended_step_without_calls_owes_nothing(given: "Given") -> None:
 
 
 def test_a_step_with_local_calls_still_owes_a_turn(given: "Given") -> None:
-    assert row_after(given, DISPATCHED, STARTED, *called("c"), ENDED).owed
+    assert row_after(given, DISPATCHED, STARTED, *called("c"), settled("c"), ENDED).owed
 
 
 def test_a_step_with_only_provider_calls_owes_nothing(given: "Given") -> None:
@@ -118,9 +119,13 @@ def test_a_parked_session_stays_in_the_net_until_its_calls_are_settled(given: "G
 
 
 def test_the_last_settlement_after_parking_owes_a_turn(given: "Given") -> None:
-    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), *called("d"), ENDED, released("parked"))
+    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), *called("d"), released("parked"))
 
-    assert row_after(given, *parked, settled("c"), settled("d")).owed
+    first = row_after(given, *parked, settled("c"))
+    last = row_after(given, *parked, settled("c"), settled("d"))
+
+    assert (first.owed, first.work_requested) == (True, False)
+    assert (last.owed, last.work_requested) == (True, True)
 
 
 def test_a_handover_keeps_the_debt(given: "Given") -> None:
@@ -128,7 +133,9 @@ def test_a_handover_keeps_the_debt(given: "Given") -> None:
 
 
 def test_a_failed_rest_clears_the_debt(given: "Given") -> None:
-    assert not row_after(given, CLAIMED, DISPATCHED, released("failed")).owed
+    failed = StepFailed(assistant_message_id="msg_a", error=ErrorInfo(message="no"))
+
+    assert not row_after(given, CLAIMED, DISPATCHED, STARTED, failed, released("failed")).owed
 
 
 def test_a_requested_compaction_is_owed_until_its_runner_rests(given: "Given") -> None:
@@ -139,8 +146,8 @@ def test_a_requested_compaction_is_owed_until_its_runner_rests(given: "Given") -
     entry = given.commit(OTHER, CREATED, CompactionRequested(), CLAIMED, why, released("idle"))
     done = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
 
-    assert (asked.owed, asked.stirring) == (True, True)
-    assert (done.owed, done.stirring, done.owner) == (False, False, None)
+    assert (asked.owed, asked.work_requested) == (True, True)
+    assert (done.owed, done.work_requested, done.owner) == (False, False, None)
 
 
 def test_a_summary_counts_in_the_totals(given: "Given") -> None:
@@ -154,15 +161,17 @@ def test_a_summary_counts_in_the_totals(given: "Given") -> None:
 def test_over_its_budget_a_session_waits_in_peace_until_the_limit_is_raised(
     given: "Given",
 ) -> None:
-    over = (CLAIMED, PROMOTED, released("over-budget"))
+    over = (BudgetSet(cost=1), CLAIMED, PROMOTED, released("over-budget"))
     resting = row_after(given, *over)
+    lowered = row_after(given, *over, BudgetSet(cost=0.5))
 
     raised = statements.fold(
         {}, [log_entries.read(given.commit(OTHER, CREATED, *over, BudgetSet()))]
     )
 
-    assert (resting.owed, resting.stirring) == (True, False)
-    assert (raised.sessions[OTHER].owed, raised.sessions[OTHER].stirring) == (True, True)
+    assert (resting.owed, resting.work_requested) == (True, False)
+    assert (lowered.owed, lowered.work_requested) == (True, False)
+    assert (raised.sessions[OTHER].owed, raised.sessions[OTHER].work_requested) == (True, True)
 
 
 def test_after_an_interrupt_only_newer_requests_stir(given: "Given") -> None:
@@ -174,8 +183,8 @@ def test_after_an_interrupt_only_newer_requests_stir(given: "Given") -> None:
     entry = given.commit(OTHER, CREATED, *stopped, newer, released("interrupted"))
     stirred = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
 
-    assert (resting.pending, resting.stirring) == (1, False)
-    assert (stirred.pending, stirred.stirring) == (2, True)
+    assert (resting.pending, resting.work_requested) == (1, False)
+    assert (stirred.pending, stirred.work_requested) == (2, True)
 
 
 def test_calls_that_an_interrupt_settles_do_not_stir(given: "Given") -> None:
@@ -184,7 +193,7 @@ def test_calls_that_an_interrupt_settles_do_not_stir(given: "Given") -> None:
 
     row = row_after(given, *calling, InterruptRequested(), settled("c"), released("interrupted"))
 
-    assert (row.pending, row.stirring) == (1, False)
+    assert (row.pending, row.work_requested) == (1, False)
 
 
 def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(given: "Given") -> None:
@@ -193,7 +202,7 @@ def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(given: "Gi
 
     row = row_after(given, CLAIMED, DISPATCHED, *asked)
 
-    assert (row.owed, row.stirring) == (True, True)
+    assert (row.owed, row.work_requested) == (True, True)
 
 
 def test_an_interrupt_that_nobody_honours_stays_in_the_net(given: "Given") -> None:
@@ -202,7 +211,7 @@ def test_an_interrupt_that_nobody_honours_stays_in_the_net(given: "Given") -> No
 
     told = row_after(given, ADMITTED, *parked, InterruptRequested())
 
-    assert (told.interrupted, told.owner, told.stirring) == (True, None, False)
+    assert (told.interrupted, told.owner, told.work_requested) == (True, None, False)
 
 
 def test_an_interrupt_of_what_nobody_has_begun_leaves_it_in_peace(given: "Given") -> None:
@@ -213,13 +222,13 @@ def test_an_interrupt_of_what_nobody_has_begun_leaves_it_in_peace(given: "Given"
     )
     stirred = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
 
-    assert (row.interrupted, row.stirring, row.pending, row.rested) == (
+    assert (row.interrupted, row.work_requested, row.pending, row.rested) == (
         False,
         False,
         1,
         "interrupted",
     )
-    assert (stirred.stirring, stirred.owed) == (True, False)
+    assert (stirred.work_requested, stirred.owed) == (True, False)
 
 
 @pytest.mark.parametrize(

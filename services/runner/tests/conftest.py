@@ -39,7 +39,7 @@ from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
-from fairlead_session.fold.session_fold import SESSION_FOLD
+from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state import Session
 
 AT = Address("default", "ses_1")
@@ -153,7 +153,9 @@ class World:
 
     async def texts(self) -> list[str]:
         """What was said, by whomever, in order."""
-        return [getattr(line.message, "text", "") for line in (await self.session()).transcript]
+        return [
+            getattr(line.message, "text", "") for line in (await self.session()).transcript.lines
+        ]
 
     def observe(self, *observations: Observation) -> None:
         """What the tools service answers from now on."""

@@ -40,7 +40,7 @@ async def test_a_short_back_off_is_waited_out(world: World) -> None:
 
     times = {one.event.type: one.time for one in await world.recorded()}
     assert times["attempt.dispatched"] - times["retried"] >= 190
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_an_interrupt_ends_a_short_back_off_at_once(world: World) -> None:
@@ -59,7 +59,7 @@ async def test_an_interrupt_ends_a_short_back_off_at_once(world: World) -> None:
         watch.nudge(AT)
         await until(lambda: not world.wakes)
 
-    assert (await world.session()).rested == "interrupted"
+    assert (await world.session()).execution.rested == "interrupted"
     assert len(world.provider.requests) == 1
 
 
@@ -80,14 +80,14 @@ async def test_a_queued_prompt_does_not_cut_a_back_off_short(world: World) -> No
     await world.drained()
 
     session = await world.session()
-    assert (session.rested, len(session.inbox)) == ("retry-later", 2)
+    assert (session.execution.rested, len(session.inbox.pending)) == ("retry-later", 2)
     assert len(world.provider.requests) == 1
 
     await world.write(admitted("msg_s"))
     await world.drained()
 
     assert len(world.provider.requests) >= 2
-    assert (await world.session()).inbox == ()
+    assert (await world.session()).inbox.pending == ()
 
 
 async def test_an_interrupt_just_before_a_long_back_off_is_honoured(world: World) -> None:
@@ -104,7 +104,7 @@ async def test_an_interrupt_just_before_a_long_back_off_is_honoured(world: World
     world.log.before = interrupt
     await world.drained()
 
-    assert (await world.session()).rested == "interrupted"
+    assert (await world.session()).execution.rested == "interrupted"
     assert len(world.provider.requests) == 1
 
 
@@ -118,7 +118,7 @@ async def test_a_timer_that_rings_a_little_early_is_not_lost(world: World) -> No
 
     claims = [one.time for one in await world.recorded() if one.event.type == "execution.claimed"]
     assert claims[1] >= soon
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_a_timer_of_a_session_that_is_gone_rings_for_nobody(world: World) -> None:

@@ -41,7 +41,7 @@ async def test_while_nobody_can_say_what_was_used_the_session_waits_on_a_timer(
     resting, before = await world.session(), await world.types()
     await world.drained()
 
-    assert (resting.rested, len(resting.inbox)) == ("budget-unknown", 1)
+    assert (resting.execution.rested, len(resting.inbox.pending)) == ("budget-unknown", 1)
     assert world.provider.requests == []
     assert await world.types() == before, "looking again writes nothing"
     assert isinstance(world.eventlog.timers, MemoryTimers)
@@ -49,7 +49,7 @@ async def test_while_nobody_can_say_what_was_used_the_session_waits_on_a_timer(
 
     used(world, 5)
     await world.drained()
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_the_last_known_sum_stands_for_a_while_and_no_longer(
@@ -77,10 +77,10 @@ async def test_a_session_that_rests_over_its_tenants_budget_goes_on_when_that_wa
     await world.drained()
     before = await world.types()
     await world.drained()
-    assert (await world.session()).rested == "over-budget"
+    assert (await world.session()).execution.rested == "over-budget"
     assert await world.types() == before
 
     world.config["tenant"]["default"]["tokens"] = 100
     await world.drained()
 
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"

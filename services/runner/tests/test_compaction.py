@@ -88,9 +88,7 @@ async def test_a_summary_is_shown_live_and_paid_for(small: World) -> None:
     deltas = [one for _at, one in small.eventlog.deltas.sent if isinstance(one, CompactionDelta)]
     assert [one.text for one in deltas] == ["SU", "MMARY"]
     (used,) = of(await small.events(), CompactionUsed)
-    profile = (await small.session()).profile
-    assert profile is not None
-    assert (used.cost, profile.cost) == (3.0, 9.0)
+    assert (used.cost, (await small.session()).usage.cost) == (3.0, 9.0)
 
 
 @pytest.mark.parametrize(

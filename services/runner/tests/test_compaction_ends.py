@@ -64,8 +64,12 @@ async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, caus
         hanging.set()
 
     session = await small.session()
-    assert (session.rested, session.attempt, session.owed) == ("interrupted", None, False)
-    assert not session.compaction_requested
+    assert (session.execution.rested, session.turn.attempt, session.execution.owed) == (
+        "interrupted",
+        None,
+        False,
+    )
+    assert not session.execution.compaction_requested
     assert of(await small.events(), CompactionEnded) == []
     assert history(session)[: len(before)] == before
 
@@ -81,8 +85,8 @@ async def test_a_requested_compaction_runs_in_an_idle_session(small: World) -> N
 
     session, events = await small.session(), await small.events()
     assert [one.reason for one in of(events, CompactionEnded)] == ["manual"]
-    assert not session.compaction_requested
-    assert (session.rested, session.owner) == ("idle", None)
+    assert not session.execution.compaction_requested
+    assert (session.execution.rested, session.execution.owner) == ("idle", None)
     assert len(small.provider.requests) == before + 1
     await small.said("msg_2", "Where to?")
     assert [role for role, _text in small.provider.asked()] == ["system", "user", "user"]
@@ -99,11 +103,11 @@ async def test_a_requested_compaction_leaves_input_that_an_interrupt_kept(small:
 
     session = await small.session()
     assert len(small.provider.requests) == before + 1
-    assert [one.message_id for one in session.inbox] == ["msg_2"]
-    assert (session.rested, session.owner) == ("idle", None)
+    assert [one.message_id for one in session.inbox.pending] == ["msg_2"]
+    assert (session.execution.rested, session.execution.owner) == ("idle", None)
     await small.write(ResumeRequested(forced=False))
     await small.drained()
-    assert (await small.session()).inbox == ()
+    assert (await small.session()).inbox.pending == ()
 
 
 async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> None:
@@ -141,9 +145,9 @@ async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cau
     small.provider.replies.append(says("SUMMARY"))
     await small.drained("run_b")
 
-    assert (left.rested, left.compacting.tries) == ("handover", 1)
+    assert (left.execution.rested, left.compaction.tries) == ("handover", 1)
     assert [one.text for one in of(await small.events(), CompactionEnded)] == ["SUMMARY"]
-    assert (await small.session()).rested == "idle"
+    assert (await small.session()).execution.rested == "idle"
     assert verify(await small.recorded()) == []
 
 
@@ -181,8 +185,8 @@ async def test_a_request_that_comes_to_nothing_says_why_and_is_over(
     session = await small.session()
     assert [(one.reason, one.outcome) for one in failed] == [("manual", outcome)]
     assert why in failed[0].message
-    assert not session.compaction_requested
-    assert (session.owner, session.stirring) == (None, False)
+    assert not session.execution.compaction_requested
+    assert (session.execution.owner, session.execution.work_requested) == (None, False)
 
 
 @pytest.mark.parametrize("starts", [1, 2])
@@ -203,7 +207,7 @@ async def test_a_dead_owners_summary_is_made_again_but_not_for_ever(
     assert len(of(events, CompactionStarted)) == 2
     assert len(of(events, CompactionEnded)) == 2 - starts
     assert len(of(events, PromptPromoted)) == 2
-    assert (await small.session()).rested == "idle"
+    assert (await small.session()).execution.rested == "idle"
 
 
 async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World) -> None:

@@ -43,7 +43,7 @@ async def test_without_context_the_input_stays_pending(world: World, answer: obj
     await world.drained()
 
     session = await world.session()
-    assert (session.rested, len(session.inbox)) == ("context-unavailable", 1)
+    assert (session.execution.rested, len(session.inbox.pending)) == ("context-unavailable", 1)
     assert await world.types(after=2) == ["execution.claimed", "execution.released"]
     assert world.provider.requests == []
 
@@ -55,7 +55,7 @@ async def test_a_source_that_is_away_stops_the_first_turn(world: World) -> None:
 
     await world.drained()
 
-    assert (await world.session()).rested == "context-unavailable"
+    assert (await world.session()).execution.rested == "context-unavailable"
 
 
 async def test_once_the_context_is_back_the_input_is_answered(world: World) -> None:
@@ -68,7 +68,7 @@ async def test_once_the_context_is_back_the_input_is_answered(world: World) -> N
     await world.drained()
 
     session = await world.session()
-    assert (session.rested, session.inbox) == ("idle", ())
+    assert (session.execution.rested, session.inbox.pending) == ("idle", ())
 
 
 async def test_a_change_is_told_between_the_prompt_and_the_answer(world: World) -> None:
@@ -115,7 +115,7 @@ async def test_while_context_is_away_the_old_baseline_serves(world: World) -> No
 
     await world.drained()
 
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
     assert world.provider.asked()[0] == ("system", SYSTEM)
     assert await told(world) == []
 

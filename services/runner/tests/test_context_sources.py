@@ -259,8 +259,8 @@ async def test_what_blocks_a_first_turn_is_told_with_its_reason(world: World) ->
     await turn(world, "msg_1")
 
     session = await world.session()
-    assert session.rest_detail == "core/instructions: /w/AGENTS.md is binary"
-    assert len(session.inbox) == 1
+    assert session.execution.rest_detail == "core/instructions: /w/AGENTS.md is binary"
+    assert len(session.inbox.pending) == 1
 
 
 async def test_epochs_and_updates_are_counted(world: World) -> None:

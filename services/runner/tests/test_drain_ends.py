@@ -55,7 +55,7 @@ async def test_a_failed_drain_leaves_its_reason_in_the_log(world: World) -> None
     rest, session = await rested(world), await world.session()
     assert rest.reason == "failed"
     assert "no such thing" in (rest.detail or "")
-    assert (session.owner, session.rested) == (None, "failed")
+    assert (session.execution.owner, session.execution.rested) == (None, "failed")
 
 
 async def test_everybody_who_asked_for_a_run_shares_its_failure_and_a_later_run_retries(
@@ -76,7 +76,7 @@ async def test_everybody_who_asked_for_a_run_shares_its_failure_and_a_later_run_
     await world.drained()
 
     assert (len(failures), len(world.provider.requests)) == (1, 2)
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_a_defect_releases_the_session_with_its_reason(
@@ -93,9 +93,13 @@ async def test_a_defect_releases_the_session_with_its_reason(
         await until(lambda: not world.wakes)
 
     session = await world.session()
-    assert (session.owner, session.rested, session.stirring) == (None, "failed", False)
-    assert "ZeroDivisionError" in (session.rest_detail or "")
-    assert [item.message_id for item in session.inbox] == ["msg_1"]
+    assert (
+        session.execution.owner,
+        session.execution.rested,
+        session.execution.work_requested,
+    ) == (None, "failed", False)
+    assert "ZeroDivisionError" in (session.execution.rest_detail or "")
+    assert [item.message_id for item in session.inbox.pending] == ["msg_1"]
 
 
 async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
@@ -112,7 +116,7 @@ async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
         await until(lambda: not world.wakes)
 
     rest, session = await rested(world), await world.session()
-    assert (session.owner, rest.reason) == (None, "failed")
+    assert (session.execution.owner, rest.reason) == (None, "failed")
     assert "ZeroDivisionError" in (rest.detail or "")
 
 

@@ -70,7 +70,7 @@ async def test_what_an_interrupted_child_used_counts_before_the_next_call(world:
     await world.drained()
 
     assert await counted(world) == [(BELOW.session_id, 2.0, 100)]
-    assert (await world.session()).rested == "over-budget"
+    assert (await world.session()).execution.rested == "over-budget"
     assert world.provider.requests == []
 
 
@@ -108,4 +108,4 @@ async def test_a_child_that_cannot_be_read_holds_nobody_up(
     await world.said("msg_2", "hello")
 
     assert await counted(world) == [(BELOW.session_id, 0.0, 0)]
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"

@@ -144,7 +144,7 @@ async def test_an_interrupt_settles_a_parked_session(world: World) -> None:
 
     types = await world.types()
     assert types[-4:] == ["execution.claimed", "tool.failed", "step.ended", "execution.released"]
-    assert (await world.session()).rested == "interrupted"
+    assert (await world.session()).execution.rested == "interrupted"
     assert len(world.provider.requests) == 1
 
 
@@ -168,9 +168,9 @@ async def test_a_stream_that_fails_after_a_call_decides_what_becomes_of_the_queu
 
     types, session = await world.types(), await world.session()
     assert types.index("tool.succeeded") < types.index("step.failed")
-    pending = [item.message_id for item in session.inbox]
+    pending = [item.message_id for item in session.inbox.pending]
     expected = ("idle", []) if in_stream else ("failed", ["msg_q"])
-    assert (session.rested, pending) == expected
+    assert (session.execution.rested, pending) == expected
 
 
 async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) -> None:
@@ -193,7 +193,7 @@ async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) ->
         await until(lambda: not world.wakes)
         hanging.set()
 
-    assert (await world.session()).rested == "interrupted"
+    assert (await world.session()).execution.rested == "interrupted"
     assert "step.started" not in await world.types()
 
 
@@ -221,7 +221,7 @@ async def test_a_provider_that_stays_busy_fails_the_step_in_the_end(world: World
 
     types = await world.types()
     assert (types.count("retried"), types.count("step.failed")) == (1, 1)
-    assert (await world.session()).rested == "failed"
+    assert (await world.session()).execution.rested == "failed"
 
 
 async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world: World) -> None:
@@ -233,11 +233,11 @@ async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world
     parked = await world.types()
     await world.drained()
 
-    assert (await world.session()).rested == "retry-later"
+    assert (await world.session()).execution.rested == "retry-later"
     assert await world.types() == parked
     timers = world.eventlog.timers
     assert isinstance(timers, MemoryTimers)
-    assert timers.set[AT] == (await world.session()).wake_at
+    assert timers.set[AT] == (await world.session()).execution.wake_at
 
 
 async def test_a_due_timer_wakes_its_session(world: World) -> None:
@@ -282,7 +282,7 @@ async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None
     assert failed.error == ErrorInfo(message="Tools are disabled after the maximum agent steps")
     assert "tools" not in world.provider.requests[0]
     assert world.provider.asked()[-1][0] == "assistant"
-    assert (await world.session()).rested == "turn-limit"
+    assert (await world.session()).execution.rested == "turn-limit"
 
 
 @pytest.mark.parametrize("life", ["alive", "reconnects", "gone", "overdue"])

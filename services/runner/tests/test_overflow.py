@@ -66,7 +66,7 @@ async def test_a_second_overflow_is_terminal(small: World) -> None:
     (failed,) = of(await small.events(), StepFailed)
     assert "even after a compaction: prompt is too long" in failed.error.message
     assert len(of(await small.events(), CompactionStarted)) == 1
-    assert (await small.session()).rested == "failed"
+    assert (await small.session()).execution.rested == "failed"
 
 
 async def test_if_the_summary_fails_the_overflow_itself_is_recorded(small: World) -> None:
@@ -80,7 +80,7 @@ async def test_if_the_summary_fails_the_overflow_itself_is_recorded(small: World
     (failed,) = of(events, StepFailed)
     assert failed.error.message == "prompt is too long: 9000 tokens"
     assert of(events, CompactionEnded) == []
-    assert (await small.session()).rested == "failed"
+    assert (await small.session()).execution.rested == "failed"
 
 
 async def test_an_overflow_with_nothing_to_compact_is_recorded_at_once(small: World) -> None:
@@ -125,6 +125,6 @@ async def test_an_overflow_after_output_is_a_plain_failure(small: World) -> None
     events = await small.events()
     assert of(events, CompactionStarted) == []
     assert len(of(events, StepFailed)) == 1
-    told = (await small.session()).transcript[-1].message
+    told = (await small.session()).transcript.lines[-1].message
     assert told.type == "assistant"
     assert [block.text for block in told.content if block.type == "text"] == ["hey"]

@@ -66,7 +66,7 @@ async def test_a_text_that_no_commit_holds_fails_its_turn_with_a_reason(world: W
     assert failed.raised
     assert of(events, ExecutionReleased)[-1].reason == "failed"
     assert len(world.provider.requests) == 1
-    assert [item.message_id for item in (await world.session()).inbox] == ["msg_q"]
+    assert [item.message_id for item in (await world.session()).inbox.pending] == ["msg_q"]
 
 
 async def test_a_text_without_end_is_cut_off_and_kept(world: World) -> None:
@@ -95,7 +95,7 @@ async def test_calls_that_fit_only_one_by_one_are_written_one_by_one(world: Worl
     work = world.eventlog.work
     assert isinstance(work, MemoryWorkQueues)
     assert len(work.queue("TOOLS").messages) == 2
-    assert (await world.session()).rested == "parked"
+    assert (await world.session()).execution.rested == "parked"
 
 
 @pytest.mark.parametrize("count", range(9, 15))
@@ -135,9 +135,9 @@ async def test_an_input_that_no_commit_holds_fails_its_turn_and_keeps_the_calls_
 
     session, log = await world.session(), await sound(world)
     assert [call.call_id for call in session.calls] == ["c0"]
-    assert session.attempt is not None
-    assert session.attempt.finished is not None
-    assert session.attempt.finished.raised
+    assert session.turn.attempt is not None
+    assert session.turn.attempt.finished is not None
+    assert session.turn.attempt.finished.raised
     failed = of([one.event for one in log], ToolFailed)
     assert [event.call_id for event in failed] == ["c1"]
     assert len(world.provider.requests) == 1
@@ -153,6 +153,6 @@ async def test_what_no_commit_holds_before_a_turn_rests_the_session_with_a_reaso
     await world.drained()
 
     session = await world.session()
-    assert (session.rested, len(session.inbox)) == ("failed", 1)
-    assert "exceeds" in (session.rest_detail or "")
+    assert (session.execution.rested, len(session.inbox.pending)) == ("failed", 1)
+    assert "exceeds" in (session.execution.rest_detail or "")
     assert world.provider.requests == []

@@ -77,7 +77,11 @@ async def test_it_parks_at_once_when_only_people_can_go_on(world: World) -> None
     await world.drained("run_b")
 
     session = await world.session()
-    assert (session.rested, session.owner, len(session.permissions)) == ("parked", None, 2)
+    assert (session.execution.rested, session.execution.owner, len(session.asks.permissions)) == (
+        "parked",
+        None,
+        2,
+    )
     assert await world.types() == before
     assert sent(world) == ["c1", "c2"]
 
@@ -148,8 +152,11 @@ async def test_a_decline_is_why_it_rests_and_the_inbox_stays(world: World) -> No
     await world.drained("run_b")
 
     session = await world.session()
-    assert (session.rested, session.rest_detail) == ("declined", declined.declined)
-    assert (session.calls, session.attempt, len(session.inbox)) == ((), None, 1)
+    assert (session.execution.rested, session.execution.rest_detail) == (
+        "declined",
+        declined.declined,
+    )
+    assert (session.calls, session.turn.attempt, len(session.inbox.pending)) == ((), None, 1)
     assert (await world.types())[-5:] == [
         "execution.claimed",
         "tool.failed",
@@ -174,7 +181,7 @@ async def test_an_interrupt_answers_what_waits(world: World) -> None:
         "step.ended",
         "execution.released",
     ]
-    assert (await world.session()).permissions == {}
+    assert (await world.session()).asks.permissions == {}
 
 
 async def crashed(world: World) -> QuestionAsked:
@@ -194,12 +201,16 @@ async def test_a_crash_under_the_policy_ask_is_a_question(world: World) -> None:
     held = await world.session()
     answer = QuestionReplied(request_id=question.request.id, answers=(("Continue",),))
 
-    assert (held.rested, held.owner, world.provider.requests) == ("held", None, [])
+    assert (held.execution.rested, held.execution.owner, world.provider.requests) == (
+        "held",
+        None,
+        [],
+    )
     await world.drained("run_c")
     assert world.provider.requests == []
     await world.write(answer, ResumeRequested())
     await world.drained("run_c")
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
     assert len(world.provider.requests) == 1
 
 
@@ -212,7 +223,7 @@ async def test_new_input_takes_the_question_back(world: World) -> None:
 
     session, events = await world.session(), await world.events()
     assert QuestionRejected(request_id=question.request.id) in events
-    assert (session.questions, session.rested) == ({}, "idle")
+    assert (session.asks.questions, session.execution.rested) == ({}, "idle")
 
 
 async def test_a_request_tells_what_its_sender_knows_as_long_as_nothing_else_counts(

@@ -61,7 +61,11 @@ async def test_a_prompt_that_arrives_with_the_release_is_still_processed(world: 
 
     assert arrived
     session = await world.session()
-    assert (session.inbox, session.rested, session.owner) == ((), "idle", None)
+    assert (session.inbox.pending, session.execution.rested, session.execution.owner) == (
+        (),
+        "idle",
+        None,
+    )
     assert len(world.provider.requests) == 2
     types = await world.types()
     assert (types.count("step.ended"), types.count("execution.released")) == (2, 1)
@@ -86,7 +90,7 @@ async def test_a_prompt_that_arrives_with_a_failure_is_still_processed(world: Wo
 
     types = await world.types()
     assert (types.count("step.failed"), types.count("step.ended")) == (1, 1)
-    assert (await world.session()).inbox == ()
+    assert (await world.session()).inbox.pending == ()
 
 
 @pytest.mark.parametrize("what", ["execution.claimed", "step.started", "text.ended"])
@@ -112,7 +116,7 @@ async def test_a_prompt_that_arrives_at_any_commit_is_promoted_once(
     ]
     assert arrived
     assert promoted == ["msg_1", "msg_2"]
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: World) -> None:
@@ -131,7 +135,7 @@ async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: 
         await until(lambda: job not in world.wakes)
         await until(lambda: not world.wakes)
 
-    assert (await world.session()).inbox == ()
+    assert (await world.session()).inbox.pending == ()
     assert len(world.provider.requests) == 2
 
 
@@ -160,10 +164,10 @@ async def test_a_leaving_runner_finishes_its_turn_and_hands_over(
         await until(lambda: bool(leaving) and leaving[0].done())
 
     session = await world.session()
-    assert (session.rested, len(session.inbox)) == ("handover", 1)
+    assert (session.execution.rested, len(session.inbox.pending)) == ("handover", 1)
     assert len(world.wakes) == 1
     await world.drained("run_b")
-    assert (await world.session()).inbox == ()
+    assert (await world.session()).inbox.pending == ()
     assert (await world.types()).count("execution.recovered") == 0
 
 
@@ -185,11 +189,15 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
             await asked.wait()
 
     session = await world.session()
-    assert (session.rested, session.owed, session.attempt) == ("handover", True, None)
+    assert (session.execution.rested, session.execution.owed, session.turn.attempt) == (
+        "handover",
+        True,
+        None,
+    )
     assert len(world.wakes) == 1
     await world.drained("run_b")
     assert await world.types(after=len(await world.types()) - 1) == ["execution.released"]
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
 
 
 class BrokenLog(WatchedLog):
@@ -219,7 +227,7 @@ async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: Wor
     ((source, subject, _payload, reason),) = other.eventlog.dead_letters.letters
     assert (source, subject) == ("session", subjects.log(broken))
     assert "future.thing" in reason
-    assert (await other.session()).rested == "idle"
+    assert (await other.session()).execution.rested == "idle"
 
 
 async def test_a_long_session_leaves_a_snapshot_that_equals_its_replay(world: World) -> None:

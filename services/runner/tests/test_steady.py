@@ -113,7 +113,7 @@ async def test_an_interrupt_whose_nudge_was_lost_is_honoured(
         await world.write(InterruptRequested())
         await until(lambda: not world.wakes)
 
-    assert (await world.session()).rested == "interrupted"
+    assert (await world.session()).execution.rested == "interrupted"
     assert reply.cancelled
 
 
@@ -145,8 +145,8 @@ async def test_a_queued_input_from_before_a_failure_stays_pending(world: World) 
     await world.drained()
 
     session = await world.session()
-    assert session.rested == "failed"
-    assert [item.message_id for item in session.inbox] == ["msg_2"]
+    assert session.execution.rested == "failed"
+    assert [item.message_id for item in session.inbox.pending] == ["msg_2"]
 
 
 async def test_a_resume_during_the_cleanup_of_an_interrupt_runs_after_it(world: World) -> None:
@@ -195,8 +195,8 @@ async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World
     assert [event.text for event in events if isinstance(event, TextEnded)] == ["first"]
     assert sum(isinstance(event, StepEnded | StepFailed) for event in events) == 1
     session = await world.session()
-    assert session.owner is None
-    assert not session.owed
+    assert session.execution.owner is None
+    assert not session.execution.owed
 
 
 async def test_a_runner_that_could_not_write_goes_on_by_itself(
@@ -216,7 +216,7 @@ async def test_a_runner_that_could_not_write_goes_on_by_itself(
     await world.drained()
 
     session = await world.session()
-    assert (session.rested, session.owner) == ("idle", None)
+    assert (session.execution.rested, session.execution.owner) == ("idle", None)
 
 
 async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(

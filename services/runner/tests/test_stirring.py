@@ -23,7 +23,7 @@ async def test_a_wake_from_before_an_interrupt_promotes_nothing(world: World) ->
     assert await world.types() == before
     assert world.provider.requests == []
     session = await world.session()
-    assert (session.rested, len(session.inbox)) == ("interrupted", 1)
+    assert (session.execution.rested, len(session.inbox.pending)) == ("interrupted", 1)
 
 
 async def test_an_interrupt_between_a_reading_and_its_claim_drops_the_wake(world: World) -> None:
@@ -60,7 +60,7 @@ async def test_what_is_asked_after_an_interrupt_counts(world: World, what: str) 
 
     promoted = [one for one in await world.events() if isinstance(one, PromptPromoted)]
     assert [one.message_id for one in promoted][:1] == ["msg_1"]
-    assert (await world.session()).inbox == ()
+    assert (await world.session()).inbox.pending == ()
 
 
 async def test_a_stirred_queue_is_promoted_and_no_turn_is_forced(world: World) -> None:
@@ -86,4 +86,4 @@ async def test_a_wake_of_input_that_was_only_admitted_does_nothing(world: World)
     await world.wake()
     async with standing(WakeConsumer(world.tackle())):
         await until(lambda: not world.wakes)
-    assert (await world.session()).inbox == ()
+    assert (await world.session()).inbox.pending == ()

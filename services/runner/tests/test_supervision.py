@@ -31,4 +31,4 @@ async def test_a_defect_while_taking_wakes_does_not_end_the_runner(
         await until(lambda: not world.wakes)
 
     assert not broken
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"

@@ -71,7 +71,7 @@ async def test_a_dead_owners_turn_is_recovered_and_answered(
         "step.ended",
         "execution.released",
     ]
-    assert (await world.session()).generation == 2
+    assert (await world.session()).execution.generation == 2
 
 
 async def test_a_silent_owner_is_taken_over_too(world: World) -> None:
@@ -83,7 +83,7 @@ async def test_a_silent_owner_is_taken_over_too(world: World) -> None:
 
     await world.drained("run_b")
 
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_a_turn_that_kills_its_owners_is_held(world: World) -> None:
@@ -95,7 +95,7 @@ async def test_a_turn_that_kills_its_owners_is_held(world: World) -> None:
 
     await world.drained("run_b")
 
-    assert (await world.session()).rested == "held"
+    assert (await world.session()).execution.rested == "held"
     assert world.provider.requests == []
 
 
@@ -129,7 +129,7 @@ async def test_a_runner_fenced_during_its_turn_writes_nothing_more(world: World)
         await (await drain(world)).run()
 
     assert (await world.types())[-1] == "execution.claimed"
-    assert (await world.session()).generation == 2
+    assert (await world.session()).execution.generation == 2
 
 
 async def test_a_runner_fenced_at_its_boundary_leaves_the_new_owner_alone(world: World) -> None:

@@ -33,10 +33,10 @@ async def test_one_prompt_becomes_an_answer_in_the_exact_durable_order(world: Wo
     assert await world.types() == ORDER
     assert len(world.provider.requests) == 1
     session = await world.session()
-    said = session.transcript[-1].message
+    said = session.transcript.lines[-1].message
     assert isinstance(said, AssistantMessage)
     assert said.content == (TextBlock(id="text-0", text="hey you"),)
-    assert (session.owner, session.rested) == (None, "idle")
+    assert (session.execution.owner, session.execution.rested) == (None, "idle")
 
 
 async def test_the_request_says_who_asks_and_what_the_model_is_told(world: World) -> None:
@@ -94,7 +94,7 @@ async def test_a_raised_failure_fails_the_step_and_rests_the_session(world: Worl
     assert "bad request" in failed.error.message
     assert isinstance(released, ExecutionReleased)
     assert released.reason == "failed"
-    assert [item.message_id for item in (await world.session()).inbox] == ["msg_q"]
+    assert [item.message_id for item in (await world.session()).inbox.pending] == ["msg_q"]
     assert len(world.provider.requests) == 1
 
 
@@ -108,8 +108,8 @@ async def test_after_a_raised_failure_a_later_wake_takes_what_is_pending(world: 
     await world.drained()
 
     assert world.provider.asked()[-1] == ("user", "two")
-    assert (await world.session()).inbox == ()
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).inbox.pending == ()
+    assert (await world.session()).execution.rested == "idle"
 
 
 async def test_an_error_inside_the_stream_ends_the_turn_but_not_the_drain(world: World) -> None:
@@ -123,7 +123,7 @@ async def test_an_error_inside_the_stream_ends_the_turn_but_not_the_drain(world:
     types = await world.types()
     assert types.count("step.failed") == types.count("step.ended") == 1
     assert types.index("text.ended") < types.index("step.failed")
-    assert (await world.session()).inbox == ()
+    assert (await world.session()).inbox.pending == ()
     assert len(world.provider.requests) == 2
 
 
@@ -140,7 +140,7 @@ async def test_a_stream_cut_off_keeps_what_was_said(world: World) -> None:
         "step.failed",
         "execution.released",
     ]
-    said = (await world.session()).transcript[-1].message
+    said = (await world.session()).transcript.lines[-1].message
     assert isinstance(said, AssistantMessage)
     assert said.content == (TextBlock(id="text-0", text="par"),)
 
@@ -174,7 +174,7 @@ async def test_without_a_voice_nothing_is_promoted(world: World, change: dict[st
     await world.drained()
 
     session = await world.session()
-    assert (session.rested, len(session.inbox)) == ("failed", 1)
+    assert (session.execution.rested, len(session.inbox.pending)) == ("failed", 1)
     assert world.provider.requests == []
 
 

@@ -39,7 +39,10 @@ async def refused(world: World) -> str:
     await world.drained()
 
     session = await world.session()
-    assert (session.rested, [item.message_id for item in session.inbox]) == ("failed", ["msg_1"])
+    assert (session.execution.rested, [item.message_id for item in session.inbox.pending]) == (
+        "failed",
+        ["msg_1"],
+    )
     assert "prompt.promoted" not in await world.types()
     assert world.provider.requests == []
     return explain(session).reason
@@ -159,7 +162,7 @@ async def test_an_attachment_that_is_no_data_is_told_to_the_model_and_blocks_no_
 
     await world.drained()
 
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
     told = world.provider.asked()
     assert "file:///w/a.png" in str(world.provider.requests[0]["messages"])
     assert ("user", "and now?") in told
@@ -176,7 +179,7 @@ async def test_a_file_of_a_type_that_the_model_cannot_take_blocks_no_later_turn(
 
     await world.drained()
 
-    assert (await world.session()).rested == "idle"
+    assert (await world.session()).execution.rested == "idle"
     assert "a.zip (application/zip)" in str(world.provider.requests[0]["messages"])
 
 

@@ -67,7 +67,7 @@ async def state(world: World) -> object:
     for stored in page.commits:
         for recorded in stored.commit.events:
             session = evolve(session, recorded)
-    message = session.find("msg_a")
+    message = session.transcript.find("msg_a")
     assert isinstance(message, AssistantMessage)
     (block,) = [one for one in message.content if isinstance(one, ToolBlock)]
     return block.state

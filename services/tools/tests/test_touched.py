@@ -72,7 +72,9 @@ def succeeded(output: dict[str, Any]) -> ToolSucceeded:
 async def joined(place: Path, session: Session) -> bool:
     context = {"global_file": None}
     by = Observer(Config.model_validate({"context": context, "skills": {"config_directory": None}}))
-    asked = ObserveContext(location=LocationRef(directory=str(place)), touched=session.touched)
+    asked = ObserveContext(
+        location=LocationRef(directory=str(place)), touched=session.read_directories
+    )
     found = {one.key: one for one in (await by.observe(asked)).observations}
     said = found.get(instructions.KEY)
     return isinstance(said, ObservedSource) and MARK in said.baseline
@@ -106,4 +108,4 @@ async def test_instructions_join_where_the_real_tool_has_read(
 
 def test_a_managed_output_touches_no_directory(place: Path) -> None:
     """L-28: it lies in none."""
-    assert folded(place, managed_path("out_1"), succeeded({})).touched == ()
+    assert folded(place, managed_path("out_1"), succeeded({})).read_directories == ()

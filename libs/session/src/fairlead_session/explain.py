@@ -5,10 +5,11 @@ from typing import Literal, TypeAlias
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.calls.subagents import child_for
+from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.execution.retry import patient
 from fairlead_session.next_move import called_for
 from fairlead_session.people.pending import ready, what
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state import RestState, Session, UnsettledCall
 
 State: TypeAlias = Literal[
     "missing", "running", "waiting", "queued", "resting", "idle", "archived", "broken"
@@ -56,35 +57,6 @@ class Explanation(Model):
     next: str | None = None
 
 
-_RESTING = {
-    "parked": "it waits for tool calls to settle",
-    "interrupted": "somebody interrupted it",
-    "failed": "its last provider turn failed",
-    "context-unavailable": "the context of its location could not be observed",
-    "held": "a crash was recovered and its policy holds the turn back",
-    "handover": "its runner left and handed it over",
-    "retry-later": "its provider asked to wait before the next attempt",
-    "turn-limit": "it reached the limit of provider turns without new input",
-    "repeated-calls": "the model kept making the same tool call",
-    "over-budget": "its budget is used up",
-    "budget-unknown": "whether its tenant's budget is used up is not known",
-    "declined": "a person declined a tool call",
-    "idle": "there is nothing to do",
-}
-_NEXT = {
-    "parked": "the last settlement wakes it",
-    "interrupted": "a new prompt or a resume runs it",
-    "failed": "a new prompt or a resume runs it",
-    "context-unavailable": "it is tried again by itself",
-    "held": "a resume runs it",
-    "handover": "another runner takes it",
-    "retry-later": "a timer wakes it",
-    "turn-limit": "a new prompt or a resume runs it",
-    "repeated-calls": "a new prompt or a resume runs it",
-    "over-budget": "raising the budget runs it",
-    "budget-unknown": "it is tried again by itself",
-    "declined": "a new prompt or a resume runs it",
-}
 _TAKEN = "the next free runner takes it"
 
 
@@ -94,22 +66,24 @@ def explain(session: Session) -> Explanation:
     if profile is None:
         return Explanation(state="missing", code="missing", reason="The session does not exist.")
     waiting = _waiting(session)
-    if session.owner is not None:
+    if session.execution.owner is not None:
         code, doing = _doing(session)
         reason = f"A runner drains it: {doing}."
-        return _told(session, ("running", code), reason, waiting, owner=session.owner.runner)
+        return _explain(
+            session, ("running", code), reason, waiting, owner=session.execution.owner.runner
+        )
     if profile.archived is not None:
-        return _told(session, ("archived", "archived"), "The session is archived.", waiting)
-    if session.interrupted:
+        return _explain(session, ("archived", "archived"), "The session is archived.", waiting)
+    if session.execution.interrupted:
         reason = "It was interrupted, and what is open waits for a runner to settle it."
-        return _told(session, ("queued", "stopping"), reason, waiting, next_=_TAKEN)
+        return _explain(session, ("queued", "stopping"), reason, waiting, next_=_TAKEN)
     if waiting:
         reason = f"It waits for {', '.join(one.what for one in waiting)}."
         cause: tuple[State, Code] = ("waiting", _kind(waiting[0]))
-        return _told(session, cause, reason, waiting, next_="answering or settling wakes it")
+        return _explain(session, cause, reason, waiting, next_="answering or settling wakes it")
     if called_for(session) and not _patient(session):
         code, work = _work(session)
-        return _told(session, ("queued", code), f"{work} waits for a runner.", (), next_=_TAKEN)
+        return _explain(session, ("queued", code), f"{work} waits for a runner.", (), next_=_TAKEN)
     return _resting(session)
 
 
@@ -125,24 +99,25 @@ def broken(detail: str) -> Explanation:
 
 def _patient(session: Session) -> bool:
     """Whether it waits for a time or a place, and a free runner would change nothing."""
-    if session.rested == "retry-later":
+    rested = session.execution.rested
+    if rested == "retry-later":
         return patient(session)
-    return session.rested in {"context-unavailable", "over-budget", "budget-unknown"}
+    return rested is not None and REST_RULES[rested].waits
 
 
 def _resting(session: Session) -> Explanation:
-    rested = session.rested or "idle"
-    detail = f" ({session.rest_detail})" if session.rest_detail else ""
-    pending = f" {len(session.inbox)} inputs are pending." if session.inbox else ""
-    reason = f"It rests: {_RESTING[rested]}{detail}.{pending}"
-    timer = Waiting(kind="timer", id=str(session.wake_at), what="a timer")
-    waiting = (timer,) if session.wake_at is not None else ()
-    state: State = "idle" if rested == "idle" and not session.inbox else "resting"
-    follows = _NEXT.get(rested, "a new prompt runs it")
-    return _told(session, (state, rested), reason, waiting, next_=follows)
+    rest = session.execution.rest or RestState("idle")
+    rule, inputs = REST_RULES[rest.reason], len(session.inbox.pending)
+    detail = f" ({rest.detail})" if rest.detail else ""
+    pending = f" {inputs} inputs are pending." if inputs else ""
+    reason = f"It rests: {rule.sentence}{detail}.{pending}"
+    timer = Waiting(kind="timer", id=str(rest.wake_at), what="a timer")
+    waiting = (timer,) if rest.wake_at is not None else ()
+    state: State = "idle" if rest.reason == "idle" and not inputs else "resting"
+    return _explain(session, (state, rest.reason), reason, waiting, next_=rule.next_step)
 
 
-def _told(
+def _explain(
     session: Session,
     cause: tuple[State, Code],
     reason: str,
@@ -164,19 +139,19 @@ def _told(
 
 def _waiting(session: Session) -> tuple[Waiting, ...]:
     """Calls that run, and what a person must answer: a call that asks is told by its request."""
-    calls = tuple(_called(session, call) for call in ready(session))
+    calls = tuple(_waiting_call(session, call) for call in ready(session))
     permissions = tuple(
         Waiting(kind="permission", id=id_, what=f"a person: {what(ask)}")
-        for id_, ask in session.permissions.items()
+        for id_, ask in session.asks.permissions.items()
     )
     questions = tuple(
         Waiting(kind="question", id=id_, what=f"a person: {what(ask)}")
-        for id_, ask in session.questions.items()
+        for id_, ask in session.asks.questions.items()
     )
     return (*calls, *permissions, *questions)
 
 
-def _called(session: Session, call: UnsettledCall) -> Waiting:
+def _waiting_call(session: Session, call: UnsettledCall) -> Waiting:
     """A call that another session answers is told by that session: ask there next."""
     child = child_for(session, call)
     if child is not None:
@@ -185,26 +160,26 @@ def _called(session: Session, call: UnsettledCall) -> Waiting:
 
 
 def _doing(session: Session) -> tuple[Code, str]:
-    if session.interrupted:
+    if session.execution.interrupted:
         return "stopping", "stopping as asked"
     if session.calls and not ready(session):
         return "calls", "it is about to park, for every open call waits for a person"
     if session.calls:
         return "calls", f"{len(ready(session))} tool calls are running"
-    if session.compaction_requested:
+    if session.execution.compaction_requested:
         return "compaction", "it compacts its history as asked"
-    if session.attempt is not None:
-        return "turn", f"step {session.attempt.step}, asking {session.attempt.model.id}"
+    if session.turn.attempt is not None:
+        return "turn", f"step {session.turn.attempt.step}, asking {session.turn.attempt.model.id}"
     return "between-turns", "between two turns"
 
 
 def _work(session: Session) -> tuple[Code, str]:
-    if session.attempt is not None:
+    if session.turn.attempt is not None:
         return "left-behind", "A turn that its runner left behind"
-    if session.inbox:
-        count = len(session.inbox)
+    if session.inbox.pending:
+        count = len(session.inbox.pending)
         return "pending-input", f"{count} pending input{'s' if count > 1 else ''}"
-    if session.owed:
+    if session.execution.owed:
         return "turn-owed", "A turn that is owed"
     return "compaction", "A compaction that was asked for"
 

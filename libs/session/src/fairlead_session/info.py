@@ -15,8 +15,8 @@ def info(session: Session) -> SessionInfo:
         project_id=profile.project_id,
         agent=profile.agent,
         model=with_variant(profile.model),
-        cost=profile.cost,
-        tokens=profile.tokens,
+        cost=session.usage.cost,
+        tokens=session.usage.tokens,
         time=SessionTime(
             created=profile.created, updated=profile.updated, archived=profile.archived
         ),

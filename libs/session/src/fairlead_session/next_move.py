@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import MessageId
 from fairlead_session.execution.budget import Spending, exceeded
+from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.input.promotion import STEERS_MAX, eligible
 from fairlead_session.people.pending import waits_for_people
 from fairlead_session.state import Attempt, PendingInput, Session, UnsettledCall
@@ -104,33 +105,35 @@ def next_move(
 
     `opening` is the queued input that this drain was about to promote when the log moved.
     """
-    if session.interrupted:
+    if session.execution.interrupted:
         return Stop()
     if session.calls:
         return AwaitCalls(session.calls)
-    if session.attempt is not None:
-        if session.attempt.overflow is not None:
+    if session.turn.attempt is not None:
+        if session.turn.attempt.overflow is not None:
             return Compact("overflow", exceeded(session, limits.tenant))
-        finished = session.attempt.finished is not None
-        return EndStep(session.attempt) if finished else SettleInterrupted(session.attempt)
-    if session.compaction_requested:
+        finished = session.turn.attempt.finished is not None
+        return (
+            EndStep(session.turn.attempt) if finished else SettleInterrupted(session.turn.attempt)
+        )
+    if session.execution.compaction_requested:
         return _unknown(limits) or Compact("manual", exceeded(session, limits.tenant))
-    if session.failure is not None:
-        return Rest("failed", session.failure)
-    if not session.stirring:
+    if session.execution.failure is not None:
+        return Rest("failed", session.execution.failure)
+    if not session.execution.work_requested:
         # Only a compaction was asked for: what an interrupt kept stays where it is.
         return Rest("idle")
     # A turn that is rebuilt after a compaction is the same turn: new input waits for the next one.
-    rebuilding = session.compacting.rebuilding and session.owed
+    rebuilding = session.compaction.rebuilding and session.execution.owed
     inputs = () if rebuilding else eligible(session, steers_max=limits.steers_max, opening=opening)
-    if not inputs and not session.owed:
+    if not inputs and not session.execution.owed:
         return Rest("idle")
     halt = _halt(session, limits, fresh=bool(inputs) or rebuilding)
     if halt is not None:
         return halt
     if session.epoch is None:
         return InitialiseContext()
-    step = 1 if inputs else session.step + 1
+    step = 1 if inputs else session.turn.step + 1
     return TakeTurn(inputs, step, final=limits.steps is not None and step >= limits.steps)
 
 
@@ -139,9 +142,9 @@ def moving(session: Session) -> bool:
 
     Work that only a person's answer can move on is not standing still.
     """
-    work = bool(session.inbox) or session.owed or session.attempt is not None
-    asked = (work and session.stirring) or session.compaction_requested
-    return (asked and not waits_for_people(session)) or session.interrupted
+    work = bool(session.inbox.pending) or session.execution.owed or session.turn.attempt is not None
+    asked = (work and session.execution.work_requested) or session.execution.compaction_requested
+    return (asked and not waits_for_people(session)) or session.execution.interrupted
 
 
 def called_for(session: Session) -> bool:
@@ -150,7 +153,8 @@ def called_for(session: Session) -> bool:
     A wake from before an interrupt asks for nothing any more. Over its budget a session rests, but
     each wake is a chance that a limit was raised where its log does not say so.
     """
-    return moving(session) or session.rested == "over-budget"
+    rest = session.execution.rest
+    return moving(session) or (rest is not None and REST_RULES[rest.reason].limit_may_rise)
 
 
 def _halt(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
@@ -161,14 +165,18 @@ def _halt(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
     unknown = _unknown(limits)
     if unknown is not None or fresh:
         return unknown
-    if session.recoveries > limits.recoveries_max:
-        return Rest("held", f"recovered {session.recoveries} times without finishing a turn")
-    if session.held:
+    if session.execution.recoveries > limits.recoveries_max:
+        return Rest(
+            "held", f"recovered {session.execution.recoveries} times without finishing a turn"
+        )
+    if session.execution.held:
         return Rest("held", "the recovery policy waits for a person to resume")
-    if session.repeats >= limits.repeats_max:
-        return Rest("repeated-calls", f"the same call was made {session.repeats} times in a row")
-    if session.step >= limits.turns:
-        return Rest("turn-limit", f"{session.step} provider turns without new input")
+    if session.turn.repeats >= limits.repeats_max:
+        return Rest(
+            "repeated-calls", f"the same call was made {session.turn.repeats} times in a row"
+        )
+    if session.turn.step >= limits.turns:
+        return Rest("turn-limit", f"{session.turn.step} provider turns without new input")
     return None
 
 

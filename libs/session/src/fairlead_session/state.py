@@ -1,8 +1,13 @@
-"""What a session is: the frozen state that the log folds into. Everything here is rebuilt by replay."""
+"""The state of a session: frozen values that the log folds into. Replay rebuilds all of it.
+
+A session consists of parts. Each part is one value here and one reducer in `fold/`.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from immutables import Map
 
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.context import BaselinePart, SnapshotEntry
@@ -24,11 +29,12 @@ from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.tools.content import ErrorInfo, RetryClass
+from fairlead_session.persistent import PersistentList, PersistentMap
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PendingInput:
-    """Admitted, not yet visible to the model."""
+    """Input that was admitted and that the model has not seen."""
 
     admitted_seq: int
     message_id: MessageId
@@ -37,9 +43,9 @@ class PendingInput:
     created: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class AdmissionRecord:
-    """What stays of an admission for ever, so that a retry is recognised: never the whole prompt."""
+    """The part of an admission that recognises an exact retry. The prompt itself is not kept."""
 
     admitted_seq: int
     fingerprint: str
@@ -47,6 +53,14 @@ class AdmissionRecord:
     created: int
     promoted_seq: int | None = None
     cancelled: bool = False
+
+
+@dataclass(frozen=True)
+class Inbox:
+    """Pending input, and a record of every admission of the session's life."""
+
+    pending: tuple[PendingInput, ...] = ()
+    admissions: PersistentMap[MessageId, AdmissionRecord] = field(default_factory=Map)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +71,121 @@ class TranscriptLine:
     message: Message
 
 
+@dataclass(frozen=True)
+class Transcript:
+    """The messages of the session since its last compaction.
+
+    `message_ids` holds the id of every message that no admission created, also of those that
+    compaction removed: no prompt may use such an id.
+    """
+
+    lines: PersistentList[TranscriptLine] = field(default_factory=PersistentList)
+    message_ids: PersistentMap[MessageId, None] = field(default_factory=Map)
+
+    def find(self, message_id: MessageId) -> Message | None:
+        """The message with this id. The search begins with the newest message."""
+        for line in reversed(self.lines):
+            if line.message.id == message_id:
+                return line.message
+        return None
+
+    def open_assistant(self) -> AssistantMessage | None:
+        """The newest assistant message, if no step has completed it."""
+        for line in reversed(self.lines):
+            if isinstance(line.message, AssistantMessage):
+                return line.message if line.message.time.completed is None else None
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who drains the session now."""
+    """The runner that drains the session now."""
 
     runner: RunnerId
     generation: int
+
+
+@dataclass(frozen=True)
+class Interrupt:
+    """A request to stop that a runner has not honoured yet."""
+
+    declined: str | None = None
+    """The call that a person declined, if a decline caused the interrupt."""
+    resumed: bool = False
+    """Somebody asked for another turn meanwhile. The turn follows the stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestState:
+    """Why the session rests, and when a timer ends the rest."""
+
+    reason: RestReason
+    detail: str | None = None
+    wake_at: int | None = None
+
+
+@dataclass(frozen=True)
+class OpenAttempt:
+    """A provider request without an outcome in the log, as far as execution is concerned."""
+
+    seq: int
+    overflowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallKey:
+    """The identity of a call: its assistant message and its id there."""
+
+    assistant_message_id: MessageId
+    call_id: CallId
+
+
+@dataclass(frozen=True)
+class Execution:
+    """Who drains the session, what somebody asked for, and why it rests.
+
+    `owed`: the model owes an answer. `work_requested`: somebody asked for work since the session
+    last rested; without it a session at rest stays at rest. `failure`: how the last request
+    failed, while nobody has asked for anything since the request left.
+    """
+
+    generation: int = 0
+    owner: Owner | None = None
+    owed: bool = False
+    work_requested: bool = False
+    work_requested_seq: int = 0
+    compaction_requested: bool = False
+    interrupt: Interrupt | None = None
+    rest: RestState | None = None
+    attempt: OpenAttempt | None = None
+    open_calls: tuple[CallKey, ...] = ()
+    call_asks: Mapping[PermissionId, CallKey] = field(default_factory=dict)
+    """Pending permissions that calls wait for."""
+    answered_message_id: MessageId | None = None
+    """The assistant message whose local call was settled last: its step continues."""
+    recoveries: int = 0
+    held: bool = False
+    failure: str | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        return self.interrupt is not None
+
+    @property
+    def declined(self) -> str | None:
+        return None if self.interrupt is None else self.interrupt.declined
+
+    @property
+    def rested(self) -> RestReason | None:
+        return None if self.rest is None else self.rest.reason
+
+    @property
+    def rest_detail(self) -> str | None:
+        return None if self.rest is None else self.rest.detail
+
+    @property
+    def wake_at(self) -> int | None:
+        return None if self.rest is None else self.rest.wake_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +201,7 @@ class FinishedStream:
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """What a provider said when the prompt did not fit."""
+    """The provider's message when the prompt did not fit."""
 
     message: str
     in_stream: bool = False
@@ -94,7 +217,6 @@ class Attempt:
     model: ModelRef
     step: int
     generation: int
-    seq: int = 0
     started: bool = False
     open_texts: tuple[str, ...] = ()
     finished: FinishedStream | None = None
@@ -102,21 +224,12 @@ class Attempt:
     estimate: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LastRequest:
-    """The last request that left: its fingerprint, and what its prefix was made for."""
-
-    fingerprint: str
-    agent: str
-    model: ModelRef
-    epoch: int
-    pruned: bool = False
-    tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompactionProgress:
-    """What was tried to make the turn to come fit. A turn that is rebuilt promotes nothing."""
+    """Compactions for the turn to come: how many began, and what they led to.
+
+    A turn that is rebuilt after a compaction promotes no new input.
+    """
 
     tries: int = 0
     overflowed: bool = False
@@ -125,24 +238,16 @@ class CompactionProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class PruneCutoff:
-    """Tool outputs up to a sequence and above a size are sent as references."""
-
-    through_seq: int
-    over_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Grant:
-    """What a person permitted one call to do."""
+    """An action that a person permitted one call."""
 
     action: str
     resources: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnsettledCall:
-    """A local call that is not settled."""
+    """A local call without a settlement."""
 
     assistant_message_id: MessageId
     call_id: CallId
@@ -155,12 +260,87 @@ class UnsettledCall:
     worker: WorkerId | None = None
     grants: tuple[Grant, ...] = ()
     deferred_until: int | None = None
-    """Left in a queue: somebody outside settles it, or its time runs out."""
+    """The call is in a queue: another service settles it before this time, or it expires."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The provider turn under way: its attempt, and what counts against its limits."""
+
+    attempt: Attempt | None = None
+    step: int = 0
+    retries: int = 0
+    repeats: int = 0
+    """How often the last local call was made in a row."""
+    last_call: str | None = None
+    """The fingerprint of the last local call."""
+
+
+@dataclass(frozen=True)
+class LastRequest:
+    """The last request to a provider: its fingerprint, and what its prefix depends on."""
+
+    fingerprint: str
+    agent: str
+    model: ModelRef
+    epoch: int
+    pruned: bool = False
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PruneCutoff:
+    """Requests show tool outputs up to this sequence and above this size as references."""
+
+    through_seq: int
+    over_bytes: int
+
+
+@dataclass(frozen=True)
+class RequestState:
+    """What earlier requests say about the next one."""
+
+    last: LastRequest | None = None
+    prune_cutoff: PruneCutoff | None = None
+    token_ratios: Mapping[str, float] = field(default_factory=dict)
+    """Reported tokens divided by estimated tokens, by model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The limits on everything the session uses. None does not limit."""
+
+    cost: float | None = None
+    tokens: int | None = None
+
+    def exceeds(self, other: "Budget") -> bool:
+        """Whether this budget allows something that the other one does not."""
+        return _higher(other.cost, self.cost) or _higher(other.tokens, self.tokens)
+
+
+@dataclass(frozen=True)
+class ChildUsage:
+    """What the sessions of this one's calls have used, with all sessions below them."""
+
+    cost: float = 0.0
+    tokens: int = 0
+    uncounted: tuple[SessionId, ...] = ()
+    """Child sessions that have not reported their usage yet."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the session has used, and its limits."""
+
+    cost: float = 0.0
+    tokens: Tokens = field(default_factory=Tokens)
+    budget: Budget = field(default_factory=Budget)
+    children: ChildUsage = field(default_factory=ChildUsage)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingPermission:
-    """A permission that waits for a person, and whose rules decide about it."""
+    """A permission that waits for a person, and the agent whose rules decide about it."""
 
     request: PermissionRequest
     agent: str
@@ -175,27 +355,19 @@ class PendingQuestion:
     asked: int
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """How much the session may use in all."""
+@dataclass(frozen=True)
+class Asks:
+    """Permissions and questions that wait for people, and the newest answers."""
 
-    cost: float | None = None
-    tokens: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ChildUsage:
-    """What the sessions that this one's calls made have used, with all below them."""
-
-    cost: float = 0.0
-    tokens: int = 0
-    owing: tuple[SessionId, ...] = ()
-    """Those that calls may have made and that have not told yet what they used."""
+    permissions: Mapping[PermissionId, PendingPermission] = field(default_factory=dict)
+    questions: Mapping[QuestionId, PendingQuestion] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """The newest answers in short form, by request. A repeated answer is recognised by them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Epoch:
-    """The baseline in force, and the comparison state of every source."""
+    """The baseline in force, and the values of all sources that the model was last told."""
 
     seq: int
     baseline: tuple[BaselinePart, ...]
@@ -204,7 +376,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Profile:
-    """What readers see of a session besides its messages."""
+    """The description of a session that readers see."""
 
     title: str
     project_id: str
@@ -218,75 +390,30 @@ class Profile:
     timezone: str | None = None
     archived: int | None = None
     revert: RevertState | None = None
-    cost: float = 0.0
-    tokens: Tokens = field(default_factory=Tokens)
 
 
 @dataclass(frozen=True)
 class Session:
-    """One durable conversation, folded up to `seq`. A session without a profile does not exist.
-
-    `owed` means that the model owes an answer; `stirring` that somebody asked for work to be done
-    since the session last rested, so that a session at rest for a reason is left in peace. `resumed`
-    means that a turn was asked for while an interrupt was being honoured: it comes after that.
-    `failure` says how the last request itself failed, while nobody asked for anything since it left.
-    """
+    """One durable conversation, folded up to `seq`. A session without a profile does not exist."""
 
     id: SessionId
     seq: int = 0
-    profile: Profile | None = None
-    inbox: tuple[PendingInput, ...] = ()
-    admissions: Mapping[MessageId, AdmissionRecord] = field(default_factory=dict)
-    other_messages: frozenset[MessageId] = frozenset()
-    transcript: tuple[TranscriptLine, ...] = ()
-    generation: int = 0
-    owner: Owner | None = None
-    attempt: Attempt | None = None
-    asked: LastRequest | None = None
-    calls: tuple[UnsettledCall, ...] = ()
-    budget: Budget = field(default_factory=Budget)
-    below: ChildUsage = field(default_factory=ChildUsage)
-    owed: bool = False
-    stirring: bool = False
-    stirred_seq: int = 0
-    failure: str | None = None
-    step: int = 0
-    recoveries: int = 0
-    retries: int = 0
-    held: bool = False
-    repeats: int = 0
-    last_call: str | None = None
-    interrupted: bool = False
-    resumed: bool = False
-    rested: RestReason | None = None
-    rest_detail: str | None = None
-    wake_at: int | None = None
     changed_at: int | None = None
+    profile: Profile | None = None
+    inbox: Inbox = field(default_factory=Inbox)
+    transcript: Transcript = field(default_factory=Transcript)
     epoch: Epoch | None = None
-    compaction_requested: bool = False
-    compacting: CompactionProgress = field(default_factory=CompactionProgress)
-    pruned: PruneCutoff | None = None
-    ratios: Mapping[str, float] = field(default_factory=dict)
-    permissions: Mapping[PermissionId, PendingPermission] = field(default_factory=dict)
-    questions: Mapping[QuestionId, PendingQuestion] = field(default_factory=dict)
-    answered: Mapping[str, str] = field(default_factory=dict)
-    """The newest answers by request, told shortly: what makes a repeated one harmless."""
-    declined: str | None = None
-    """What a person declined, while that stops the session."""
+    execution: Execution = field(default_factory=Execution)
+    turn: Turn = field(default_factory=Turn)
+    calls: tuple[UnsettledCall, ...] = ()
+    compaction: CompactionProgress = field(default_factory=CompactionProgress)
+    requests: RequestState = field(default_factory=RequestState)
+    usage: Usage = field(default_factory=Usage)
+    asks: Asks = field(default_factory=Asks)
     todos: tuple[Todo, ...] = ()
-    touched: tuple[str, ...] = ()
-    """Directories in which files were read, oldest first: their instructions apply."""
+    read_directories: tuple[str, ...] = ()
+    """Directories in which the session read files, oldest first. Their instructions apply."""
 
-    def find(self, message_id: MessageId) -> Message | None:
-        """A message of the working transcript; recent ones are found first."""
-        return next(
-            (line.message for line in reversed(self.transcript) if line.message.id == message_id),
-            None,
-        )
 
-    def open_assistant(self) -> AssistantMessage | None:
-        """The newest assistant message, if no step has completed it."""
-        for line in reversed(self.transcript):
-            if isinstance(line.message, AssistantMessage):
-                return line.message if line.message.time.completed is None else None
-        return None
+def _higher(before: float | None, after: float | None) -> bool:
+    return before is not None and (after is None or after > before)

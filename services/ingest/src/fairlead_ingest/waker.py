@@ -62,10 +62,10 @@ class Waker:
     async def _attend(self, at: Address) -> None:
         try:
             session = (await self._folded.load(at)).state
-            if session.owner is not None:
+            if session.execution.owner is not None:
                 await asyncio.sleep(HONOUR_S)
                 session = (await self._folded.load(at)).state
-            if session.interrupted:
+            if session.execution.interrupted:
                 await self._wakes.wake(at)
         except (LogError, RecordError) as error:
             _say(at, error)

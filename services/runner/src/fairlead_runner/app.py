@@ -20,7 +20,7 @@ from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.fold.session_fold import SESSION_FOLD
+from fairlead_session.fold.snapshot import SESSION_FOLD
 
 
 @asynccontextmanager

@@ -85,9 +85,9 @@ class Boundary:
         session, current = self._ledger.session, prefix(asked)
         source = broken_since(session, current, speaking.agent, speaking.voice.model)
         self.cached = expected(session, current, speaking.agent, speaking.voice.model)
-        if source is not None and session.asked is not None:
+        if source is not None and session.requests.last is not None:
             PREFIX_BREAKS.labels(source).inc()
-            was, now = session.asked.fingerprint, current.told()
+            was, now = session.requests.last.fingerprint, current.told()
             log.warning(
                 "prefix broken",
                 extra={"session_id": session.id, "source": source, "was": was, "now": now},

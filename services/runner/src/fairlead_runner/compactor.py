@@ -69,8 +69,8 @@ class Compactor:
             self._ledger.stage(made)
             await self._ledger.commit()
         session = self._ledger.session
-        attempt = session.attempt
-        if attempt is None or attempt.overflow is None or session.interrupted:
+        attempt = session.turn.attempt
+        if attempt is None or attempt.overflow is None or session.execution.interrupted:
             return None
         end: Literal["answered", "failed"] = "answered" if attempt.overflow.in_stream else "failed"
         return Outcome(end, overflowed(attempt))
@@ -79,7 +79,7 @@ class Compactor:
         session = self._ledger.session
         if move.refusal is not None:
             return _failed("refused", move.refusal)
-        if session.compacting.tries >= TRIES_MAX:
+        if session.compaction.tries >= TRIES_MAX:
             return _failed("failed", f"it was begun {TRIES_MAX} times and never finished")
         try:
             speaking = speaker(self._tackle.settings.config, session)
@@ -106,7 +106,7 @@ class Compactor:
         )
         ledger.stage(started)
         await ledger.commit()
-        generation = ledger.durable.generation
+        generation = ledger.durable.execution.generation
         summary = await self._heard(plan, started, speaking, generation)
         if summary is None:
             COMPACTIONS.labels(cause, "interrupted").inc()
@@ -199,7 +199,7 @@ class Compactor:
         durable = self._ledger.durable
         if not owns(durable, self._tackle.runner, generation):
             raise Fenced(self._ledger.at.session_id)
-        return durable.interrupted
+        return durable.execution.interrupted
 
 
 def _failed(outcome: Literal["nothing", "refused", "failed"], message: str) -> CompactionFailed:

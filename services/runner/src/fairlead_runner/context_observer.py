@@ -24,7 +24,7 @@ def question(session: Session, agent: str) -> ObserveContext:
         location=profile.location,
         agent=agent,
         timezone=profile.timezone,
-        touched=session.touched,
+        touched=session.read_directories,
     )
 
 

@@ -78,7 +78,9 @@ class Drain:
         try:
             while True:
                 with suppress(Moved):
-                    if self._ledger.session.owner is None and not called_for(self._ledger.session):
+                    if self._ledger.session.execution.owner is None and not called_for(
+                        self._ledger.session
+                    ):
                         return True
                     if not await self._claimed():
                         return False
@@ -95,7 +97,7 @@ class Drain:
     async def _claimed(self) -> bool:
         """Own the session, durably or as the first thing staged."""
         session = self._ledger.session
-        if owns(session, self._tackle.runner, session.generation):
+        if owns(session, self._tackle.runner, session.execution.generation):
             return True
         decision = claim(session, self._tackle.runner, await self._life(session))
         if isinstance(decision, Claim):
@@ -105,7 +107,7 @@ class Drain:
 
     async def _life(self, session: Session) -> Life | None:
         """What is known of another owner, asked anew each time: it may have come meanwhile."""
-        owner = session.owner
+        owner = session.execution.owner
         if owner is None or owner.runner == self._tackle.runner:
             return None
         timeout_s = self._tackle.settings.config.runner.ping_timeout_s
@@ -115,7 +117,7 @@ class Drain:
         """Release what is ours before the process ends; what cannot be written is recovered."""
         ledger = self._ledger
         ledger.unstage()
-        if owns(ledger.session, self._tackle.runner, ledger.session.generation):
+        if owns(ledger.session, self._tackle.runner, ledger.session.execution.generation):
             with suppress(Moved, LogError):
                 ledger.stage(release(ledger.session, "handover"))
                 await ledger.commit()
@@ -124,11 +126,11 @@ class Drain:
         """Give up a session that fails for a reason of ours: settle what is open, say why, rest."""
         ledger, runner = self._ledger, self._tackle.runner
         await ledger.reload()
-        if ledger.session.owner is None and moving(ledger.session):
+        if ledger.session.execution.owner is None and moving(ledger.session):
             decision = claim(ledger.session, runner, None)
             assert isinstance(decision, Claim), "nobody owns it"
             ledger.stage(decision.event)
-        if owns(ledger.session, runner, ledger.session.generation):
+        if owns(ledger.session, runner, ledger.session.execution.generation):
             with suppress(Moved):
                 ledger.stage(*stop(ledger.session), self._release("failed", reason))
                 await ledger.commit()
@@ -144,7 +146,7 @@ class Drain:
                 return await self._rest(reason, detail)
             case Stop():
                 await stop_below(self._tackle.eventlog, ledger.at, ledger.session)
-                declined = ledger.session.declined
+                declined = ledger.session.execution.declined
                 ledger.stage(*stop(ledger.session))
                 return await self._rest("declined" if declined else "interrupted", declined)
             case _ if self._patience.leaving:
@@ -198,7 +200,7 @@ class Drain:
         timeout_s = tackle.settings.config.runner.ping_timeout_s
         left = await tool_calls.forsaken(tackle.eventlog, ledger.session, timeout_s=timeout_s)
         await self._request(left)
-        if ledger.durable.owner is None and ledger.durable.rested == "parked":
+        if ledger.durable.execution.owner is None and ledger.durable.execution.rested == "parked":
             ledger.unstage()
             return True
         await ledger.commit()
@@ -224,9 +226,9 @@ class Drain:
         if isinstance(asked, CompactionPlan):
             await self._compactor.perform(asked, "auto", speaking)
             return False
-        dispatched = self._ledger.durable.attempt
+        dispatched = self._ledger.durable.turn.attempt
         assert dispatched is not None, "the boundary was just committed"
-        ratios = self._ledger.durable.ratios
+        ratios = self._ledger.durable.requests.token_ratios
         facts = self._facts(dispatched.generation)
         turn = Turn(self._ledger, dispatched, speaking, asked, facts)
         try:
@@ -250,7 +252,7 @@ class Drain:
 
     async def _conclude(self, outcome: Outcome) -> bool:
         if outcome.end == "overflowed":
-            await self._facts(self._ledger.durable.generation).append_until_written(outcome.events)
+            await self._facts(self._ledger.durable.execution.generation).append_until_written(outcome.events)
             return False
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
@@ -265,7 +267,7 @@ class Drain:
     async def _request(self, calls: list[tool_calls.Wanted]) -> None:
         tackle, ledger = self._tackle, self._ledger
         # A new owner asks anew: the first request may have been lost with its worker.
-        generation = ledger.session.generation
+        generation = ledger.session.execution.generation
         news = [wanted for wanted in calls if (generation, wanted) not in self._requested]
         known = ledger.known if ledger.session is ledger.durable else None
         await tool_calls.send(
@@ -275,10 +277,12 @@ class Drain:
 
     async def _retry(self, retry: Retry) -> bool:
         """Tell the retry; wait for it here if it is short, else park until a timer rings."""
-        ledger, generation = self._ledger, self._ledger.durable.generation
+        ledger, generation = self._ledger, self._ledger.durable.execution.generation
         await ledger.append_until_written((retry.event,), self._tackle.runner, generation)
         if retry.delay_s <= self._tackle.settings.config.runner.park_after_s:
-            await self._patience.until(lambda session: session.interrupted, within_s=retry.delay_s)
+            await self._patience.until(
+                lambda session: session.execution.interrupted, within_s=retry.delay_s
+            )
             return False
         wake_at = ids.now_ms() + int(retry.delay_s * 1000)
         await self._tackle.eventlog.timers.wake_at(ledger.at, wake_at)
@@ -296,7 +300,7 @@ class Drain:
 
     async def _close(self, outcome: Outcome) -> bool:
         """Write how the turn ended; if the session would then rest, rest in the same commit."""
-        ledger, generation = self._ledger, self._ledger.durable.generation
+        ledger, generation = self._ledger, self._ledger.durable.execution.generation
         ledger.stage(*outcome.events)
         move = await self._next()
         rest = move if isinstance(move, Rest) and move.reason != "budget-unknown" else None
@@ -316,10 +320,10 @@ class Drain:
     ) -> bool:
         """Release what is durably ours; a claim that was never written needs no release."""
         ledger = self._ledger
-        if not owns(ledger.session, self._tackle.runner, ledger.session.generation):
+        if not owns(ledger.session, self._tackle.runner, ledger.session.execution.generation):
             raise Moved  # While we waited, the session passed to somebody else.
-        untouched = ledger.durable.owner is None and ledger.durable.attempt is None
-        if untouched and reason in {"idle", ledger.durable.rested}:
+        untouched = ledger.durable.execution.owner is None and ledger.durable.turn.attempt is None
+        if untouched and reason in {"idle", ledger.durable.execution.rested}:
             ledger.unstage()
             return True
         ledger.stage(self._release(reason, detail, wake_at))
@@ -338,6 +342,6 @@ class Drain:
 
 def _moved_on(session: Session, sent: list[tool_calls.Wanted]) -> bool:
     """Whether the next move is another: all settled, stopped, left to people, or answered by one."""
-    if not session.calls or session.interrupted or waits_for_people(session):
+    if not session.calls or session.execution.interrupted or waits_for_people(session):
         return True
     return any(wanted not in sent for wanted in tool_calls.not_started(session))

@@ -220,7 +220,7 @@ class Turn:
         except LogUnavailable:
             return False  # The next look will tell: only a write may cost the turn.
         self._facts.check()
-        return self._ledger.durable.interrupted
+        return self._ledger.durable.execution.interrupted
 
 
 def _halves(

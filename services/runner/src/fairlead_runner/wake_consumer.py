@@ -18,8 +18,8 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.supervise import Restarts, Work, report_defects, supervise
+from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.execution.retry import waits_s
-from fairlead_session.fold.execution import STOPPED
 from fairlead_session.next_move import moving
 
 log = logging.getLogger(__name__)
@@ -190,11 +190,11 @@ class WakeConsumer:
         before = ledger.known.head
         await ledger.reload()
         moved = ledger.known.head != before
-        rested = ledger.durable.rested
+        rested = ledger.durable.execution.rested
         # What came during the cleanup of an interrupt had its wake refused by the one just given up.
-        look = moved or rested in STOPPED
+        look = moved or (rested is not None and REST_RULES[rested].ends_interrupt)
         work = rested == "handover" or (look and moving(ledger.durable))
-        if work and ledger.durable.owner is None:
+        if work and ledger.durable.execution.owner is None:
             await self._tackle.eventlog.wakes.wake(at)
         await self._snapshot(at, ledger)
         with suppress(LogError, RecordError):  # A hint: the call looks for itself too, only later.

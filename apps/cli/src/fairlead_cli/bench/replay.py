@@ -11,7 +11,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.session_fold import SESSION_FOLD
+from fairlead_session.fold.snapshot import SESSION_FOLD
 
 REPEATS = 3
 

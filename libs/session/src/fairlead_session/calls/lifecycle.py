@@ -18,7 +18,7 @@ from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.tools.content import ErrorInfo, Executor, ToolContent
 from fairlead_session.execution.ownership import Life
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.frozen import replace
 from fairlead_session.people.pending import pending
 from fairlead_session.state import Session, UnsettledCall
@@ -111,8 +111,8 @@ def begin(
     `owner_life` is what is known of the worker that started it; one of which nothing is known is
     left alone, because liveness may only ever delay a call, never run it twice.
     """
-    call = find(session, assistant_message_id, call_id)
-    if call is None or session.interrupted:
+    call = find_call(session, assistant_message_id, call_id)
+    if call is None or session.execution.interrupted:
         return Gone()
     if call.deferred_until is not None:
         return Deferred(call, call.deferred_until)
@@ -127,14 +127,14 @@ def begin(
         assistant_message_id=assistant_message_id,
         call_id=call_id,
         worker=worker,
-        generation=session.generation,
+        generation=session.execution.generation,
     )
     return Begin(event, call)
 
 
 def settle(session: Session, call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
     """The one settlement of a call, or nothing: it is settled, or another worker started it since."""
-    if find(session, call.assistant_message_id, call.call_id) != call:
+    if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return settlement(call, outcome)
 
@@ -156,7 +156,7 @@ def settlement(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...
 
 def defer(session: Session, call: UnsettledCall, until: int) -> tuple[SessionEvent, ...]:
     """Leave a started call to whoever settles it from outside; nothing if it is not the worker's."""
-    if find(session, call.assistant_message_id, call.call_id) != call:
+    if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return (
         ToolDeferred(
@@ -172,7 +172,7 @@ def progress(
     content: tuple[ToolContent, ...],
 ) -> tuple[ToolProgressed, ...]:
     """How far a call has come, or nothing: it is settled, or another worker started it since."""
-    if find(session, call.assistant_message_id, call.call_id) != call:
+    if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return (
         ToolProgressed(

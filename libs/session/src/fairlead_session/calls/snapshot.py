@@ -7,17 +7,22 @@ the session, and writes only if the head is still that one; else it reads (docs/
 from fairlead_schema.ids import CallId, MessageId, SessionId
 from fairlead_schema.tools.request import CallSnapshot
 from fairlead_session.calls.child_ids import TASK
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.people.pending import pending
-from fairlead_session.state import Owner, Profile, Session, UnsettledCall
+from fairlead_session.state import CallKey, Execution, Owner, Profile, Session, UnsettledCall
 
 
 def brief(
     session: Session, position: int, assistant_message_id: MessageId, call_id: CallId
 ) -> CallSnapshot | None:
     """What there is to know of a call that nobody has begun; None where more than this counts."""
-    call = find(session, assistant_message_id, call_id)
-    if call is None or session.profile is None or session.owner is None or session.interrupted:
+    call = find_call(session, assistant_message_id, call_id)
+    if (
+        call is None
+        or session.profile is None
+        or session.execution.owner is None
+        or session.execution.interrupted
+    ):
         return None
     if call.worker is not None or call.grants or call.deferred_until is not None:
         return None
@@ -26,8 +31,8 @@ def brief(
     return CallSnapshot(
         position=position,
         seq=session.seq,
-        runner=session.owner.runner,
-        generation=session.generation,
+        runner=session.execution.owner.runner,
+        generation=session.execution.generation,
         project_id=session.profile.project_id,
         location=session.profile.location,
         tool=call.tool,
@@ -60,8 +65,11 @@ def recalled(
         id=session_id,
         seq=told.seq,
         profile=profile,
-        generation=told.generation,
-        owner=Owner(told.runner, told.generation),
+        execution=Execution(
+            generation=told.generation,
+            owner=Owner(told.runner, told.generation),
+            owed=True,
+            open_calls=(CallKey(assistant_message_id, call_id),),
+        ),
         calls=(call,),
-        owed=True,
     )

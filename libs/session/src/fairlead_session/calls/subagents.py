@@ -48,7 +48,7 @@ def uncounted(session: Session) -> tuple[SessionId, ...]:
     Their calls were settled without them: by an interrupt, a crash, or before they were made.
     """
     waiting = children(session)
-    return tuple(child for child in session.below.owing if child not in waiting)
+    return tuple(child for child in session.usage.children.uncounted if child not in waiting)
 
 
 def unread(below: Iterable[SessionId], known: Known) -> SessionId | None:
@@ -56,7 +56,7 @@ def unread(below: Iterable[SessionId], known: Known) -> SessionId | None:
     for child in below:
         if child not in known:
             return child
-        deeper = unread(known[child].below.owing, known)
+        deeper = unread(known[child].usage.children.uncounted, known)
         if deeper is not None:
             return deeper
     return None
@@ -73,12 +73,12 @@ def counted(session: Session, known: Known) -> tuple[ChildFinished, ...]:
 
 def answered(child: Session, known: Known = NOTHING) -> Outcome | None:
     """What a call gets from its session; None while that is at work, waits or asks somebody."""
-    prompt = child.admissions.get(first_prompt(child.id))
-    if prompt is None or child.questions or not at_rest(child):
+    prompt = child.inbox.admissions.get(first_prompt(child.id))
+    if prompt is None or child.asks.questions or not at_rest(child):
         return None
     finished = _finished(child, known)
-    if child.rested != "idle" or prompt.promoted_seq is None:
-        why = child.rest_detail or child.rested or "it never began"
+    if child.execution.rested != "idle" or prompt.promoted_seq is None:
+        why = child.execution.rest_detail or child.execution.rested or "it never began"
         return Failed(f"The sub-agent stopped: {why}", facts=(finished,))
     text = TextContent(text=_last_words(child) or SILENT)
     return Succeeded({"sessionID": child.id}, (text,), facts=(finished,))
@@ -92,7 +92,7 @@ def _finished(child: Session, known: Known) -> ChildFinished:
 def _used(session: Session, known: Known) -> tuple[float, int]:
     """What a session has used, with those below it that still owe their count."""
     cost, tokens = spent(session)
-    for child in session.below.owing:
+    for child in session.usage.children.uncounted:
         if child in known:
             more = _used(known[child], known)
             cost, tokens = cost + more[0], tokens + more[1]
@@ -105,7 +105,7 @@ def _child(session: Session, call: UnsettledCall) -> SessionId:
 
 def _last_words(child: Session) -> str:
     """The text of the newest assistant message that has any."""
-    for line in reversed(child.transcript):
+    for line in reversed(child.transcript.lines):
         if isinstance(line.message, AssistantMessage):
             blocks = (one for one in line.message.content if isinstance(one, TextBlock))
             text = "\n\n".join(block.text for block in blocks if block.text)

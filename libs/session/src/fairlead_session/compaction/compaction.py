@@ -84,11 +84,12 @@ def fit(session: Session, voice: Voice, offer: Offer, policy: Policy, window: Wi
         return whole
     cut = prune(session, turns=policy.prune_turns, over_bytes=policy.prune_bytes)
     if cut is not None:
-        pruned = replace(session, pruned=PruneCutoff(cut.through_seq, cut.over_bytes))
+        cutoff = PruneCutoff(cut.through_seq, cut.over_bytes)
+        pruned = replace(session, requests=replace(session.requests, prune_cutoff=cutoff))
         smaller = replace(_ready(pruned, voice, offer), pruned=cut)
         if not oversized(session, smaller, voice, policy, window):
             return smaller
-    if session.compacting.declined or session.compacting.tries >= TRIES_MAX:
+    if session.compaction.declined or session.compaction.tries >= TRIES_MAX:
         return whole
     made = plan(session, voice, policy, window)
     return made if isinstance(made, CompactionPlan) else whole
@@ -100,7 +101,9 @@ def oversized(
     """Whether a request seems to leave too little room for its answer."""
     if not policy.auto or window.context <= 0:
         return False
-    ratio = session.ratios.get(estimate.key(voice.model)) if policy.calibrate else None
+    ratio = (
+        session.requests.token_ratios.get(estimate.key(voice.model)) if policy.calibrate else None
+    )
     output = ready.asked.generation.max_tokens or window.output
     room = window.context - max(output, policy.buffer)
     return estimate.corrected(ready.estimate, ratio) > room
@@ -176,13 +179,13 @@ def weight(session: Session, voice: Voice, ended: CompactionEnded | None = None)
 
 def recoverable(session: Session, window: Window) -> bool:
     """Whether an overflow that came before any output may be answered by a compaction."""
-    state = session.compacting
+    state = session.compaction
     return window.context > 0 and not state.overflowed and state.tries < TRIES_MAX
 
 
 def overflow_message(session: Session, said: str) -> str:
     """What the step fails with: a second overflow has words of its own."""
-    if not session.compacting.overflowed:
+    if not session.compaction.overflowed:
         return said
     return f"The conversation does not fit the model's context, even after a compaction: {said}"
 
@@ -193,7 +196,7 @@ def _ready(session: Session, voice: Voice, offer: Offer) -> CompactionReady:
 
 
 def _prior(session: Session) -> CompactionMessage | None:
-    found = (line.message for line in reversed(session.transcript))
+    found = (line.message for line in reversed(session.transcript.lines))
     return next((one for one in found if isinstance(one, CompactionMessage)), None)
 
 

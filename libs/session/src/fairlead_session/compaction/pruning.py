@@ -15,12 +15,12 @@ from fairlead_session.turn.history import lines
 
 def seen(session: Session) -> tuple[Message, ...]:
     """Session history as a request tells it."""
-    return tuple(_seen(line, session.pruned) for line in lines(session))
+    return tuple(_seen(line, session.requests.prune_cutoff) for line in lines(session))
 
 
 def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | None:
     """Prune what is older than so many turns; None without anything to prune, or if it was done."""
-    if turns <= 0 or session.pruned is not None:
+    if turns <= 0 or session.requests.prune_cutoff is not None:
         return None
     answers = [line for line in lines(session) if isinstance(line.message, AssistantMessage)]
     if len(answers) <= turns:

@@ -26,7 +26,7 @@ class Spending:
 
 def exceeded(session: Session, tenant: Spending) -> str | None:
     """Which limit is used up, in one sentence; None while all hold."""
-    profile, budget = session.profile, session.budget
+    profile, budget = session.profile, session.usage.budget
     if profile is None:
         return None
     cost, used = spent(session)
@@ -46,11 +46,10 @@ def spent(session: Session) -> tuple[float, int]:
 
     A stream that is over is paid for, although its step ends only when its calls are settled.
     """
-    below, profile = session.below, session.profile
-    cost, tokens = below.cost, below.tokens
-    if profile is not None:
-        cost, tokens = cost + profile.cost, tokens + total(profile.tokens)
-    finished = session.attempt.finished if session.attempt is not None else None
+    usage = session.usage
+    cost, tokens = usage.cost + usage.children.cost, total(usage.tokens) + usage.children.tokens
+    attempt = session.turn.attempt
+    finished = None if attempt is None else attempt.finished
     if finished is not None:
         cost, tokens = cost + finished.cost, tokens + total(finished.tokens)
     return cost, tokens
@@ -59,7 +58,7 @@ def spent(session: Session) -> tuple[float, int]:
 def left(session: Session) -> Budget:
     """What a session below this one may use: no more than is left to this one."""
     cost, tokens = spent(session)
-    limit = session.budget
+    limit = session.usage.budget
     return Budget(
         cost=None if limit.cost is None else max(0.0, limit.cost - cost),
         tokens=None if limit.tokens is None else max(0, limit.tokens - tokens),
@@ -69,12 +68,3 @@ def left(session: Session) -> Budget:
 def total(tokens: Tokens) -> int:
     """Every token that was paid for."""
     return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
-
-
-def raises(before: Budget, after: Budget) -> bool:
-    """Whether something is allowed now that was not."""
-    return _higher(before.cost, after.cost) or _higher(before.tokens, after.tokens)
-
-
-def _higher(before: float | None, after: float | None) -> bool:
-    return before is not None and (after is None or after > before)

@@ -27,19 +27,19 @@ class LeaveToOwner:
 
 def claim(session: Session, runner: RunnerId, life: Life | None) -> Claim | LeaveToOwner:
     """Decide whether to take the session. `life` is what is known of another owner."""
-    owner = session.owner
+    owner = session.execution.owner
     if owner is not None and owner.runner != runner and life == "alive":
         return LeaveToOwner(owner.runner)
-    return Claim(ExecutionClaimed(generation=session.generation + 1, runner=runner))
+    return Claim(ExecutionClaimed(generation=session.execution.generation + 1, runner=runner))
 
 
 def owns(session: Session, runner: RunnerId, generation: int) -> bool:
     """Whether this runner's claim is still the last one."""
-    owner = session.owner
+    owner = session.execution.owner
     return owner is not None and (owner.runner, owner.generation) == (runner, generation)
 
 
 def release(session: Session, reason: RestReason) -> ExecutionReleased:
     """The event that ends the current ownership."""
-    assert session.owner is not None, "only an owned session is released"
-    return ExecutionReleased(generation=session.owner.generation, reason=reason)
+    assert session.execution.owner is not None, "only an owned session is released"
+    return ExecutionReleased(generation=session.execution.owner.generation, reason=reason)

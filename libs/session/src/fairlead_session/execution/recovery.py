@@ -48,7 +48,7 @@ def settle(session: Session, attempt: Attempt, policy: Policy = "auto") -> tuple
     the step fails, and the turn that answers it is owed. Under `ask` and `hold` the turn waits.
     """
     recovered = _recovered(attempt, policy)
-    assistant = session.find(attempt.assistant_message_id)
+    assistant = session.transcript.find(attempt.assistant_message_id)
     if not attempt.started or not isinstance(assistant, AssistantMessage):
         return (recovered,)
     failed = StepFailed(
@@ -72,8 +72,8 @@ def stop(session: Session) -> tuple[SessionEvent, ...]:
 
 
 def _stop(session: Session) -> tuple[SessionEvent, ...]:
-    attempt = session.attempt
-    assistant = session.find(attempt.assistant_message_id) if attempt else None
+    attempt = session.turn.attempt
+    assistant = session.transcript.find(attempt.assistant_message_id) if attempt else None
     if attempt is None or not isinstance(assistant, AssistantMessage):
         return tuple(
             _interrupted(call.assistant_message_id, call.call_id) for call in session.calls
@@ -139,7 +139,7 @@ def abandoned(session: Session) -> tuple[SessionEvent, ...]:
         _interrupted(
             line.message.id, block.id, hosted=bool(block.provider and block.provider.executed)
         )
-        for line in session.transcript
+        for line in session.transcript.lines
         if isinstance(line.message, AssistantMessage)
         for block in line.message.content
         if isinstance(block, ToolBlock)
@@ -153,10 +153,10 @@ def unrecordable(session: Session, why: str) -> tuple[SessionEvent, ...]:
 
     It failed like a request that was refused. Calls that a worker has are awaited before that is said.
     """
-    attempt = session.attempt
+    attempt = session.turn.attempt
     if attempt is None:
         return ()
-    assistant = session.find(attempt.assistant_message_id)
+    assistant = session.transcript.find(attempt.assistant_message_id)
     error = ErrorInfo(message=f"The answer cannot be recorded: {why}")
     failed = StepFailed(assistant_message_id=attempt.assistant_message_id, error=error, raised=True)
     if not isinstance(assistant, AssistantMessage):

@@ -30,7 +30,7 @@ def retry(
     session: Session, failure: ProviderFailure, policy: RetryPolicy, *, chance: float
 ) -> Retry | None:
     """Whether this failure is worth another attempt. `chance` in [0, 1) spreads the delays."""
-    if not failure.retryable or session.retries + 1 >= policy.attempts_max:
+    if not failure.retryable or session.turn.retries + 1 >= policy.attempts_max:
         return None
     error = RetryError(
         message=failure.message,
@@ -39,8 +39,8 @@ def retry(
         response_body=failure.body,
         metadata={"kind": failure.kind},
     )
-    event = TurnRetried(attempt=session.retries + 1, error=error)
-    return Retry(event, _delay(session.retries, failure, policy, chance))
+    event = TurnRetried(attempt=session.turn.retries + 1, error=error)
+    return Retry(event, _delay(session.turn.retries, failure, policy, chance))
 
 
 def patient(session: Session) -> bool:
@@ -48,15 +48,16 @@ def patient(session: Session) -> bool:
 
     A steer joins the turn that waits and asks anew; a queued input only comes after it.
     """
-    steered = any(item.delivery == "steer" for item in session.inbox)
-    return not (steered or session.interrupted)
+    steered = any(item.delivery == "steer" for item in session.inbox.pending)
+    return not (steered or session.execution.interrupted)
 
 
 def waits_s(session: Session, *, now_ms: int) -> float:
     """For how long the session still waits for its timer; 0 when it may go on."""
-    if session.rested != "retry-later" or session.wake_at is None or not patient(session):
+    rest = session.execution.rest
+    if rest is None or rest.reason != "retry-later" or rest.wake_at is None:
         return 0.0
-    return max(0, session.wake_at - now_ms) / 1000
+    return max(0, rest.wake_at - now_ms) / 1000 if patient(session) else 0.0
 
 
 def _delay(retries: int, failure: ProviderFailure, policy: RetryPolicy, chance: float) -> float:

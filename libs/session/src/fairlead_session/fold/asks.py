@@ -1,7 +1,7 @@
-"""Folds what waits for people: permissions, questions, and the todo list."""
+"""Folds permissions and questions that wait for people, and the answers to them."""
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, TypeVar, assert_never
 
 from pydantic_core import to_json
 
@@ -11,53 +11,42 @@ from fairlead_schema.events import (
     QuestionAsked,
     QuestionRejected,
     QuestionReplied,
-    TodoUpdated,
 )
+from fairlead_schema.record import Recorded
 from fairlead_session.frozen import replace
-from fairlead_session.state import (
-    Grant,
-    PendingPermission,
-    PendingQuestion,
-    Session,
-    UnsettledCall,
-)
+from fairlead_session.state import Asks, PendingPermission, PendingQuestion, Session
 
-AskEvent: TypeAlias = (
-    PermissionAsked
-    | PermissionReplied
-    | QuestionAsked
-    | QuestionReplied
-    | QuestionRejected
-    | TodoUpdated
-)
 AnswerEvent: TypeAlias = PermissionReplied | QuestionReplied | QuestionRejected
+AskEvent: TypeAlias = PermissionAsked | QuestionAsked | AnswerEvent
 
-# How many answers are remembered, so that a client may repeat one.
+Pending = TypeVar("Pending")
+
+# A client may repeat any of the newest answers.
 ANSWERS_MAX: Final = 100
 
 
-def evolve(session: Session, event: AskEvent, at: int) -> Session:
-    """Apply one event that people wait for or read."""
+def evolve(session: Session, event: AskEvent, recorded: Recorded) -> Asks:
+    """Apply one event of permissions and questions."""
+    asks, at = session.asks, recorded.time
     match event:
-        case PermissionAsked(request=asked):
-            pending = PendingPermission(asked, event.agent, at)
-            return replace(session, permissions={**session.permissions, asked.id: pending})
-        case PermissionReplied():
-            return _replied(session, event)
+        case PermissionAsked(request=permission):
+            pending = PendingPermission(permission, event.agent, at)
+            return replace(asks, permissions={**asks.permissions, permission.id: pending})
         case QuestionAsked(request=question):
-            waits = PendingQuestion(question, at)
-            return replace(session, questions={**session.questions, question.id: waits})
-        case QuestionReplied(request_id=done) | QuestionRejected(request_id=done):
-            left = {key: ask for key, ask in session.questions.items() if key != done}
-            return _remembered(replace(session, questions=left), event)
-        case TodoUpdated(todos=todos):
-            return replace(session, todos=todos)
+            waiting = PendingQuestion(question, at)
+            return replace(asks, questions={**asks.questions, question.id: waiting})
+        case PermissionReplied(request_id=request_id):
+            left = _without(asks.permissions, request_id)
+            return _remember(replace(asks, permissions=left), event)
+        case QuestionReplied(request_id=request_id) | QuestionRejected(request_id=request_id):
+            open_ = _without(asks.questions, request_id)
+            return _remember(replace(asks, questions=open_), event)
         case _:
             assert_never(event)
 
 
-def told(event: AnswerEvent) -> str:
-    """An answer in short: the same for the same answer."""
+def answer_text(event: AnswerEvent) -> str:
+    """A short form of an answer. Equal answers have equal short forms."""
     match event:
         case PermissionReplied(reply=reply, message=message):
             return f"{reply} {message or ''}".strip()
@@ -69,30 +58,10 @@ def told(event: AnswerEvent) -> str:
             assert_never(event)
 
 
-def _replied(session: Session, event: PermissionReplied) -> Session:
-    """An approval is the call's own from here on, and stirs a session that is parked on it."""
-    pending = session.permissions.get(event.request_id)
-    rest = {key: ask for key, ask in session.permissions.items() if key != event.request_id}
-    answered = _remembered(replace(session, permissions=rest), event)
-    if pending is None or event.reply == "reject":
-        return answered
-    calls = tuple(_granted(call, pending) for call in session.calls)
-    stirs = calls != session.calls and not session.interrupted
-    return replace(answered, calls=calls, stirring=session.stirring or stirs)
+def _without(pending: Mapping[str, Pending], request_id: str) -> dict[str, Pending]:
+    return {key: ask for key, ask in pending.items() if key != request_id}
 
 
-def _granted(call: UnsettledCall, pending: PendingPermission) -> UnsettledCall:
-    source = pending.request.source
-    if source is None or (source.message_id, source.call_id) != (
-        call.assistant_message_id,
-        call.call_id,
-    ):
-        return call
-    grant = Grant(pending.request.action, pending.request.resources)
-    return replace(call, grants=(*call.grants, grant))
-
-
-def _remembered(session: Session, event: AnswerEvent) -> Session:
-    answers: Mapping[str, str] = {**session.answered, event.request_id: told(event)}
-    newest = list(answers.items())[-ANSWERS_MAX:]
-    return replace(session, answered=dict(newest))
+def _remember(asks: Asks, event: AnswerEvent) -> Asks:
+    answers = {**asks.answers, event.request_id: answer_text(event)}
+    return replace(asks, answers=dict(list(answers.items())[-ANSWERS_MAX:]))

@@ -1,8 +1,9 @@
-"""Folds local tool calls: called, started, settled once."""
+"""Folds local tool calls: called, started, deferred, permitted, settled once."""
 
 from typing import Any, TypeAlias, assert_never
 
 from fairlead_schema.events import (
+    PermissionReplied,
     ToolCalled,
     ToolDeferred,
     ToolFailed,
@@ -10,47 +11,50 @@ from fairlead_schema.events import (
     ToolSucceeded,
 )
 from fairlead_schema.ids import CallId, MessageId
-from fairlead_session.calls.child_ids import TASK, child_of
-from fairlead_session.calls.read_directories import touch
+from fairlead_schema.record import Recorded
 from fairlead_session.frozen import replace
-from fairlead_session.input.fingerprint import call_fingerprint
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state import Grant, PendingPermission, Session, UnsettledCall
 
-CallEvent: TypeAlias = ToolCalled | ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed
+CallEvent: TypeAlias = (
+    ToolCalled | ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed | PermissionReplied
+)
 
 
-def evolve(session: Session, event: CallEvent, seq: int) -> Session:
-    """Apply one event of a call. What the provider executes itself is not ours to settle."""
+def evolve(session: Session, event: CallEvent, recorded: Recorded) -> tuple[UnsettledCall, ...]:
+    """Apply one event of a call. A call that the provider executes is not ours to settle."""
     match event:
         case ToolCalled():
-            return session if event.provider.executed else _called(session, event, seq)
-        case ToolStarted():
-            return _changed(session, event, worker=event.worker)
-        case ToolDeferred():
-            return _changed(session, event, deferred_until=event.until)
+            if event.provider.executed:
+                return session.calls
+            return (*session.calls, _open(session, event, recorded.seq))
+        case ToolStarted(worker=worker):
+            return _change(session.calls, event, worker=worker)
+        case ToolDeferred(until=until):
+            return _change(session.calls, event, deferred_until=until)
         case ToolSucceeded() | ToolFailed():
-            return _settled(session, event)
+            return tuple(call for call in session.calls if not _is_call_of(event, call))
+        case PermissionReplied():
+            pending = session.asks.permissions.get(event.request_id)
+            if pending is None or event.reply == "reject":
+                return session.calls
+            return tuple(_grant(call, pending) for call in session.calls)
         case _:
             assert_never(event)
 
 
-def find(
+def find_call(
     session: Session, assistant_message_id: MessageId, call_id: CallId
 ) -> UnsettledCall | None:
-    """A call that is not settled."""
-    return next(
-        (
-            call
-            for call in session.calls
-            if (call.assistant_message_id, call.call_id) == (assistant_message_id, call_id)
-        ),
-        None,
-    )
+    """The unsettled call with this identity."""
+    for call in session.calls:
+        if call.call_id == call_id and call.assistant_message_id == assistant_message_id:
+            return call
+    return None
 
 
-def _called(session: Session, event: ToolCalled, seq: int) -> Session:
-    attempt = session.attempt
-    call = UnsettledCall(
+def _open(session: Session, event: ToolCalled, seq: int) -> UnsettledCall:
+    attempt = session.turn.attempt
+    return UnsettledCall(
         assistant_message_id=event.assistant_message_id,
         call_id=event.call_id,
         tool=event.tool,
@@ -60,42 +64,26 @@ def _called(session: Session, event: ToolCalled, seq: int) -> Session:
         revision=event.revision,
         called_seq=seq,
     )
-    made = call_fingerprint(event.tool, event.input)
-    repeats = session.repeats + 1 if made == session.last_call else 1
-    below = session.below
-    if call.tool == TASK:
-        child = child_of(session.id, call.assistant_message_id, call.call_id)
-        below = replace(below, owing=(*below.owing, child))
-    calls = (*session.calls, call)
-    return replace(session, calls=calls, last_call=made, repeats=repeats, below=below)
 
 
-def _changed(session: Session, event: ToolStarted | ToolDeferred, **changes: Any) -> Session:  # noqa: ANN401
-    calls = tuple(
-        replace(call, **changes) if _same(call, event) else call for call in session.calls
-    )
-    return replace(session, calls=calls)
+def _change(
+    calls: tuple[UnsettledCall, ...],
+    event: ToolStarted | ToolDeferred,
+    **changes: Any,  # noqa: ANN401 - the fields of a call
+) -> tuple[UnsettledCall, ...]:
+    return tuple(replace(call, **changes) if _is_call_of(event, call) else call for call in calls)
 
 
-def _settled(session: Session, event: ToolSucceeded | ToolFailed) -> Session:
-    """A settled call leaves; the last one stirs the session, which may be parked.
-
-    Settled because of an interrupt, it asks for nothing: what is pending waits.
-    """
-    calls = tuple(call for call in session.calls if not _same(call, event))
-    if len(calls) == len(session.calls):
-        return session
-    if isinstance(event, ToolSucceeded):
-        call = next(call for call in session.calls if _same(call, event))
-        session = touch(session, call, event.structured)
-    stirs = not calls and not session.interrupted
-    return replace(session, calls=calls, stirring=session.stirring or stirs)
+def _grant(call: UnsettledCall, pending: PendingPermission) -> UnsettledCall:
+    source = pending.request.source
+    key = (call.assistant_message_id, call.call_id)
+    if source is None or (source.message_id, source.call_id) != key:
+        return call
+    grant = Grant(pending.request.action, pending.request.resources)
+    return replace(call, grants=(*call.grants, grant))
 
 
-def _same(
-    call: UnsettledCall, event: ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed
+def _is_call_of(
+    event: ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed, call: UnsettledCall
 ) -> bool:
-    return (call.assistant_message_id, call.call_id) == (
-        event.assistant_message_id,
-        event.call_id,
-    )
+    return (call.call_id, call.assistant_message_id) == (event.call_id, event.assistant_message_id)

@@ -1,94 +1,62 @@
-"""Folds compaction and pruning: what was asked for, how often it was tried, what it took."""
+"""Folds compactions of the turn to come: how often one began, and how it went."""
 
-from typing import Final, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from fairlead_schema.events import (
+    AttemptDispatched,
     AttemptOverflowed,
     CompactionEnded,
     CompactionFailed,
-    CompactionRequested,
     CompactionStarted,
-    CompactionUsed,
-    ContextPruned,
+    ExecutionReleased,
+    ResumeRequested,
+    StepFailed,
+    StepStarted,
 )
-from fairlead_schema.events.execution import RestReason
+from fairlead_schema.record import Recorded
+from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.frozen import replace
-from fairlead_session.state import CompactionProgress, Overflow, PruneCutoff, Session
+from fairlead_session.state import CompactionProgress, Session
 
 CompactionEvent: TypeAlias = (
-    AttemptOverflowed
-    | CompactionRequested
+    AttemptDispatched
+    | AttemptOverflowed
     | CompactionStarted
     | CompactionEnded
     | CompactionFailed
-    | CompactionUsed
-    | ContextPruned
+    | StepStarted
+    | StepFailed
+    | ExecutionReleased
+    | ResumeRequested
 )
 
-# The turn goes on by itself: what was tried for it still counts.
-SAME_TURN: Final = frozenset[RestReason](
-    {"handover", "retry-later", "context-unavailable", "over-budget", "budget-unknown"}
-)
+_FRESH = CompactionProgress()
 
 
-def evolve(session: Session, event: CompactionEvent, at: int) -> Session:
-    """Apply one event of compaction."""
-    state = session.compacting
+def evolve(session: Session, event: CompactionEvent, _recorded: Recorded) -> CompactionProgress:
+    """Apply one event. A turn that is over, or begins anew, has no compactions behind it."""
+    progress = session.compaction
     match event:
-        case CompactionRequested():
-            # It stirs nothing else: input that an interrupt kept is not asked for by it.
-            return replace(session, compaction_requested=True)
-        case CompactionStarted(reason=reason):
-            rebuilding = state.rebuilding or reason == "auto"
-            tried = replace(state, tries=state.tries + 1, rebuilding=rebuilding)
-            return replace(session, compacting=tried)
-        case CompactionEnded():
-            return _ended(session, event)
-        case CompactionFailed(reason="auto"):
-            return replace(session, compacting=replace(state, declined=True))
-        case CompactionFailed():
-            done = replace(state, tries=0)
-            return replace(session, compaction_requested=False, compacting=done)
-        case CompactionUsed():
-            return _used(session, event, at)
+        case AttemptDispatched():
+            return replace(progress, rebuilding=False) if progress.rebuilding else progress
         case AttemptOverflowed():
-            return _overflowed(session, event)
-        case ContextPruned():
-            return replace(session, pruned=PruneCutoff(event.through_seq, event.over_bytes))
+            if session.turn.attempt is None:
+                return progress
+            return replace(progress, overflowed=True, rebuilding=True)
+        case CompactionStarted(reason=reason):
+            rebuilding = progress.rebuilding or reason == "auto"
+            return replace(progress, tries=progress.tries + 1, rebuilding=rebuilding)
+        case CompactionEnded(reason=reason):
+            return replace(progress, tries=0) if reason == "manual" else progress
+        case CompactionFailed(reason=reason):
+            if reason == "auto":
+                return replace(progress, declined=True)
+            return replace(progress, tries=0)
+        case StepStarted() | StepFailed():
+            return _FRESH
+        case ExecutionReleased(reason=reason):
+            return progress if REST_RULES[reason].same_turn else _FRESH
+        case ResumeRequested(forced=forced):
+            return progress if forced is False else _FRESH
         case _:
             assert_never(event)
-
-
-def _ended(session: Session, event: CompactionEnded) -> Session:
-    """History begins anew; a turn that overflowed is owed again, under its own number."""
-    ended = replace(session, compaction_requested=False, asked=None, pruned=None)
-    if event.reason == "manual":
-        ended = replace(ended, compacting=replace(session.compacting, tries=0))
-    if session.attempt is None or session.attempt.overflow is None:
-        return ended
-    return replace(ended, attempt=None, owed=True, step=max(0, session.attempt.step - 1))
-
-
-def _overflowed(session: Session, event: AttemptOverflowed) -> Session:
-    if session.attempt is None:
-        return session
-    attempt = replace(session.attempt, overflow=Overflow(event.message, event.in_stream))
-    state = replace(session.compacting, overflowed=True, rebuilding=True)
-    return replace(session, attempt=attempt, compacting=state)
-
-
-def _used(session: Session, event: CompactionUsed, at: int) -> Session:
-    if session.profile is None:
-        return session
-    profile = replace(
-        session.profile,
-        cost=session.profile.cost + event.cost,
-        tokens=session.profile.tokens.plus(event.tokens),
-        updated=at,
-    )
-    return replace(session, profile=profile)
-
-
-def settled(session: Session) -> Session:
-    """The turn is over, or begun anew: nothing was tried for the next one."""
-    return replace(session, compacting=CompactionProgress())

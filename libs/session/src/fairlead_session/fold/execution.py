@@ -1,125 +1,265 @@
-"""Folds execution: who owns the session, what was asked of it, and the epoch it runs in."""
+"""Folds execution: who owns the session, what somebody asked for, why it rests.
+
+The reducer needs nothing but the execution itself, so the projector uses the same one for its rows.
+"""
 
 from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.events import (
-    ContextInitialised,
-    ContextReplaced,
-    ContextSnapshotAdvanced,
+    AttemptDispatched,
+    AttemptOverflowed,
+    CompactionEnded,
+    CompactionFailed,
+    CompactionRequested,
     ExecutionClaimed,
     ExecutionRecovered,
     ExecutionReleased,
     InterruptRequested,
+    PermissionAsked,
+    PermissionReplied,
+    PromptAdmitted,
+    PromptPromoted,
     ResumeRequested,
+    StepEnded,
+    StepFailed,
+    ToolCalled,
+    ToolFailed,
+    ToolSucceeded,
+    TurnRetried,
 )
 from fairlead_schema.events.execution import RestReason
-from fairlead_schema.message import SystemMessage
-from fairlead_session.fold.compaction import SAME_TURN, settled
+from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.frozen import replace
-from fairlead_session.state import Epoch, Owner, Session
-from fairlead_session.turn.history import compacted_seq
-
-ExecutionEvent: TypeAlias = (
-    ExecutionClaimed | ExecutionReleased | InterruptRequested | ResumeRequested | ExecutionRecovered
+from fairlead_session.state import (
+    Budget,
+    CallKey,
+    Execution,
+    Interrupt,
+    OpenAttempt,
+    Owner,
+    RestState,
 )
-ContextEvent: TypeAlias = ContextInitialised | ContextReplaced | ContextSnapshotAdvanced
 
-# Rest that is not of the session's own choosing, or that something will end by itself.
-STILL_STIRRING: Final = frozenset(
-    {
-        "handover",
-        "context-unavailable",
-        "interrupted",
-        "declined",
-        "parked",
-        "retry-later",
-        "budget-unknown",
-    }
+# The provider rests in the middle of its own work, and expects the same request again.
+PAUSE: Final = "pause"
+
+_OwnershipEvent: TypeAlias = ExecutionClaimed | ExecutionReleased | ExecutionRecovered
+_CommandEvent: TypeAlias = (
+    PromptAdmitted
+    | InterruptRequested
+    | ResumeRequested
+    | CompactionRequested
+    | CompactionEnded
+    | CompactionFailed
 )
-# Rest after an interrupt was honoured.
-STOPPED: Final = frozenset({"interrupted", "declined"})
+_TurnEvent: TypeAlias = (
+    PromptPromoted | AttemptDispatched | AttemptOverflowed | TurnRetried | StepEnded | StepFailed
+)
+_CallEvent: TypeAlias = (
+    ToolCalled | ToolSucceeded | ToolFailed | PermissionAsked | PermissionReplied
+)
+ExecutionEvent: TypeAlias = _OwnershipEvent | _CommandEvent | _TurnEvent | _CallEvent
 
 
-def evolve(session: Session, event: ExecutionEvent) -> Session:
-    """Apply one event of execution."""
+def evolve(execution: Execution, event: ExecutionEvent, seq: int) -> Execution:
+    """Apply one event. `seq` is the sequence of the event."""
+    match event:
+        case (
+            PromptPromoted() | AttemptDispatched() | AttemptOverflowed() | TurnRetried()
+            | StepEnded() | StepFailed()
+        ):  # fmt: skip
+            return _evolve_turn(execution, event, seq)
+        case ExecutionClaimed() | ExecutionReleased() | ExecutionRecovered():
+            return _evolve_ownership(execution, event)
+        case (
+            PromptAdmitted() | InterruptRequested() | ResumeRequested() | CompactionRequested()
+            | CompactionEnded() | CompactionFailed()
+        ):  # fmt: skip
+            return _evolve_command(execution, event, seq)
+        case (
+            ToolCalled() | ToolSucceeded() | ToolFailed() | PermissionAsked()
+            | PermissionReplied()
+        ):  # fmt: skip
+            return _evolve_call(execution, event)
+        case _:
+            assert_never(event)
+
+
+def change_budget(execution: Execution, *, before: Budget, after: Budget) -> Execution:
+    """A raised limit asks for work, if the session rests because of the old limit."""
+    if execution.rest is None or not REST_RULES[execution.rest.reason].limit_may_rise:
+        return execution
+    return replace(execution, work_requested=execution.work_requested or after.exceeds(before))
+
+
+def _evolve_ownership(execution: Execution, event: _OwnershipEvent) -> Execution:
     match event:
         case ExecutionClaimed(runner=runner, generation=generation):
-            owner = Owner(runner, generation)
-            # Whoever claims it beyond its old limit was called because the limit may have changed.
-            stirring = session.stirring or session.rested == "over-budget"
-            claimed = replace(session, owner=owner, generation=generation, rested=None)
-            return replace(claimed, stirring=stirring)
+            return _claim(execution, Owner(runner, generation))
         case ExecutionReleased():
-            return _released(session, event)
-        case InterruptRequested():
-            # Earlier wakes are dropped: only what is asked for after this stirs the session again.
-            dropped = replace(session, stirring=False, resumed=False, compaction_requested=False)
-            if session.owner or session.attempt or session.calls:
-                return replace(dropped, interrupted=True, declined=event.declined)
-            # Nothing is open that somebody would have to settle: it rests from here on.
-            reason: RestReason = "declined" if event.declined else "interrupted"
-            rest = replace(dropped, owed=False, rested=reason, rest_detail=event.declined)
-            return replace(rest, wake_at=None)
-        case ResumeRequested():
-            stirred = replace(session, rested=None, stirring=True, failure=None)
-            stirred = replace(stirred, stirred_seq=session.seq)
-            if event.forced is False:
-                return stirred
-            resumed = replace(settled(stirred), owed=True, held=False)
-            again = replace(resumed, recoveries=0, retries=0, repeats=0, step=0)
-            return replace(again, resumed=session.interrupted)
+            return _release(execution, event)
         case ExecutionRecovered(action=action):
-            # The attempt is forgotten and its turn owed again, now or when somebody resumes.
-            step = max(0, session.step - 1)
-            recovered = replace(session, attempt=None, owed=True, step=step, held=action == "held")
-            # A runner that leaves in good order is no crash, however often it happens.
-            crashes = session.recoveries + (action != "handover")
-            return replace(recovered, recoveries=crashes)
+            # The turn of the lost attempt is owed again, now or when somebody resumes. A runner
+            # that leaves in good order does not count as a crash.
+            return replace(
+                execution,
+                attempt=None,
+                owed=True,
+                held=action == "held",
+                recoveries=execution.recoveries + (action != "handover"),
+            )
         case _:
             assert_never(event)
 
 
-def _released(session: Session, event: ExecutionReleased) -> Session:
-    session = session if event.reason in SAME_TURN else settled(session)
-    goes_on = event.reason in STILL_STIRRING
+def _claim(execution: Execution, owner: Owner) -> Execution:
+    rest = execution.rest
+    # A wake beyond an old limit came because the limit may have changed.
+    requested = rest is not None and REST_RULES[rest.reason].limit_may_rise
+    return replace(
+        execution,
+        owner=owner,
+        generation=owner.generation,
+        work_requested=execution.work_requested or requested,
+        rest=None,
+    )
+
+
+def _release(execution: Execution, event: ExecutionReleased) -> Execution:
+    rule = REST_RULES[event.reason]
     released = replace(
-        session,
+        execution,
         owner=None,
-        rested=event.reason,
-        rest_detail=event.detail,
-        wake_at=event.wake_at,
-        stirring=session.stirring and goes_on,
-        compaction_requested=session.compaction_requested and goes_on,
+        rest=RestState(event.reason, event.detail, event.wake_at),
+        work_requested=execution.work_requested and rule.goes_on,
+        compaction_requested=execution.compaction_requested and rule.goes_on,
         failure=None,
     )
-    if event.reason in STOPPED:
-        stopped = replace(released, interrupted=False, declined=None, attempt=None)
-        return replace(stopped, owed=session.resumed, resumed=False)
-    return released
+    if not rule.ends_interrupt:
+        return released
+    interrupt = execution.interrupt
+    resumed = interrupt is not None and interrupt.resumed
+    return replace(released, interrupt=None, attempt=None, owed=resumed)
 
 
-def _since(session: Session, seq: int) -> int:
-    """Where a replaced baseline begins: at the compaction it follows, unless more was told since."""
-    compacted = compacted_seq(session)
-    if compacted is None or (session.epoch and session.epoch.seq >= compacted):
-        return seq
-    told = any(
-        isinstance(line.message, SystemMessage) and line.seq > compacted
-        for line in session.transcript
-    )
-    return seq if told else compacted
-
-
-def evolve_context(session: Session, event: ContextEvent, seq: int) -> Session:
-    """Apply one event of the context epoch."""
+def _evolve_command(execution: Execution, event: _CommandEvent, seq: int) -> Execution:
     match event:
-        case ContextInitialised():
-            return replace(session, epoch=Epoch(seq, event.baseline, event.snapshot))
-        case ContextReplaced():
-            since = _since(session, seq)
-            return replace(session, epoch=Epoch(since, event.baseline, event.snapshot))
-        case ContextSnapshotAdvanced(snapshot=snapshot):
-            assert session.epoch is not None, "a snapshot advances inside an epoch"
-            return replace(session, epoch=replace(session.epoch, snapshot=snapshot))
+        case PromptAdmitted(resume=resume):
+            return execution if resume is False else _request_work(execution, seq)
+        case InterruptRequested(declined=declined):
+            return _interrupt(execution, declined)
+        case ResumeRequested(forced=forced):
+            requested = replace(_request_work(execution, seq), rest=None)
+            return requested if forced is False else _force_turn(requested)
+        case CompactionRequested():
+            # A compaction requests no other work: input that an interrupt kept stays pending.
+            return replace(execution, compaction_requested=True)
+        case CompactionEnded():
+            return _end_compaction(execution)
+        case CompactionFailed(reason=reason):
+            failed = reason != "auto"
+            return replace(execution, compaction_requested=False) if failed else execution
         case _:
             assert_never(event)
+
+
+def _request_work(execution: Execution, seq: int) -> Execution:
+    return replace(execution, work_requested=True, work_requested_seq=seq, failure=None)
+
+
+def _force_turn(execution: Execution) -> Execution:
+    interrupt = execution.interrupt and replace(execution.interrupt, resumed=True)
+    return replace(execution, owed=True, held=False, recoveries=0, interrupt=interrupt)
+
+
+def _interrupt(execution: Execution, declined: str | None) -> Execution:
+    """Drop earlier requests for work. A runner settles open work; without any the session rests."""
+    dropped = replace(execution, work_requested=False, compaction_requested=False)
+    if execution.owner or execution.attempt or execution.open_calls:
+        return replace(dropped, interrupt=Interrupt(declined))
+    reason: RestReason = "declined" if declined else "interrupted"
+    return replace(dropped, owed=False, interrupt=None, rest=RestState(reason, declined))
+
+
+def _end_compaction(execution: Execution) -> Execution:
+    """A turn that did not fit is owed again, now that history is shorter."""
+    ended = replace(execution, compaction_requested=False)
+    if execution.attempt is None or not execution.attempt.overflowed:
+        return ended
+    return replace(ended, attempt=None, owed=True)
+
+
+def _evolve_turn(execution: Execution, event: _TurnEvent, seq: int) -> Execution:
+    match event:
+        case PromptPromoted():
+            return replace(execution, owed=True, rest=None, held=False)
+        case AttemptDispatched():
+            return replace(execution, attempt=OpenAttempt(seq), owed=False)
+        case AttemptOverflowed():
+            attempt = execution.attempt and replace(execution.attempt, overflowed=True)
+            return replace(execution, attempt=attempt)
+        case TurnRetried():
+            return replace(execution, attempt=None, owed=True)
+        case StepEnded(assistant_message_id=message_id, finish=finish):
+            # The model has not seen the results of the calls that this step made.
+            owed = finish == PAUSE or execution.answered_message_id == message_id
+            return replace(execution, attempt=None, owed=owed, recoveries=0)
+        case StepFailed():
+            return _fail_step(execution, event)
+        case _:
+            assert_never(event)
+
+
+def _fail_step(execution: Execution, event: StepFailed) -> Execution:
+    """Remember how a request failed, unless somebody asked for work after it left."""
+    dispatched = execution.attempt.seq if execution.attempt else 0
+    final = event.raised is True and execution.work_requested_seq <= dispatched
+    failure = event.error.message if final else None
+    return replace(execution, attempt=None, owed=False, failure=failure)
+
+
+def _evolve_call(execution: Execution, event: _CallEvent) -> Execution:
+    match event:
+        case ToolCalled():
+            if event.provider.executed:
+                return execution
+            key = CallKey(event.assistant_message_id, event.call_id)
+            return replace(execution, open_calls=(*execution.open_calls, key))
+        case ToolSucceeded() | ToolFailed():
+            return _settle_call(execution, event)
+        case PermissionAsked(request=request):
+            if request.source is None:
+                return execution
+            key = CallKey(request.source.message_id, request.source.call_id)
+            return replace(execution, call_asks={**execution.call_asks, request.id: key})
+        case PermissionReplied():
+            return _reply(execution, event)
+        case _:
+            assert_never(event)
+
+
+def _settle_call(execution: Execution, event: ToolSucceeded | ToolFailed) -> Execution:
+    """The last settlement asks for work, because the session may be parked.
+
+    A settlement that an interrupt caused asks for nothing: pending input keeps waiting.
+    """
+    key, local = CallKey(event.assistant_message_id, event.call_id), not event.provider.executed
+    answered = event.assistant_message_id if local else execution.answered_message_id
+    if key not in execution.open_calls:
+        return replace(execution, answered_message_id=answered)
+    rest = tuple(call for call in execution.open_calls if call != key)
+    requested = execution.work_requested or not (rest or execution.interrupted)
+    return replace(
+        execution, answered_message_id=answered, open_calls=rest, work_requested=requested
+    )
+
+
+def _reply(execution: Execution, event: PermissionReplied) -> Execution:
+    """An approval asks for work, because the session may be parked on its call."""
+    key = execution.call_asks.get(event.request_id)
+    if key is None:
+        return execution
+    asks = {ask: call for ask, call in execution.call_asks.items() if ask != event.request_id}
+    permitted = event.reply != "reject" and key in execution.open_calls
+    requested = execution.work_requested or (permitted and not execution.interrupted)
+    return replace(execution, call_asks=asks, work_requested=requested)

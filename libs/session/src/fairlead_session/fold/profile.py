@@ -1,4 +1,4 @@
-"""Folds what readers see of a session: title, place, agent, model, reverts."""
+"""Folds the description of a session: title, location, agent, model, revert."""
 
 from typing import TypeAlias, assert_never
 
@@ -6,6 +6,7 @@ from fairlead_schema.events import (
     AgentSwitched,
     BudgetSet,
     ChildFinished,
+    CompactionUsed,
     ModelSwitched,
     RevertCleared,
     RevertCommitted,
@@ -13,17 +14,17 @@ from fairlead_schema.events import (
     SessionArchived,
     SessionCreated,
     SessionMoved,
+    StepEnded,
 )
-from fairlead_schema.ids import MessageId
-from fairlead_schema.message import SystemMessage
-from fairlead_session.execution.budget import raises
+from fairlead_schema.record import Recorded
 from fairlead_session.frozen import replace
-from fairlead_session.state import Budget, ChildUsage, Epoch, Profile, Session
+from fairlead_session.state import Profile, Session
 
-ProfileEvent: TypeAlias = (
-    SessionCreated
-    | BudgetSet
+_ChangeEvent: TypeAlias = (
+    BudgetSet
     | ChildFinished
+    | CompactionUsed
+    | StepEnded
     | SessionArchived
     | SessionMoved
     | AgentSwitched
@@ -32,50 +33,39 @@ ProfileEvent: TypeAlias = (
     | RevertCleared
     | RevertCommitted
 )
+ProfileEvent: TypeAlias = SessionCreated | _ChangeEvent
 
 
-def evolve(session: Session, event: ProfileEvent, at: int) -> Session:
-    """Apply one event of the session itself."""
+def evolve(session: Session, event: ProfileEvent, recorded: Recorded) -> Profile | None:
+    """Apply one event of the description. A purged session has none."""
     if isinstance(event, SessionCreated):
-        return replace(session, profile=_created(event, at))
+        return _create(event, recorded.time)
     if session.profile is None:
-        return session  # It was purged: nothing more can happen to it.
-    profile = replace(session.profile, updated=at)
+        return None
+    return _change(replace(session.profile, updated=recorded.time), event, recorded.time)
+
+
+def _change(profile: Profile, event: _ChangeEvent, at: int) -> Profile:
     match event:
-        case BudgetSet(cost=cost, tokens=tokens):
-            # A raised limit is a reason to go on for a session that rests over the old one.
-            limits = Budget(cost, tokens)
-            raised = session.rested == "over-budget" and raises(session.budget, limits)
-            stirring = session.stirring or raised
-            return replace(session, profile=profile, budget=limits, stirring=stirring)
-        case ChildFinished():
-            return replace(session, profile=profile, below=_added(session.below, event))
+        case BudgetSet() | ChildFinished() | CompactionUsed() | StepEnded():
+            return profile
         case SessionArchived():
-            return replace(session, profile=replace(profile, archived=at))
+            return replace(profile, archived=at)
         case SessionMoved(location=location, subdirectory=subpath):
-            moved = replace(profile, location=location, subpath=subpath)
-            return replace(session, profile=moved, epoch=None, touched=())
+            return replace(profile, location=location, subpath=subpath)
         case AgentSwitched(agent=agent):
-            return replace(session, profile=replace(profile, agent=agent))
+            return replace(profile, agent=agent)
         case ModelSwitched(model=model):
-            return replace(session, profile=replace(profile, model=model))
+            return replace(profile, model=model)
         case RevertStaged(revert=revert):
-            return replace(session, profile=replace(profile, revert=revert))
-        case RevertCleared():
-            return replace(session, profile=replace(profile, revert=None))
-        case RevertCommitted(message_id=boundary):
-            reverted = replace(session, profile=replace(profile, revert=None))
-            return _truncated(reverted, boundary)
+            return replace(profile, revert=revert)
+        case RevertCleared() | RevertCommitted():
+            return replace(profile, revert=None)
         case _:
             assert_never(event)
 
 
-def _added(below: ChildUsage, child: ChildFinished) -> ChildUsage:
-    owing = tuple(one for one in below.owing if one != child.session_id)
-    return ChildUsage(below.cost + child.cost, below.tokens + child.tokens, owing)
-
-
-def _created(event: SessionCreated, at: int) -> Profile:
+def _create(event: SessionCreated, at: int) -> Profile:
     return Profile(
         title=event.title,
         project_id=event.project_id,
@@ -88,31 +78,3 @@ def _created(event: SessionCreated, at: int) -> Profile:
         parent_id=event.parent_id,
         timezone=event.timezone,
     )
-
-
-def _truncated(session: Session, boundary: MessageId) -> Session:
-    """Everything after the boundary message leaves; its ids stay taken."""
-    seq = next((line.seq for line in session.transcript if line.message.id == boundary), None)
-    if seq is None:
-        return session
-    return replace(
-        session,
-        asked=None,
-        epoch=_still_told(session, seq),
-        transcript=tuple(line for line in session.transcript if line.seq <= seq),
-        inbox=tuple(item for item in session.inbox if item.admitted_seq <= seq),
-    )
-
-
-def _still_told(session: Session, seq: int) -> Epoch | None:
-    """The epoch, unless an update that its snapshot counts on leaves with the transcript.
-
-    Then the snapshot would claim what the model no longer reads: the next turn begins a new one.
-    """
-    epoch = session.epoch
-    if epoch is None or not any(
-        line.seq > max(seq, epoch.seq) and isinstance(line.message, SystemMessage)
-        for line in session.transcript
-    ):
-        return epoch
-    return None

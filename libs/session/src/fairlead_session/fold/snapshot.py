@@ -1,6 +1,10 @@
-"""A session to bytes and back. A snapshot is a cache: what another release wrote is folded again."""
+"""Snapshots: a session as bytes and back, and how caches read a session.
+
+A snapshot is a cache. One that another release wrote is folded again from the log.
+"""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -8,39 +12,55 @@ from typing import Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from fairlead_schema.record import Recorded
+from fairlead_schema.subjects import Address
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.state import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Frozen:
+class StoredSession:
     """A session as a snapshot stores it, with the shape that its release gave to sessions."""
 
     session: Session
     shape: str
 
 
-_FROZEN: Final = TypeAdapter(Frozen)
+@dataclass(frozen=True, slots=True)
+class SessionFold:
+    """The fold of a session, as a cache of folded sessions needs it."""
+
+    initial: Callable[[Address], Session]
+    evolve: Callable[[Session, Recorded], Session]
+    freeze: Callable[[Session], bytes]
+    thaw: Callable[[bytes], Session | None]
+
+
+_STORED: Final = TypeAdapter(StoredSession)
 
 
 def freeze(session: Session) -> bytes:
     """The bytes of a snapshot."""
-    return _FROZEN.dump_json(Frozen(session, _shape()))
+    return _STORED.dump_json(StoredSession(session, _shape()))
 
 
 def thaw(payload: bytes) -> Session | None:
-    """The session of a snapshot, or None when another release wrote it."""
+    """The session of a snapshot, or None if another release wrote the snapshot."""
     try:
-        frozen = _FROZEN.validate_json(payload)
+        stored = _STORED.validate_json(payload)
     except ValidationError:
         return None
-    return frozen.session if frozen.shape == _shape() else None
+    return stored.session if stored.shape == _shape() else None
 
 
 @cache
 def _shape() -> str:
-    """A name for what a session consists of now.
+    """A hash of the fields of a session.
 
-    A field that was added since would be read as its default: as if its events had not happened.
+    A field that was added since would be read as its default, as if its events had not happened.
     """
     schema = TypeAdapter(Session).json_schema()
     return sha256(json.dumps(schema, sort_keys=True).encode()).hexdigest()[:16]
+
+
+SESSION_FOLD: Final = SessionFold(lambda at: Session(id=at.session_id), evolve, freeze, thaw)

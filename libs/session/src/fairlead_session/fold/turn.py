@@ -1,151 +1,157 @@
-"""Folds provider turns: attempts, steps, retries, and what they used."""
+"""Folds the provider turn: its attempt, its step, and the counts that limit it."""
 
 from collections.abc import Callable
-from typing import Final, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from fairlead_schema.events import (
     AttemptDispatched,
     AttemptFinished,
+    AttemptOverflowed,
+    CompactionEnded,
+    ExecutionRecovered,
+    ExecutionReleased,
+    PromptPromoted,
+    ResumeRequested,
     StepEnded,
     StepFailed,
     StepStarted,
     TextEnded,
     TextStarted,
+    ToolCalled,
     TurnRetried,
 )
-from fairlead_schema.message import AssistantMessage, ToolBlock
-from fairlead_session.compaction import estimate
-from fairlead_session.fold.compaction import settled
+from fairlead_schema.record import Recorded
+from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.frozen import replace
-from fairlead_session.state import Attempt, FinishedStream, LastRequest, Session
+from fairlead_session.input.fingerprint import call_fingerprint
+from fairlead_session.state import Attempt, FinishedStream, Overflow, Session, Turn
 
-# The provider rests in the middle of its own work.
-PAUSE: Final = "pause"
-
-TurnEvent: TypeAlias = (
+_AttemptEvent: TypeAlias = (
     AttemptDispatched
     | AttemptFinished
+    | AttemptOverflowed
     | StepStarted
     | StepEnded
     | StepFailed
     | TextStarted
     | TextEnded
-    | TurnRetried
 )
+_LimitEvent: TypeAlias = (
+    PromptPromoted
+    | TurnRetried
+    | ToolCalled
+    | ResumeRequested
+    | ExecutionRecovered
+    | ExecutionReleased
+    | CompactionEnded
+)
+TurnEvent: TypeAlias = _AttemptEvent | _LimitEvent
 
 
-def evolve(session: Session, event: TurnEvent, at: int) -> Session:
+def evolve(session: Session, event: TurnEvent, _recorded: Recorded) -> Turn:
     """Apply one event of a provider turn."""
     match event:
-        case AttemptDispatched():
-            sent = replace(session, attempt=_attempt(session, event), owed=False, step=event.step)
-            built = replace(session.compacting, rebuilding=False)
-            return replace(sent, asked=_asked(session, event), compacting=built)
-        case AttemptFinished():
-            if session.attempt is None:
-                return session
-            finished = FinishedStream(
-                event.finish, event.cost, event.tokens, event.error, raised=event.raised is True
-            )
-            return replace(session, attempt=replace(session.attempt, finished=finished))
-        case TurnRetried():
-            # The same turn is made again: it does not count twice.
-            again = replace(session, attempt=None, owed=True, step=max(0, session.step - 1))
-            return replace(again, retries=session.retries + 1)
-        case StepStarted():
-            attempt = session.attempt
-            started = None if attempt is None else replace(attempt, started=True)
-            return replace(settled(session), attempt=started, retries=0)
-        case StepEnded():
-            told = _learned(session, event)
-            ended = replace(told, attempt=None, owed=_continues(session, event), recoveries=0)
-            return _totalled(ended, event, at)
-        case StepFailed():
-            since = session.attempt.seq if session.attempt else 0
-            fails = event.raised is True and session.stirred_seq <= since
-            failure = event.error.message if fails else None
-            return replace(settled(session), attempt=None, owed=False, failure=failure)
-        case TextStarted(text_id=text_id):
-            return _with_texts(session, event, lambda texts: (*texts, text_id))
-        case TextEnded(text_id=text_id):
-            return _with_texts(
-                session, event, lambda texts: tuple(one for one in texts if one != text_id)
-            )
+        case (
+            AttemptDispatched() | AttemptFinished() | AttemptOverflowed() | StepStarted()
+            | StepEnded() | StepFailed() | TextStarted() | TextEnded()
+        ):  # fmt: skip
+            return _evolve_attempt(session, event)
+        case (
+            PromptPromoted() | TurnRetried() | ToolCalled() | ResumeRequested()
+            | ExecutionRecovered() | ExecutionReleased() | CompactionEnded()
+        ):  # fmt: skip
+            return _evolve_limits(session.turn, event)
         case _:
             assert_never(event)
 
 
-def _attempt(session: Session, event: AttemptDispatched) -> Attempt:
+def _evolve_attempt(session: Session, event: _AttemptEvent) -> Turn:
+    turn, attempt = session.turn, session.turn.attempt
+    match event:
+        case AttemptDispatched():
+            return replace(turn, attempt=_open(session, event), step=event.step)
+        case StepStarted():
+            started = None if attempt is None else replace(attempt, started=True)
+            return replace(turn, attempt=started, retries=0)
+        case StepEnded() | StepFailed():
+            return replace(turn, attempt=None)
+        case TextStarted(text_id=text_id):
+            return _change_texts(turn, event, lambda texts: (*texts, text_id))
+        case TextEnded(text_id=text_id):
+            return _change_texts(
+                turn, event, lambda texts: tuple(text for text in texts if text != text_id)
+            )
+        case AttemptFinished():
+            return turn if attempt is None else replace(turn, attempt=_finish(attempt, event))
+        case AttemptOverflowed():
+            overflow = Overflow(event.message, event.in_stream)
+            return turn if attempt is None else _with(turn, replace(attempt, overflow=overflow))
+        case _:
+            assert_never(event)
+
+
+def _evolve_limits(turn: Turn, event: _LimitEvent) -> Turn:
+    match event:
+        case PromptPromoted():
+            return replace(turn, step=0, retries=0, repeats=0)
+        case TurnRetried():
+            # The same turn is made again, so its step does not count twice.
+            return _repeat_step(replace(turn, retries=turn.retries + 1), turn.step)
+        case ExecutionRecovered():
+            return _repeat_step(turn, turn.step)
+        case CompactionEnded():
+            overflowed = turn.attempt is not None and turn.attempt.overflow is not None
+            return _repeat_step(turn, turn.attempt.step) if turn.attempt and overflowed else turn
+        case ToolCalled():
+            return turn if event.provider.executed else _count_repeats(turn, event)
+        case ResumeRequested(forced=forced):
+            return turn if forced is False else replace(turn, step=0, retries=0, repeats=0)
+        case ExecutionReleased(reason=reason):
+            return replace(turn, attempt=None) if REST_RULES[reason].ends_interrupt else turn
+        case _:
+            assert_never(event)
+
+
+def _open(session: Session, event: AttemptDispatched) -> Attempt:
     return Attempt(
         attempt_id=event.attempt_id,
         assistant_message_id=event.assistant_message_id,
         agent=event.agent,
         model=event.model,
         step=event.step,
-        generation=session.generation,
+        generation=session.execution.generation,
         estimate=event.estimate,
-        seq=session.seq,
     )
 
 
-def _with_texts(
-    session: Session,
+def _finish(attempt: Attempt, event: AttemptFinished) -> Attempt:
+    finished = FinishedStream(
+        event.finish, event.cost, event.tokens, event.error, raised=event.raised is True
+    )
+    return replace(attempt, finished=finished)
+
+
+def _with(turn: Turn, attempt: Attempt) -> Turn:
+    return replace(turn, attempt=attempt)
+
+
+def _repeat_step(turn: Turn, step: int) -> Turn:
+    return replace(turn, attempt=None, step=max(0, step - 1))
+
+
+def _count_repeats(turn: Turn, event: ToolCalled) -> Turn:
+    call = call_fingerprint(event.tool, event.input)
+    repeats = turn.repeats + 1 if call == turn.last_call else 1
+    return replace(turn, last_call=call, repeats=repeats)
+
+
+def _change_texts(
+    turn: Turn,
     event: TextStarted | TextEnded,
     change: Callable[[tuple[str, ...]], tuple[str, ...]],
-) -> Session:
-    """Which texts are open: an ended one may be empty, so their words do not tell."""
-    attempt = session.attempt
+) -> Turn:
+    """Track the open text blocks. An ended block may be empty, so its text does not tell."""
+    attempt = turn.attempt
     if attempt is None or attempt.assistant_message_id != event.assistant_message_id:
-        return session
-    return replace(session, attempt=replace(attempt, open_texts=change(attempt.open_texts)))
-
-
-def _asked(session: Session, event: AttemptDispatched) -> LastRequest | None:
-    if event.request_hash is None or session.epoch is None:
-        return None
-    return LastRequest(
-        event.request_hash,
-        event.agent,
-        event.model,
-        session.epoch.seq,
-        pruned=session.pruned is not None,
-    )
-
-
-def _learned(session: Session, event: StepEnded) -> Session:
-    """What the provider counted corrects later estimates, and tells what its cache may hold."""
-    reported, attempt = estimate.prompt(event.tokens), session.attempt
-    asked = session.asked and replace(session.asked, tokens=reported)
-    if attempt is None or attempt.estimate is None:
-        return replace(session, asked=asked)
-    key = estimate.key(attempt.model)
-    ratio = estimate.learned(session.ratios.get(key), plain=attempt.estimate, reported=reported)
-    ratios = session.ratios if ratio is None else {**session.ratios, key: ratio}
-    return replace(session, asked=asked, ratios=ratios)
-
-
-def _continues(session: Session, event: StepEnded) -> bool:
-    """A turn that made local calls owes the model their results; a paused one is asked again."""
-    if event.finish == PAUSE:
-        return True
-    assistant = session.find(event.assistant_message_id)
-    if not isinstance(assistant, AssistantMessage):
-        return False
-    return any(
-        isinstance(block, ToolBlock)
-        and block.state.status in {"completed", "error"}
-        and not (block.provider and block.provider.executed)
-        for block in assistant.content
-    )
-
-
-def _totalled(session: Session, event: StepEnded, at: int) -> Session:
-    if session.profile is None:
-        return session
-    profile = replace(
-        session.profile,
-        cost=session.profile.cost + event.cost,
-        tokens=session.profile.tokens.plus(event.tokens),
-        updated=at,
-    )
-    return replace(session, profile=profile)
+        return turn
+    return replace(turn, attempt=replace(attempt, open_texts=change(attempt.open_texts)))

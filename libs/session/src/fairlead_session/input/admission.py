@@ -65,15 +65,16 @@ def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
 
     An exact retry gets its receipt even when the turn it expected is over.
     """
-    known = session.admissions.get(message_id)
+    known = session.inbox.admissions.get(message_id)
     if known is not None:
         return _again(session, message_id, prompt, delivery, known)
-    if message_id in session.other_messages:
+    if message_id in session.transcript.message_ids:
         return AdmissionConflict(message_id)
-    running = session.attempt.assistant_message_id if session.attempt else None
+    attempt = session.turn.attempt
+    running = attempt.assistant_message_id if attempt else None
     if expected_turn is not None and expected_turn != running:
         return OtherTurn(expected_turn, running)
-    if len(session.inbox) >= pending_max:
+    if len(session.inbox.pending) >= pending_max:
         return InboxFull(pending_max)
     return Admit(
         PromptAdmitted(

@@ -39,8 +39,8 @@ Edit: TypeAlias = InputEdited | InputUnchanged | AlreadyPromoted | InputNotPendi
 def pending(session: Session) -> tuple[Receipt, ...]:
     """The receipts of all pending inputs, in the order of their admission."""
     return tuple(
-        receipt(session, item.message_id, item.prompt, session.admissions[item.message_id])
-        for item in session.inbox
+        receipt(session, item.message_id, item.prompt, session.inbox.admissions[item.message_id])
+        for item in session.inbox.pending
     )
 
 
@@ -70,10 +70,10 @@ def edit(
 def _found(
     session: Session, message_id: MessageId
 ) -> PendingInput | AlreadyPromoted | InputNotPending:
-    found = next((item for item in session.inbox if item.message_id == message_id), None)
+    found = next((item for item in session.inbox.pending if item.message_id == message_id), None)
     if found is not None:
         return found
-    known = session.admissions.get(message_id)
+    known = session.inbox.admissions.get(message_id)
     if known is None or known.promoted_seq is None:
         return InputNotPending(message_id)
     return AlreadyPromoted(message_id, known.promoted_seq)

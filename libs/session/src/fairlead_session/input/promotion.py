@@ -19,11 +19,11 @@ def eligible(
     Steers come first. With no turn owed and no steer, the oldest queued input opens an activity;
     one that was already `opening` it goes before steers that came meanwhile.
     """
-    steers = tuple(item for item in session.inbox if item.delivery == "steer")[:steers_max]
-    queued = next((item for item in session.inbox if item.delivery == "queue"), None)
-    if queued is not None and queued.message_id == opening and not session.owed:
+    steers = tuple(item for item in session.inbox.pending if item.delivery == "steer")[:steers_max]
+    queued = next((item for item in session.inbox.pending if item.delivery == "queue"), None)
+    if queued is not None and queued.message_id == opening and not session.execution.owed:
         return _fitting((queued, *steers))
-    if steers or session.owed:
+    if steers or session.execution.owed:
         return _fitting(steers)
     return () if queued is None else (queued,)
 

@@ -31,8 +31,8 @@ from fairlead_schema.permission import (
 from fairlead_schema.tools.content import TextContent
 from fairlead_session.calls.lifecycle import Failed, Succeeded, failure, settle
 from fairlead_session.execution.recovery import CONTINUE
-from fairlead_session.fold.asks import AnswerEvent, told
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.asks import AnswerEvent, answer_text
+from fairlead_session.fold.calls import find_call
 from fairlead_session.people.pending import Pending, close, refusal, source, what
 from fairlead_session.people.permission import Need, effect, judge, matches
 from fairlead_session.state import Grant, PendingPermission, Session, UnsettledCall
@@ -128,7 +128,7 @@ def reply(
     A refusal with words fails that call alone, and the words reach the model. One without stops
     the session. An approval for always also answers what else waits here and is allowed by now.
     """
-    pending = session.permissions.get(answer.request_id)
+    pending = session.asks.permissions.get(answer.request_id)
     if pending is None:
         return _repeated(session, answer)
     if answer.reply == "reject" and answer.message:
@@ -139,7 +139,7 @@ def reply(
         return (answer,)
     others = (
         event
-        for id_ in session.permissions
+        for id_ in session.asks.permissions
         if id_ != answer.request_id
         for event in recheck(session, id_, rules, saved)
     )
@@ -150,7 +150,7 @@ def recheck(
     session: Session, id_: PermissionId, rules: Rules, saved: tuple[PermissionRule, ...]
 ) -> tuple[SessionEvent, ...]:
     """The answer to a pending request that saved approvals allow by now; nothing otherwise."""
-    pending = session.permissions.get(id_)
+    pending = session.asks.permissions.get(id_)
     if pending is None:
         return ()
     need = Need(pending.request.action, pending.request.resources)
@@ -160,13 +160,13 @@ def recheck(
 
 def answer(session: Session, replied: QuestionReplied) -> Answering:
     """What answers write: they are the result of the call that asked, and settle it."""
-    pending = session.questions.get(replied.request_id)
+    pending = session.asks.questions.get(replied.request_id)
     if pending is None:
         return _repeated(session, replied)
     key = source(pending)
     if key is None:
         return (replied, ResumeRequested()) if _continues(replied) else (replied,)
-    call = find(session, *key)
+    call = find_call(session, *key)
     if call is None:
         return (replied,)
     outcome = answered(pending.request.questions, replied.answers)
@@ -189,7 +189,7 @@ def answered(
 
 def dismiss(session: Session, rejected: QuestionRejected) -> Answering:
     """What a dismissal writes: like a decline it stops the session, and no model reads it."""
-    pending = session.questions.get(rejected.request_id)
+    pending = session.asks.questions.get(rejected.request_id)
     if pending is None:
         return _repeated(session, rejected)
     return decline(session, pending, rejected)
@@ -210,7 +210,7 @@ def decline(
 
 def expire(session: Session, id_: str, *, before: int) -> tuple[SessionEvent, ...]:
     """What becomes of a request that was asked before a time and that nobody answered."""
-    pending = session.permissions.get(id_) or session.questions.get(id_)
+    pending = session.asks.permissions.get(id_) or session.asks.questions.get(id_)
     if pending is None or pending.asked >= before:
         return ()
     return decline(session, pending, refusal(pending), "not answered in time")
@@ -220,7 +220,7 @@ def _refused(
     session: Session, pending: PendingPermission, message: str
 ) -> tuple[SessionEvent, ...]:
     key = source(pending)
-    call = None if key is None else find(session, *key)
+    call = None if key is None else find_call(session, *key)
     if call is None:
         return ()
     words = f"Permission refused: {pending.request.action}. The user says: {message}"
@@ -229,7 +229,7 @@ def _refused(
 
 def _repeated(session: Session, event: AnswerEvent) -> Answering:
     """A client may lose the answer to its reply and say it again: that changes nothing."""
-    same = session.answered.get(event.request_id) == told(event)
+    same = session.asks.answers.get(event.request_id) == answer_text(event)
     return () if same else AskNotPending()
 
 

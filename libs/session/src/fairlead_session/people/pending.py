@@ -23,13 +23,16 @@ def pending(session: Session, call: UnsettledCall) -> Pending | None:
     if call.worker is not None:
         return None
     key = (call.assistant_message_id, call.call_id)
-    asks: tuple[Pending, ...] = (*session.permissions.values(), *session.questions.values())
+    asks: tuple[Pending, ...] = (
+        *session.asks.permissions.values(),
+        *session.asks.questions.values(),
+    )
     return next((ask for ask in asks if source(ask) == key), None)
 
 
 def ready(session: Session) -> tuple[UnsettledCall, ...]:
     """The calls that wait for nobody but a worker."""
-    if not session.permissions and not session.questions:
+    if not session.asks.permissions and not session.asks.questions:
         return session.calls
     return tuple(call for call in session.calls if pending(session, call) is None)
 
@@ -41,13 +44,16 @@ def waits_for_people(session: Session) -> bool:
 
 def close(session: Session) -> tuple[AnswerEvent, ...]:
     """An answer to everything that waits, for a session that stops: no request is left behind."""
-    asks: tuple[Pending, ...] = (*session.permissions.values(), *session.questions.values())
+    asks: tuple[Pending, ...] = (
+        *session.asks.permissions.values(),
+        *session.asks.questions.values(),
+    )
     return tuple(refusal(one) for one in asks)
 
 
 def withdraw(session: Session) -> tuple[AnswerEvent, ...]:
     """Takes back the question whether to go on, once somebody says what to do otherwise."""
-    open_ = (one for one in session.questions.values() if source(one) is None)
+    open_ = (one for one in session.asks.questions.values() if source(one) is None)
     return tuple(refusal(one) for one in open_)
 
 

@@ -15,7 +15,7 @@ def lines(session: Session) -> tuple[TranscriptLine, ...]:
     since = session.epoch.seq if session.epoch else 0
     return tuple(
         line
-        for line in session.transcript
+        for line in session.transcript.lines
         if line.seq > (since if isinstance(line.message, SystemMessage) else newest - 1)
     )
 
@@ -25,7 +25,7 @@ def compacted_seq(session: Session) -> int | None:
     return next(
         (
             line.seq
-            for line in reversed(session.transcript)
+            for line in reversed(session.transcript.lines)
             if isinstance(line.message, CompactionMessage)
         ),
         None,

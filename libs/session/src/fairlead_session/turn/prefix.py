@@ -69,19 +69,19 @@ def broken(previous: str, current: Prefix, *, epoch_changed: bool) -> Source | N
 
 def broken_since(session: Session, current: Prefix, agent: str, model: ModelRef) -> Source | None:
     """What broke since the session's last request; another agent or model begins anew as well."""
-    asked = session.asked
+    asked = session.requests.last
     if asked is None or session.epoch is None:
         return None
     now = (agent, model.provider_id, model.id, session.epoch.seq)
     then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
     source = broken(asked.fingerprint, current, epoch_changed=now != then)
-    pruned = session.pruned is not None and not asked.pruned
+    pruned = session.requests.prune_cutoff is not None and not asked.pruned
     return "pruning" if pruned and source == "messages" else source
 
 
 def expected(session: Session, current: Prefix, agent: str, model: ModelRef) -> int:
     """How many tokens a provider may find in its cache: all of a last request that opens this one."""
-    asked = session.asked
+    asked = session.requests.last
     if asked is None or session.epoch is None or broken_since(session, current, agent, model):
         return 0
     now = (agent, model.provider_id, model.id, session.epoch.seq)

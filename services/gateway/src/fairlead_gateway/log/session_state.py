@@ -8,7 +8,7 @@ from fairlead_gateway.http.sse import closed
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.session_fold import SESSION_FOLD
+from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state import Session
 
 

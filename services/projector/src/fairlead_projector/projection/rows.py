@@ -8,11 +8,12 @@ from typing import Final, Literal, NamedTuple
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.events.session import RevertState
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
+from fairlead_schema.events.session import RevertState
+from fairlead_session.state import Execution
 
 # What the text format of COPY gives a meaning of its own.
 _UNSAFE: Final = re.compile(r"[\\\t\n\r]")
@@ -43,8 +44,10 @@ class SessionRow:
     revert: RevertState | None = None
     owner: str | None = None
     pending: int = 0
+    execution: Execution = field(default_factory=Execution)
+    """The core's value. The columns down to `rested` follow from it, for the queries of the sweep."""
     owed: bool = False
-    stirring: bool = False
+    work_requested: bool = False
     wake_at: int | None = None
     interrupted: bool = False
     rested: str | None = None

@@ -55,7 +55,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.transcript import revise
+from fairlead_session.fold.messages import revise
 
 MessageKey: TypeAlias = tuple[Address, MessageId]
 
@@ -151,7 +151,7 @@ def fold(sessions: MutableMapping[Address, Projected], batch: Iterable[Incoming]
         if session and session.row.broken is not None:
             continue
         reason = incoming.reason or _misplaced(session, incoming.events)
-        session = session or Projected(summary.stillborn(at, position))
+        session = session or Projected(summary.unreadable_row(at, position))
         if reason is None:
             _commit(session, incoming, changes)
         else:
@@ -165,7 +165,7 @@ def fold(sessions: MutableMapping[Address, Projected], batch: Iterable[Incoming]
 def _begun(incoming: Incoming) -> Projected | None:
     if not incoming.events:
         return None
-    row = summary.begun(incoming.entry.at, incoming.events[0], incoming.entry.position)
+    row = summary.create_row(incoming.entry.at, incoming.events[0], incoming.entry.position)
     return None if row is None else Projected(row)
 
 
@@ -233,10 +233,6 @@ def _receive(session: Projected, at: Address, recorded: Recorded, changes: Chang
             *at, event.message_id, recorded.seq, event.delivery, event.prompt, recorded.time
         )
         session.pending[event.message_id] = recorded.seq
-        if event.resume is not False:
-            session.row.stirring = True
-            # A steer is asked before the time that a back-off waits for.
-            session.row.wake_at = None if event.delivery == "steer" else session.row.wake_at
     else:
         row = changes.inputs.get(key) or changes.input_changes.get(key)
         if row is None:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from psycopg.rows import dict_row
+from pydantic import TypeAdapter
 
 from fairlead_projector.database import Connection, cell, query
 from fairlead_projector.errors import Fenced
@@ -21,8 +22,10 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.subjects import Address
+from fairlead_session.state import Execution, Interrupt, Owner, RestState
 
 SESSIONS_MAX: Final = 2_000
+_EXECUTION: Final = TypeAdapter(Execution)
 
 
 class Store:
@@ -167,7 +170,21 @@ def _session_row(row: dict[str, Any]) -> SessionRow:
             "model": None if model is None else ModelRef.model_validate(model),
             "revert": None if revert is None else RevertState.model_validate(revert),
             "tokens": Tokens.model_validate(row["tokens"]),
+            "execution": _execution(row),
         }
+    )
+
+
+def _execution(row: Mapping[str, Any]) -> Execution:
+    if row["execution"] is not None:
+        return _EXECUTION.validate_python(row["execution"])
+    # An earlier release wrote the row: its columns are as much as it knew.
+    return Execution(
+        owner=None if row["owner"] is None else Owner(row["owner"], 0),
+        owed=row["owed"],
+        work_requested=row["work_requested"],
+        interrupt=Interrupt() if row["interrupted"] else None,
+        rest=None if row["rested"] is None else RestState(row["rested"], wake_at=row["wake_at"]),
     )
 
 

@@ -26,7 +26,7 @@ from fairlead_session.calls.lifecycle import (
     begin,
     settle,
 )
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.people.asks import Rules
 from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.execution import detail, failed
@@ -194,7 +194,7 @@ class Beginning:
 
     def _other(self, session: Session, request: ToolRequest) -> WorkerId | None:
         """The other worker that runs the call, as far as the log knows."""
-        call = find(session, request.assistant_message_id, request.call_id)
+        call = find_call(session, request.assistant_message_id, request.call_id)
         if call is None or call.worker == self._worker or call.deferred_until is not None:
             return None
         return call.worker

@@ -26,7 +26,7 @@ from fairlead_session.calls.lifecycle import (
     settle,
 )
 from fairlead_session.calls.output_bounds import OutputLimits
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.next_move import moving
 from fairlead_session.people.asks import Rules
 from fairlead_session.state import Session, UnsettledCall
@@ -185,7 +185,7 @@ class Life:
         if session.profile is None:
             await self._erased(at)
         ids = {**_ids(at, call.call_id), "tool": call.tool}
-        if not settled and find(session, call.assistant_message_id, call.call_id) is not None:
+        if not settled and find_call(session, call.assistant_message_id, call.call_id) is not None:
             # Another worker runs it now: the request is that worker's to acknowledge.
             log.warning("call lost", extra=ids)
             return "lost"
@@ -219,8 +219,8 @@ class Life:
             # Perhaps the answer is there, and this is the request that it brought.
             await held.job.retry_later(LAG_S)
             return "behind"
-        if session.owner is not None:
-            await self._eventlog.liveness.nudge(session.owner.runner, at)
+        if session.execution.owner is not None:
+            await self._eventlog.liveness.nudge(session.execution.owner.runner, at)
         await held.job.ack()
         return "asked"
 
@@ -234,7 +234,7 @@ class Life:
             return "behind"
         if session.profile is None:
             await self._erased(at)
-        if moving(session) and (session.interrupted or held.job.deliveries > 1):
+        if moving(session) and (session.execution.interrupted or held.job.deliveries > 1):
             await self._eventlog.wakes.wake(at)
         if self.abandon is not None and held.job.deliveries > 1:
             await self.abandon(at, request.assistant_message_id, request.call_id)
@@ -246,8 +246,8 @@ class Life:
 
         Not after an interrupt that is over: a wake would start what it left pending.
         """
-        if session.owner is not None:
-            await self._eventlog.liveness.nudge(session.owner.runner, at)
+        if session.execution.owner is not None:
+            await self._eventlog.liveness.nudge(session.execution.owner.runner, at)
         if moving(session):
             await self._eventlog.wakes.wake(at)
         await held.job.ack()

@@ -14,7 +14,7 @@ from fairlead_eventlog.session_writer import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.fold.session_fold import SESSION_FOLD
+from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state import Session
 
 CACHE_SESSIONS_MAX: Final = 1024

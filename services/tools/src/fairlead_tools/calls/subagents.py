@@ -14,7 +14,7 @@ from fairlead_session.calls.lifecycle import Failed, Outcome
 from fairlead_session.calls.subagents import answered, unread
 from fairlead_session.execution.budget import left
 from fairlead_session.execution.commands import at_rest
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.state import Session
 from fairlead_tools.registry.tool import CallFailed, Context
 
@@ -53,13 +53,13 @@ class Children:
         """
         below = Address(context.at.tenant, _child(context))
         child = await self._sessions.read(below)
-        if first_prompt(child.id) not in child.admissions:
+        if first_prompt(child.id) not in child.inbox.admissions:
             parent = await self._sessions.read(context.at)
-            if find(parent, *_key(context)) is None:
+            if find_call(parent, *_key(context)) is None:
                 return UNWANTED
             await self._check_depth(context.at.tenant, parent)
             await self._make(context, work, child.id, parent)
-            if find(await self._sessions.read(context.at), *_key(context)) is None:
+            if find_call(await self._sessions.read(context.at), *_key(context)) is None:
                 # Settled meanwhile, by an interrupt: what was just begun must not run on.
                 await self._interrupt(below)
                 return UNWANTED
@@ -69,7 +69,7 @@ class Children:
     async def _below(self, at: Address, child: Session) -> dict[SessionId, Session]:
         """The sessions below one that stopped before they could tell it what they used."""
         known: dict[SessionId, Session] = {}
-        while (next_ := unread(child.below.owing, known)) is not None:
+        while (next_ := unread(child.usage.children.uncounted, known)) is not None:
             known[next_] = await self._sessions.read(Address(at.tenant, next_))
         return known
 

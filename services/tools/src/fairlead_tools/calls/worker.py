@@ -21,7 +21,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config, ToolsConfig
 from fairlead_service.supervise import report_defects, supervise
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.people.asks import Rules
 from fairlead_tools.calls.execution import crashed, detail
 from fairlead_tools.calls.lifecycle import Life
@@ -244,7 +244,7 @@ class Execute:
         asked = read(job)
         try:
             session = await self._life.read(asked.at)
-            call = find(session, asked.request.assistant_message_id, asked.request.call_id)
+            call = find_call(session, asked.request.assistant_message_id, asked.request.call_id)
             if call is None or call.worker not in {None, self._worker} or call.deferred_until:
                 return
             await self._life.conclude(asked.at, call, crashed(detail(error)))

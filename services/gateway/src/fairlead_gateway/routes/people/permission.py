@@ -53,7 +53,7 @@ async def _list(call: Call[Nothing, Nothing]) -> Response:
     """Its own from the log, those of the sessions below it from the read models."""
     session = await folded(call.runtime, call.at)
     below = await call.runtime.read.child_asks(call.at, "permission")
-    own = tuple(one.request for one in session.permissions.values())
+    own = tuple(one.request for one in session.asks.permissions.values())
     children = tuple(PermissionRequest.model_validate(one) for one in below)
     return answer(PermissionsAnswer(data=(*own, *children)))
 

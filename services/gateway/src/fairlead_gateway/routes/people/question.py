@@ -37,7 +37,7 @@ async def _list(call: Call[Nothing, Nothing]) -> Response:
     """Its own from the log, those of the sessions below it from the read models."""
     session = await folded(call.runtime, call.at)
     below = await call.runtime.read.child_asks(call.at, "question")
-    own = tuple(one.request for one in session.questions.values())
+    own = tuple(one.request for one in session.asks.questions.values())
     children = tuple(QuestionRequest.model_validate(one) for one in below)
     return answer(QuestionsAnswer(data=(*own, *children)))
 

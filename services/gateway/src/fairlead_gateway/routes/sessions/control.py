@@ -38,7 +38,9 @@ async def _interrupt(call: Call[Nothing, Nothing]) -> Response:
     await tell(call.runtime, call.at, "session.interrupt", _command(call))
     # It is durable now; a client that is told so should also find it done, if it is soon.
     timeout_s = call.runtime.settings.request_timeout_s
-    await until(call.runtime, call.at, lambda found: not found.interrupted, timeout_s=timeout_s)
+    await until(
+        call.runtime, call.at, lambda found: not found.execution.interrupted, timeout_s=timeout_s
+    )
     return done()
 
 

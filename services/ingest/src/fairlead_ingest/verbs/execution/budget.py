@@ -6,7 +6,6 @@ from fairlead_schema.commands.session import ExecutionReached, SetBudget
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
-from fairlead_session.execution.budget import raises
 from fairlead_session.execution.commands import set_budget
 from fairlead_session.state import Budget, Session
 
@@ -18,10 +17,10 @@ async def budget(desk: ContextDep, tenant: TenantParam, command: SetBudget) -> E
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
         nonlocal raised
-        raised = raises(session.budget, limits)
+        raised = limits.exceeds(session.usage.budget)
         return maybe(set_budget(session, limits))
 
     session = await change(desk, at, decide)
-    if raised and session.rested == "over-budget":
+    if raised and session.execution.rested == "over-budget":
         desk.waker.wake(at)
     return reached(session)

@@ -26,9 +26,9 @@ async def interrupt(
         return (*close(session), *asked)
 
     session = await change(desk, at, decide)
-    if session.interrupted and session.owner is not None:
-        await desk.eventlog.liveness.nudge(session.owner.runner, at)
-    if session.interrupted:
+    if session.execution.interrupted and session.execution.owner is not None:
+        await desk.eventlog.liveness.nudge(session.execution.owner.runner, at)
+    if session.execution.interrupted:
         desk.waker.attend(at)
         return InterruptReached(session_id=session.id, seq=session.seq, outcome="stopping")
     # What waited for a runner, a timer or a budget had nothing open: it is at rest already.

@@ -50,7 +50,7 @@ async def prompt(desk: ContextDep, tenant: TenantParam, command: AdmitPrompt) ->
     session = await desk.commit(at, decide, seen=seen)
     if command.resume:
         desk.waker.wake(at)
-    return receipt(session, message_id, resolved, session.admissions[message_id])
+    return receipt(session, message_id, resolved, session.inbox.admissions[message_id])
 
 
 def _events(
@@ -110,7 +110,7 @@ async def _bound(desk: CommandContext, at: Address, message_id: MessageId) -> Ve
     seen = await desk.look(at)
     if seen.state.profile is None:
         raise SessionNotFound(at.session_id)
-    if message_id in seen.state.admissions:
+    if message_id in seen.state.inbox.admissions:
         return seen
     if is_minted(message_id):
         raise Conflict(REUSED, message_id)

@@ -13,9 +13,9 @@ async def answer_with(desk: CommandContext, at: Address, decide: Decide) -> Sess
     Said again it wakes again: who said it first may have died before the wake.
     """
     session = await change(desk, at, decide)
-    if session.owner is not None:
-        await desk.eventlog.liveness.nudge(session.owner.runner, at)
-    if session.interrupted:
+    if session.execution.owner is not None:
+        await desk.eventlog.liveness.nudge(session.execution.owner.runner, at)
+    if session.execution.interrupted:
         desk.waker.attend(at)
     elif moving(session):
         desk.waker.wake(at)

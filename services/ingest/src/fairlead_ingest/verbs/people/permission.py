@@ -58,7 +58,7 @@ async def reply(
     """
     at = Address(tenant, command.session_id)
     session = await load(desk, at)
-    pending = session.permissions.get(command.request_id)
+    pending = session.asks.permissions.get(command.request_id)
     saved: tuple[PermissionRule, ...] = ()
     if command.reply == "always" and pending is not None:
         await _keep(desk, at, session, pending.request)
@@ -97,7 +97,7 @@ async def list_(
 ) -> PendingPermissions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
-    return PendingPermissions(requests=tuple(one.request for one in session.permissions.values()))
+    return PendingPermissions(requests=tuple(one.request for one in session.asks.permissions.values()))
 
 
 async def get(
@@ -105,17 +105,17 @@ async def get(
 ) -> PermissionRequest:
     """One pending request of this session. Raises PermissionNotFound."""
     session = await load(desk, Address(tenant, command.session_id))
-    pending = session.permissions.get(command.request_id)
+    pending = session.asks.permissions.get(command.request_id)
     if pending is None:
         raise PermissionNotFound(command.request_id)
     return pending.request
 
 
 def _asked(session: Session, asked: PermissionAsked) -> tuple[SessionEvent, ...]:
-    known = session.permissions.get(asked.request.id)
+    known = session.asks.permissions.get(asked.request.id)
     if known is not None and known.request == asked.request:
         return ()
-    if known is not None or asked.request.id in session.answered:
+    if known is not None or asked.request.id in session.asks.answers:
         raise Conflict(TAKEN, asked.request.id)
     return (asked,)
 

@@ -39,7 +39,7 @@ async def reject(
 async def list_(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> PendingQuestions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
-    return PendingQuestions(requests=tuple(one.request for one in session.questions.values()))
+    return PendingQuestions(requests=tuple(one.request for one in session.asks.questions.values()))
 
 
 def _found(decided: Answering, request_id: str) -> tuple[SessionEvent, ...]:

@@ -17,7 +17,7 @@ async def archive(
     """Put it away; what is away already stays so."""
     at = Address(tenant, command.session_id)
     session = await change(desk, at, _archived)
-    if session.interrupted:
+    if session.execution.interrupted:
         desk.waker.attend(at)
     return reached(session)
 

@@ -38,9 +38,9 @@ async def delete(
     await change(desk, at, close)
     purged = await change(desk, at, purge)
     assert before is not None, "the last word was decided from it"
-    if before.owner is not None:
-        await desk.eventlog.liveness.nudge(before.owner.runner, at)
-    for child in before.below.owing:
+    if before.execution.owner is not None:
+        await desk.eventlog.liveness.nudge(before.execution.owner.runner, at)
+    for child in before.usage.children.uncounted:
         await _stop(desk, tenant, child)
     return reached(purged)
 

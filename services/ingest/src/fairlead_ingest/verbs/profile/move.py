@@ -12,6 +12,6 @@ async def move(desk: ContextDep, tenant: TenantParam, command: MoveSession) -> E
     """Move, and stop what runs at the old place; somebody comes to settle it."""
     at = Address(tenant, command.session_id)
     session = await change(desk, at, lambda found: decide_move(found, command.location))
-    if session.interrupted:
+    if session.execution.interrupted:
         desk.waker.attend(at)
     return reached(session)

@@ -1,7 +1,7 @@
 -- Sessions that should be moving, the longest untouched first.
 SELECT tenant, session_id, seq, owner IS NOT NULL
   FROM projection.session
- WHERE (stirring AND (pending > 0 OR owed) OR interrupted OR owner IS NOT NULL)
+ WHERE (work_requested AND (pending > 0 OR owed) OR interrupted OR owner IS NOT NULL)
    AND (wake_at IS NULL OR wake_at <= %(now)s)
    AND broken IS NULL
    AND (interrupted OR NOT (waiting AND owner IS NULL))

@@ -25,7 +25,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.answers import Refusals
 from fairlead_service.rpc.server import ANY_TENANT, Handler, RpcServer, TenantParam
 from fairlead_session.calls.lifecycle import Outcome
-from fairlead_session.fold.calls import find
+from fairlead_session.fold.calls import find_call
 from fairlead_session.state import Session, UnsettledCall
 from fairlead_tools.calls.execution import encoded, failed
 from fairlead_tools.calls.lifecycle import Life
@@ -76,7 +76,7 @@ class Desk:
         """
         for pause_s in (*LOOKS_S, None):
             session = await self.life.read(at)
-            call = find(session, asked.assistant_message_id, asked.call_id)
+            call = find_call(session, asked.assistant_message_id, asked.call_id)
             if call is not None and call.deferred_until is not None:
                 return session, call
             if call is None or pause_s is None:

@@ -1,0 +1,159 @@
+"""The blocks of an assistant message: text, reasoning and tool calls, from start to end."""
+
+from typing import TypeAlias, assert_never
+
+from fairlead_schema.events import (
+    ReasoningEnded,
+    ReasoningStarted,
+    TextEnded,
+    TextStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolInputEnded,
+    ToolInputStarted,
+    ToolProgressed,
+    ToolSucceeded,
+)
+from fairlead_schema.message import CallSpan, Content, ReasoningBlock, Span, TextBlock, ToolBlock
+from fairlead_schema.tools.content import (
+    CallExecutor,
+    CompletedCall,
+    Executor,
+    FailedCall,
+    PendingCall,
+    RunningCall,
+)
+
+BlockStart: TypeAlias = TextStarted | ReasoningStarted | ToolInputStarted
+BlockChange: TypeAlias = (
+    TextEnded
+    | ReasoningEnded
+    | ToolInputEnded
+    | ToolCalled
+    | ToolProgressed
+    | ToolSucceeded
+    | ToolFailed
+)
+
+
+def open_block(event: BlockStart, at: int) -> Content:
+    """The block that an event opens."""
+    match event:
+        case TextStarted():
+            return TextBlock(id=event.text_id, text="")
+        case ReasoningStarted():
+            return ReasoningBlock(
+                id=event.reasoning_id,
+                text="",
+                provider_metadata=event.provider_metadata,
+                time=Span(created=at),
+            )
+        case ToolInputStarted():
+            return ToolBlock(
+                id=event.call_id, name=event.name, state=PendingCall(), time=CallSpan(created=at)
+            )
+        case _:
+            assert_never(event)
+
+
+def change_blocks(content: tuple[Content, ...], event: BlockChange, at: int) -> tuple[Content, ...]:
+    """Change the last block with the event's id. An event for a missing block changes nothing."""
+    key = _block_key(event)
+    for index in range(len(content) - 1, -1, -1):
+        block = content[index]
+        if (block.type, block.id) == key:
+            changed = _change_block(block, event, at)
+            return (*content[:index], changed, *content[index + 1 :])
+    return content
+
+
+def _block_key(event: BlockChange) -> tuple[str, str]:
+    match event:
+        case TextEnded():
+            return "text", event.text_id
+        case ReasoningEnded():
+            return "reasoning", event.reasoning_id
+        case _:
+            return "tool", event.call_id
+
+
+def _change_block(block: Content, event: BlockChange, at: int) -> Content:
+    match block, event:
+        case TextBlock(), TextEnded():
+            update = {"text": event.text, "provider_metadata": event.provider_metadata}
+            return block.model_copy(update=update)
+        case ReasoningBlock(), ReasoningEnded():
+            metadata = event.provider_metadata or block.provider_metadata
+            created = block.time.created if block.time else at
+            time = Span(created=created, completed=at)
+            return block.model_copy(
+                update={"text": event.text, "provider_metadata": metadata, "time": time}
+            )
+        case ToolBlock(), (
+            ToolInputEnded() | ToolCalled() | ToolProgressed() | ToolSucceeded() | ToolFailed()
+        ):
+            return _change_call(block, event, at)
+        case _:
+            return block
+
+
+def _change_call(
+    block: ToolBlock,
+    event: ToolInputEnded | ToolCalled | ToolProgressed | ToolSucceeded | ToolFailed,
+    at: int,
+) -> ToolBlock:
+    """Move a call through its states. A second settlement, or an event out of order, changes nothing."""
+    state = block.state
+    match event, state:
+        case ToolInputEnded(), PendingCall():
+            return block.model_copy(update={"state": PendingCall(input=event.text)})
+        case ToolCalled(), PendingCall():
+            time = block.time.model_copy(update={"ran": at})
+            provider = CallExecutor(
+                executed=event.provider.executed, metadata=event.provider.metadata
+            )
+            running = RunningCall(input=event.input)
+            return block.model_copy(update={"state": running, "provider": provider, "time": time})
+        case ToolProgressed(), RunningCall():
+            running = state.model_copy(
+                update={"structured": event.structured, "content": event.content}
+            )
+            return block.model_copy(update={"state": running})
+        case ToolSucceeded(), RunningCall():
+            completed = CompletedCall(
+                input=state.input,
+                structured=event.structured,
+                content=event.content,
+                output_paths=event.output_paths,
+                result=event.result,
+            )
+            return _settle(block, completed, event.provider, at)
+        case ToolFailed(), PendingCall() | RunningCall():
+            return _settle(block, _failed_state(state, event), event.provider, at)
+        case _:
+            return block
+
+
+def _failed_state(state: PendingCall | RunningCall, event: ToolFailed) -> FailedCall:
+    if isinstance(state, PendingCall):
+        return FailedCall(error=event.error, result=event.result)
+    return FailedCall(
+        input=state.input,
+        structured=state.structured,
+        content=state.content,
+        error=event.error,
+        result=event.result,
+    )
+
+
+def _settle(
+    block: ToolBlock, state: CompletedCall | FailedCall, executor: Executor, at: int
+) -> ToolBlock:
+    called = block.provider or CallExecutor()
+    provider = CallExecutor(
+        executed=called.executed or executor.executed,
+        metadata=called.metadata,
+        result_metadata=executor.metadata,
+    )
+    time = block.time.model_copy(update={"completed": at})
+    return block.model_copy(update={"state": state, "provider": provider, "time": time})

@@ -1,0 +1,66 @@
+"""Folds the context epoch: its baseline, and the values that the model was last told."""
+
+from typing import TypeAlias, assert_never
+
+from fairlead_schema.events import (
+    ContextInitialised,
+    ContextReplaced,
+    ContextSnapshotAdvanced,
+    RevertCommitted,
+    SessionMoved,
+)
+from fairlead_schema.message import SystemMessage
+from fairlead_schema.record import Recorded
+from fairlead_session.fold.transcript import compacted_seq, revert_seq
+from fairlead_session.frozen import replace
+from fairlead_session.state import Epoch, Session
+
+ContextEvent: TypeAlias = (
+    ContextInitialised | ContextReplaced | ContextSnapshotAdvanced | SessionMoved | RevertCommitted
+)
+
+
+def evolve(session: Session, event: ContextEvent, recorded: Recorded) -> Epoch | None:
+    """Apply one event of the context epoch."""
+    match event:
+        case ContextInitialised():
+            return Epoch(recorded.seq, event.baseline, event.snapshot)
+        case ContextReplaced():
+            since = _start_of_replacement(session, recorded.seq)
+            return Epoch(since, event.baseline, event.snapshot)
+        case ContextSnapshotAdvanced(snapshot=snapshot):
+            assert session.epoch is not None, "a snapshot advances inside an epoch"
+            return replace(session.epoch, snapshot=snapshot)
+        case SessionMoved():
+            return None
+        case RevertCommitted():
+            return _revert(session, event)
+        case _:
+            assert_never(event)
+
+
+def _start_of_replacement(session: Session, seq: int) -> int:
+    """A replaced baseline begins at the compaction before it, unless an update came between."""
+    compacted = compacted_seq(session)
+    if compacted is None or (session.epoch and session.epoch.seq >= compacted):
+        return seq
+    updated = any(
+        isinstance(line.message, SystemMessage) and line.seq > compacted
+        for line in session.transcript.lines
+    )
+    return seq if updated else compacted
+
+
+def _revert(session: Session, event: RevertCommitted) -> Epoch | None:
+    """Drop the epoch if an update that its snapshot includes leaves with the transcript.
+
+    The snapshot would then claim a value that the model no longer reads.
+    """
+    epoch, boundary = session.epoch, revert_seq(session, event)
+    if epoch is None or boundary is None:
+        return epoch
+    lost = any(
+        line.seq > max(boundary, epoch.seq) and isinstance(line.message, SystemMessage)
+        for line in session.transcript.lines
+    )
+    return None if lost else epoch
