@@ -9,7 +9,7 @@ from fairlead_schema.record import Recorded, decode, encode
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.info import info
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.verify.verify import verify
 
 LOGS = sorted(Path(__file__).parent.glob("*.jsonl"))

@@ -31,7 +31,8 @@ from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.record import Draft, Recorded, record
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import CallKey, Session
+from fairlead_session.state.execution import CallKey
+from fairlead_session.state.session import Session
 
 PROPERTY: Final = settings(deadline=None, max_examples=100)
 DEEP: Final = settings(deadline=None, max_examples=2000)

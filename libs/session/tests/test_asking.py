@@ -48,7 +48,8 @@ from fairlead_session.people import asks
 from fairlead_session.people.asks import Ask, AskNotPending, Denied, permit
 from fairlead_session.people.pending import close, ready, waits_for_people, withdraw
 from fairlead_session.people.permission import Need
-from fairlead_session.state import Grant, Session, UnsettledCall
+from fairlead_session.state.calls import Grant, UnsettledCall
+from fairlead_session.state.session import Session
 from fairlead_session.verify.verify import verify
 
 ASKING = (PermissionRule(action="*", resource="*", effect="ask"),)

@@ -24,7 +24,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import SystemMessage
 from fairlead_session.input.promotion import eligible
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispatch, reconcile
 from fairlead_session.turn.epoch import Blocked
 

@@ -35,7 +35,7 @@ from fairlead_session.calls.lifecycle import Begin, Failed, Succeeded, begin, se
 from fairlead_session.calls.snapshot import brief, recalled
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.next_move import moving
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 MODEL = ModelRef(provider_id="acme", id="fast")
 BEFORE: tuple[SessionEvent, ...] = (

@@ -47,7 +47,8 @@ from fairlead_session.calls.lifecycle import (
 from fairlead_session.execution.ownership import Life
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_session.fold.calls import find_call
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 
 DONE = Succeeded(structured={"ok": True}, content=(TextContent(text="ok"),))
 

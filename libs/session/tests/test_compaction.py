@@ -45,7 +45,9 @@ from fairlead_session.compaction.compaction import (
     plan,
     recoverable,
 )
-from fairlead_session.state import CompactionProgress, RequestState, Session
+from fairlead_session.state.requests import RequestState
+from fairlead_session.state.session import Session
+from fairlead_session.state.turn import CompactionProgress
 from fairlead_session.turn.request import Voice, correlation
 from fairlead_session.turn.stream_calls import Offer
 

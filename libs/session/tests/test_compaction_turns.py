@@ -62,7 +62,8 @@ from fairlead_session.next_move import (
     moving,
     next_move,
 )
-from fairlead_session.state import CompactionProgress, Session
+from fairlead_session.state.session import Session
+from fairlead_session.state.turn import CompactionProgress
 from fairlead_session.turn.boundary import begin_epoch, reconcile
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.history import history

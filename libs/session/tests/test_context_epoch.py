@@ -37,7 +37,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.message import SystemMessage
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.fold.snapshot import freeze, thaw
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.history import history
@@ -230,4 +230,6 @@ def test_remembered_directories_are_bounded_and_never_dropped(seen: list[int]) -
     touched = session.read_directories
 
     assert len(touched) == len(set(touched)) <= READ_DIRECTORIES_MAX
-    assert touched[: READ_DIRECTORIES_MAX - 5] == tuple(f"/work/{at}" for at in range(READ_DIRECTORIES_MAX - 5))
+    assert touched[: READ_DIRECTORIES_MAX - 5] == tuple(
+        f"/work/{at}" for at in range(READ_DIRECTORIES_MAX - 5)
+    )

@@ -33,7 +33,7 @@ from fairlead_schema.events import (
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.tools.content import Executor
 from fairlead_session.explain import broken, explain
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 CALL = (
     ToolInputStarted(assistant_message_id="msg_a", call_id="c", name="read"),

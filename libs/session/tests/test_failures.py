@@ -31,7 +31,7 @@ from fairlead_schema.provider.events import ProviderFailure, ToolCall
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.execution.recovery import end, hand_over, settle, stop
 from fairlead_session.next_move import AwaitCalls, DrainLimits, EndStep, Rest, TakeTurn, next_move
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.stream import Publication
 
 TURN = (CREATED, INITIALISED, admitted("msg_1"), admitted("msg_q", delivery="queue"), claimed(),

@@ -29,7 +29,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Recorded, decode_event
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 GOLDEN = Path(__file__).parents[2] / "schema" / "tests" / "golden"
 

@@ -44,7 +44,7 @@ from fairlead_session.next_move import (
     moving,
     next_move,
 )
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 READY = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"))
 

@@ -14,7 +14,7 @@ from fairlead_session.input.inbox import (
     pending,
 )
 from fairlead_session.input.promotion import eligible, promote
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 BETTER = Prompt(text="better")
 

@@ -50,7 +50,7 @@ from fairlead_session.next_move import (
     moving,
     next_move,
 )
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispatch
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.stream import Publication

@@ -40,7 +40,7 @@ from fairlead_session.next_move import (
     moving,
     next_move,
 )
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 READY = (CREATED, INITIALISED)
 ANSWERED = (promoted("msg_1"), dispatched(), step_started(), step_ended())

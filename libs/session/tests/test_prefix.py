@@ -27,7 +27,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.provider.request import ModelRequest, TextPart, ToolDefinition, UserTurn
 from fairlead_session.fold.snapshot import freeze, thaw
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.prefix import broken, broken_since, expected, fingerprint, prefix
 from fairlead_session.turn.request import URGED, Voice, build
 from fairlead_session.turn.stream_calls import Offer

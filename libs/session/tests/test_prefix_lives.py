@@ -40,7 +40,7 @@ from fairlead_session.compaction.compaction import (
     end,
     fit,
 )
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.prefix import broken_since, fingerprint, prefix

@@ -15,7 +15,8 @@ from libs.session.tests.conftest import (
 from fairlead_schema.events import InputCancelled, InputEdited, PromptAdmitted, ResumeRequested
 from fairlead_schema.prompt import Prompt
 from fairlead_session.input.promotion import PROMOTED_BYTES_MAX, eligible, promote
-from fairlead_session.state import PendingInput, Session
+from fairlead_session.state.inbox import PendingInput
+from fairlead_session.state.session import Session
 
 
 def ids(inputs: tuple[PendingInput, ...]) -> list[str]:

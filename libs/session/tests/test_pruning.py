@@ -32,7 +32,7 @@ from fairlead_schema.provider.request import ToolTurn
 from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
 from fairlead_session.compaction.pruning import prune, seen
 from fairlead_session.fold.snapshot import freeze, thaw
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.history import history
 from fairlead_session.turn.prefix import broken_since, fingerprint, prefix
 from fairlead_session.turn.request import Voice, build

@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from fairlead_session.frozen import replace
-from fairlead_session.state import Execution, Owner, Session
+from fairlead_session.state.execution import Execution, Owner
+from fairlead_session.state.session import Session
 
 
 def test_a_copy_equals_the_standard_one_and_leaves_the_value_alone() -> None:

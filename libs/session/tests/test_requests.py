@@ -34,7 +34,7 @@ from fairlead_session.execution.commands import (
 )
 from fairlead_session.explain import explain
 from fairlead_session.next_move import called_for, moving
-from fairlead_session.state import Budget
+from fairlead_session.state.usage import Budget
 
 RUNNING = (CREATED, admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"), dispatched())
 CALLED = ToolCalled(

@@ -49,7 +49,7 @@ from fairlead_session.next_move import (
     TakeTurn,
     next_move,
 )
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.verify.verify import verify
 
 BEFORE = (CREATED, INITIALISED, admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())

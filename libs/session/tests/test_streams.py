@@ -58,7 +58,7 @@ from fairlead_session.next_move import (
     Stop,
     next_move,
 )
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.stream import Publication
 from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
 from fairlead_session.verify.verify import verify

@@ -51,7 +51,8 @@ from fairlead_session.execution.recovery import ask, stop
 from fairlead_session.execution.recovery import settle as crash
 from fairlead_session.explain import explain
 from fairlead_session.fold.calls import find_call
-from fairlead_session.state import Budget, Session
+from fairlead_session.state.session import Session
+from fairlead_session.state.usage import Budget
 
 CHILD = "ses_1"
 ASKED = first_prompt(CHILD)

@@ -27,7 +27,7 @@ from fairlead_session.execution.switches import archive, move, switch_agent, swi
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.info import info
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 SLOW = ModelRef(provider_id="acme", id="slow")
 THERE = LocationRef(directory="/there")

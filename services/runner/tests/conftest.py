@@ -40,7 +40,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_session.fold.snapshot import SESSION_FOLD
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 AT = Address("default", "ses_1")
 WAIT_S = 5.0

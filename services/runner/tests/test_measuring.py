@@ -5,7 +5,7 @@ from prometheus_client import REGISTRY
 from fairlead_runner.turn_metrics import observe
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.events import StepFinish, Usage
-from fairlead_session.state import Attempt
+from fairlead_session.state.turn import Attempt
 
 ATTEMPT = Attempt(
     attempt_id="att_1",

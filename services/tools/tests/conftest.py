@@ -46,7 +46,7 @@ from fairlead_service.config.configuration import ToolsConfig
 from fairlead_service.rpc.answers import Answerer, Command
 from fairlead_session.calls.snapshot import brief
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.application.verbs import REFUSALS
 from fairlead_tools.registry.registry import Registry

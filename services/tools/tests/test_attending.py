@@ -7,7 +7,7 @@ import pytest
 
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
-from fairlead_session.state import UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.calls.begin import LOOK_S, Later, Looks, Spare
 from fairlead_tools.calls.taken_request import Unheld
 from fairlead_tools.registry.tool import Context

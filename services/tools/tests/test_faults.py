@@ -14,7 +14,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import Beginning, Decision
 from fairlead_tools.calls.worker import DEFECTS_MAX, Execute
 from fairlead_tools.registry.tool import Context

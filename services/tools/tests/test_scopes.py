@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.calls.lifecycle import Failed
-from fairlead_session.state import UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.registry.registry import InvalidTool, Prepared, Registration, Registry, Scope
 from fairlead_tools.registry.tool import Tool
 from services.tools.tests.conftest import Gate, World, standing, tool, until

@@ -18,7 +18,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_tools.calls import progress
 from fairlead_tools.registry.tool import Context
 from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until

@@ -19,7 +19,7 @@ from fairlead_schema.tools.content import ErrorInfo, Executor, managed_path
 from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_tools.builtin import read
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import instructions

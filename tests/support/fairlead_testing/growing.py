@@ -32,7 +32,7 @@ from fairlead_schema.record import Draft, record
 from fairlead_schema.tools.content import ErrorInfo, Executor, FileContent, TextContent
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.request import Voice, build
 from fairlead_session.turn.stream_calls import Offer
 

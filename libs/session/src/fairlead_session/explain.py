@@ -9,7 +9,9 @@ from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.execution.retry import patient
 from fairlead_session.next_move import called_for
 from fairlead_session.people.pending import ready, what
-from fairlead_session.state import RestState, Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.execution import RestState
+from fairlead_session.state.session import Session
 
 State: TypeAlias = Literal[
     "missing", "running", "waiting", "queued", "resting", "idle", "archived", "broken"

@@ -2,7 +2,7 @@
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.session_info import SessionInfo, SessionTime
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 def info(session: Session) -> SessionInfo:

@@ -9,7 +9,10 @@ from fairlead_session.execution.budget import Spending, exceeded
 from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.input.promotion import STEERS_MAX, eligible
 from fairlead_session.people.pending import waits_for_people
-from fairlead_session.state import Attempt, PendingInput, Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.inbox import PendingInput
+from fairlead_session.state.session import Session
+from fairlead_session.state.turn import Attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.fold.snapshot import SESSION_FOLD
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 APPEND_TRIES: Final = 32
 

@@ -10,7 +10,7 @@ from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import moving
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import Answer
 from fairlead_schema.context import ContextSample, ObserveContext, UnavailableSource
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 

@@ -41,7 +41,7 @@ from fairlead_session.next_move import (
     next_move,
 )
 from fairlead_session.people.pending import waits_for_people
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import begin_epoch
 from fairlead_session.turn.epoch import Blocked
 
@@ -252,7 +252,9 @@ class Drain:
 
     async def _conclude(self, outcome: Outcome) -> bool:
         if outcome.end == "overflowed":
-            await self._facts(self._ledger.durable.execution.generation).append_until_written(outcome.events)
+            await self._facts(self._ledger.durable.execution.generation).append_until_written(
+                outcome.events
+            )
             return False
         if outcome.retry is not None:
             return await self._retry(outcome.retry)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from fairlead_runner.staged_writer import StagedWriter
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 LOOK_S_MIN: Final = 0.02
 LOOK_S_MAX: Final = 0.5

@@ -11,7 +11,7 @@ from fairlead_service.config.agents import AgentConfig
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.providers import ProviderConfig, Rates
 from fairlead_session.compaction.compaction import Window
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn.request import Voice
 from fairlead_session.turn.usage import TokenPrice
 

@@ -17,7 +17,7 @@ from fairlead_runner.tool_calls import Catalogs
 from fairlead_schema import subjects
 from fairlead_schema.ids import RunnerId, TenantId
 from fairlead_session.execution.budget import Spending
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 SPENDING_FRESH_S: Final = 1.0
 # A projector that restarts is away for less; without it a limit must not be passed unseen.

@@ -10,7 +10,7 @@ from fairlead_session.execution.budget import Spending
 from fairlead_session.execution.recovery import Policy
 from fairlead_session.execution.retry import RetryPolicy
 from fairlead_session.next_move import DrainLimits
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 @dataclass(frozen=True, slots=True)

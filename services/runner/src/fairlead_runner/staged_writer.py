@@ -15,7 +15,7 @@ from fairlead_schema.record import Draft, record
 from fairlead_schema.subjects import Address
 from fairlead_session.execution.ownership import owns
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 class Moved(Exception):

@@ -14,7 +14,7 @@ from fairlead_schema.ids import SessionId
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.subagents import children, counted, uncounted, unread, waiting_for
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo, Tool
 from fairlead_service.ids import now_ms
 from fairlead_session.calls.snapshot import brief
 from fairlead_session.people.pending import ready
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from fairlead_session.compaction.compaction import overflow_message, recoverable
 from fairlead_session.execution.ownership import owns
 from fairlead_session.execution.recovery import hand_over
 from fairlead_session.execution.retry import Retry, RetryPolicy, retry
-from fairlead_session.state import Attempt
+from fairlead_session.state.turn import Attempt
 from fairlead_session.turn.stream import Publication
 from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
 

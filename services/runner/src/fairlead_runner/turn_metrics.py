@@ -11,7 +11,8 @@ from fairlead_runner.metrics import (
 )
 from fairlead_schema.provider.events import StepFinish
 from fairlead_session.compaction import estimate
-from fairlead_session.state import Attempt, Epoch
+from fairlead_session.state.session import Epoch
+from fairlead_session.state.turn import Attempt
 from fairlead_session.turn import epoch
 from fairlead_session.turn.usage import tokens
 

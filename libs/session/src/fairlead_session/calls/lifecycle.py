@@ -21,7 +21,8 @@ from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_session.fold.calls import find_call
 from fairlead_session.frozen import replace
 from fairlead_session.people.pending import pending
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 
 
 @dataclass(frozen=True, slots=True)

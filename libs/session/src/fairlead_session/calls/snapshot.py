@@ -9,7 +9,9 @@ from fairlead_schema.tools.request import CallSnapshot
 from fairlead_session.calls.child_ids import TASK
 from fairlead_session.fold.calls import find_call
 from fairlead_session.people.pending import pending
-from fairlead_session.state import CallKey, Execution, Owner, Profile, Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.execution import CallKey, Execution, Owner
+from fairlead_session.state.session import Profile, Session
 
 
 def brief(

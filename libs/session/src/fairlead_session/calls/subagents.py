@@ -16,7 +16,8 @@ from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed, Outcome, Succeeded
 from fairlead_session.execution.budget import spent
 from fairlead_session.execution.commands import at_rest
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 
 SILENT: Final = "The sub-agent finished without saying anything."
 

@@ -15,7 +15,8 @@ from fairlead_session.compaction.pruning import prune, seen
 from fairlead_session.compaction.serialise import BETWEEN, entry, joined
 from fairlead_session.compaction.summary_prompt import prompt
 from fairlead_session.frozen import replace
-from fairlead_session.state import PruneCutoff, Session
+from fairlead_session.state.requests import PruneCutoff
+from fairlead_session.state.session import Session
 from fairlead_session.turn import request
 from fairlead_session.turn.history import lines
 from fairlead_session.turn.lowering import lower

@@ -9,7 +9,9 @@ from pydantic_core import to_json
 from fairlead_schema.events import ContextPruned
 from fairlead_schema.message import AssistantMessage, Content, Message, ToolBlock
 from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
-from fairlead_session.state import PruneCutoff, Session, TranscriptLine
+from fairlead_session.state.requests import PruneCutoff
+from fairlead_session.state.session import Session
+from fairlead_session.state.transcript import TranscriptLine
 from fairlead_session.turn.history import lines
 
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from fairlead_schema.catalog import Tokens
-from fairlead_session.state import Budget, Session
+from fairlead_session.state.session import Session
+from fairlead_session.state.usage import Budget
 
 
 @dataclass(frozen=True, slots=True)

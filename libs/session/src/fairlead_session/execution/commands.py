@@ -7,7 +7,8 @@ from fairlead_schema.events import (
     ResumeRequested,
 )
 from fairlead_session.next_move import moving
-from fairlead_session.state import Budget, Session
+from fairlead_session.state.session import Session
+from fairlead_session.state.usage import Budget
 
 
 def interrupt(session: Session) -> InterruptRequested | None:

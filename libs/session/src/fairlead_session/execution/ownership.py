@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from fairlead_schema.events import ExecutionClaimed, ExecutionReleased
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import RunnerId
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 Life: TypeAlias = Literal["alive", "gone", "silent"]
 

@@ -20,7 +20,8 @@ from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.permission import QuestionInfo, QuestionOption, QuestionRequest
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.people.pending import close as close_asks
-from fairlead_session.state import Attempt, Session
+from fairlead_session.state.session import Session
+from fairlead_session.state.turn import Attempt
 
 INTERRUPTED_TURN = "Provider turn interrupted"
 INTERRUPTED_TOOL = "Tool execution interrupted"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fairlead_schema.events import TurnRetried
 from fairlead_schema.events.turn import RetryError
 from fairlead_schema.provider.events import ProviderFailure
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import MessageId
 from fairlead_schema.location import LocationRef
 from fairlead_session.execution.commands import stop
-from fairlead_session.state import Profile, Session
+from fairlead_session.state.session import Profile, Session
 
 
 def switch_agent(message_id: MessageId, agent: str) -> AgentSwitched:

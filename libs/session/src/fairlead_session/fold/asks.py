@@ -14,7 +14,8 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_session.frozen import replace
-from fairlead_session.state import Asks, PendingPermission, PendingQuestion, Session
+from fairlead_session.state.asks import Asks, PendingPermission, PendingQuestion
+from fairlead_session.state.session import Session
 
 AnswerEvent: TypeAlias = PermissionReplied | QuestionReplied | QuestionRejected
 AskEvent: TypeAlias = PermissionAsked | QuestionAsked | AnswerEvent

@@ -13,7 +13,9 @@ from fairlead_schema.events import (
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.record import Recorded
 from fairlead_session.frozen import replace
-from fairlead_session.state import Grant, PendingPermission, Session, UnsettledCall
+from fairlead_session.state.asks import PendingPermission
+from fairlead_session.state.calls import Grant, UnsettledCall
+from fairlead_session.state.session import Session
 
 CallEvent: TypeAlias = (
     ToolCalled | ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed | PermissionReplied

@@ -16,7 +16,8 @@ from fairlead_schema.events import (
 from fairlead_schema.record import Recorded
 from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.frozen import replace
-from fairlead_session.state import CompactionProgress, Session
+from fairlead_session.state.session import Session
+from fairlead_session.state.turn import CompactionProgress
 
 CompactionEvent: TypeAlias = (
     AttemptDispatched

@@ -13,7 +13,7 @@ from fairlead_schema.message import SystemMessage
 from fairlead_schema.record import Recorded
 from fairlead_session.fold.transcript import compacted_seq, revert_seq
 from fairlead_session.frozen import replace
-from fairlead_session.state import Epoch, Session
+from fairlead_session.state.session import Epoch, Session
 
 ContextEvent: TypeAlias = (
     ContextInitialised | ContextReplaced | ContextSnapshotAdvanced | SessionMoved | RevertCommitted

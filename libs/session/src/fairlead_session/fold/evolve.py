@@ -20,7 +20,8 @@ from fairlead_session.fold import (
     usage,
 )
 from fairlead_session.frozen import replace
-from fairlead_session.state import Execution, Session
+from fairlead_session.state.execution import Execution
+from fairlead_session.state.session import Session
 
 Reducer: TypeAlias = Callable[[Session, Any, Recorded], object]
 """Takes the session before the event, and gives one part of the session after it."""

@@ -30,8 +30,7 @@ from fairlead_schema.events import (
 from fairlead_schema.events.execution import RestReason
 from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.frozen import replace
-from fairlead_session.state import (
-    Budget,
+from fairlead_session.state.execution import (
     CallKey,
     Execution,
     Interrupt,
@@ -39,6 +38,7 @@ from fairlead_session.state import (
     Owner,
     RestState,
 )
+from fairlead_session.state.usage import Budget
 
 # The provider rests in the middle of its own work, and expects the same request again.
 PAUSE: Final = "pause"

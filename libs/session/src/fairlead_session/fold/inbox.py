@@ -14,7 +14,8 @@ from fairlead_schema.record import Recorded
 from fairlead_session.fold.transcript import revert_seq
 from fairlead_session.frozen import replace
 from fairlead_session.input.fingerprint import fingerprint
-from fairlead_session.state import AdmissionRecord, Inbox, PendingInput, Session
+from fairlead_session.state.inbox import AdmissionRecord, Inbox, PendingInput
+from fairlead_session.state.session import Session
 
 InboxEvent: TypeAlias = (
     PromptAdmitted | PromptPromoted | InputCancelled | InputEdited | RevertCommitted

@@ -18,7 +18,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_session.frozen import replace
-from fairlead_session.state import Profile, Session
+from fairlead_session.state.session import Profile, Session
 
 _ChangeEvent: TypeAlias = (
     BudgetSet

@@ -8,7 +8,7 @@ from fairlead_schema.events import SessionMoved, ToolSucceeded
 from fairlead_schema.record import Recorded
 from fairlead_schema.tools.content import MANAGED_PREFIX
 from fairlead_session.fold.calls import find_call
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 READ: Final = "read"
 DIRECTORY: Final = "directory-page"
@@ -28,7 +28,11 @@ def evolve(session: Session, event: ReadEvent, _recorded: Recorded) -> tuple[str
             return ()
         case ToolSucceeded():
             directories, directory = session.read_directories, _directory(session, event)
-            if directory is None or directory in directories or len(directories) >= READ_DIRECTORIES_MAX:
+            if (
+                directory is None
+                or directory in directories
+                or len(directories) >= READ_DIRECTORIES_MAX
+            ):
                 return directories
             return (*directories, directory)
         case _:

@@ -13,7 +13,8 @@ from fairlead_schema.record import Recorded
 from fairlead_session.compaction import estimate
 from fairlead_session.fold.transcript import revert_seq
 from fairlead_session.frozen import replace
-from fairlead_session.state import LastRequest, PruneCutoff, RequestState, Session
+from fairlead_session.state.requests import LastRequest, PruneCutoff, RequestState
+from fairlead_session.state.session import Session
 
 RequestEvent: TypeAlias = (
     AttemptDispatched | StepEnded | CompactionEnded | ContextPruned | RevertCommitted

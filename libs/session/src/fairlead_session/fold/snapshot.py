@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.evolve import evolve
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 @dataclass(frozen=True, slots=True)

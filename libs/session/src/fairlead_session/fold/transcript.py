@@ -8,7 +8,8 @@ from fairlead_schema.record import Recorded
 from fairlead_session.fold.messages import MessageEvent, revise
 from fairlead_session.frozen import replace
 from fairlead_session.persistent import PersistentList
-from fairlead_session.state import Session, Transcript, TranscriptLine
+from fairlead_session.state.session import Session
+from fairlead_session.state.transcript import Transcript, TranscriptLine
 
 TranscriptEvent: TypeAlias = MessageEvent | RevertCommitted
 

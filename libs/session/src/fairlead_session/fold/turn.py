@@ -24,7 +24,8 @@ from fairlead_schema.record import Recorded
 from fairlead_session.execution.rest import REST_RULES
 from fairlead_session.frozen import replace
 from fairlead_session.input.fingerprint import call_fingerprint
-from fairlead_session.state import Attempt, FinishedStream, Overflow, Session, Turn
+from fairlead_session.state.session import Session
+from fairlead_session.state.turn import Attempt, FinishedStream, Overflow, Turn
 
 _AttemptEvent: TypeAlias = (
     AttemptDispatched

@@ -6,7 +6,8 @@ from fairlead_schema.events import BudgetSet, ChildFinished, CompactionUsed, Ste
 from fairlead_schema.record import Recorded
 from fairlead_session.calls.child_ids import TASK, child_of
 from fairlead_session.frozen import replace
-from fairlead_session.state import Budget, ChildUsage, Session, Usage
+from fairlead_session.state.session import Session
+from fairlead_session.state.usage import Budget, ChildUsage, Usage
 
 UsageEvent: TypeAlias = StepEnded | CompactionUsed | BudgetSet | ChildFinished | ToolCalled
 

@@ -7,7 +7,8 @@ from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
 from fairlead_session.input.fingerprint import fingerprint
-from fairlead_session.state import AdmissionRecord, Session
+from fairlead_session.state.inbox import AdmissionRecord
+from fairlead_session.state.session import Session
 
 PENDING_INPUTS_MAX = 1000
 

@@ -7,7 +7,8 @@ from fairlead_schema.events import InputCancelled, InputEdited
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
 from fairlead_session.input.admission import receipt
-from fairlead_session.state import PendingInput, Session
+from fairlead_session.state.inbox import PendingInput
+from fairlead_session.state.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from itertools import accumulate
 
 from fairlead_schema.events import PromptPromoted
 from fairlead_schema.ids import MessageId
-from fairlead_session.state import PendingInput, Session
+from fairlead_session.state.inbox import PendingInput
+from fairlead_session.state.session import Session
 
 STEERS_MAX = 100
 # A boundary is one commit, so it takes no more than a commit can hold.

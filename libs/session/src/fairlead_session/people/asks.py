@@ -35,7 +35,9 @@ from fairlead_session.fold.asks import AnswerEvent, answer_text
 from fairlead_session.fold.calls import find_call
 from fairlead_session.people.pending import Pending, close, refusal, source, what
 from fairlead_session.people.permission import Need, effect, judge, matches
-from fairlead_session.state import Grant, PendingPermission, Session, UnsettledCall
+from fairlead_session.state.asks import PendingPermission
+from fairlead_session.state.calls import Grant, UnsettledCall
+from fairlead_session.state.session import Session
 
 UNANSWERED: Final = "Unanswered"
 

@@ -5,7 +5,9 @@ from typing import TypeAlias
 from fairlead_schema.events import PermissionReplied, QuestionRejected
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_session.fold.asks import AnswerEvent
-from fairlead_session.state import PendingPermission, PendingQuestion, Session, UnsettledCall
+from fairlead_session.state.asks import PendingPermission, PendingQuestion
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 
 Pending: TypeAlias = PendingPermission | PendingQuestion
 

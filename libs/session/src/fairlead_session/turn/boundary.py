@@ -17,7 +17,8 @@ from fairlead_schema.ids import AttemptId, MessageId
 from fairlead_session.execution.recovery import abandoned
 from fairlead_session.input.promotion import promote
 from fairlead_session.people.pending import withdraw
-from fairlead_session.state import Epoch, PendingInput, Session
+from fairlead_session.state.inbox import PendingInput
+from fairlead_session.state.session import Epoch, Session
 from fairlead_session.turn import epoch
 from fairlead_session.turn.history import compacted_seq
 

@@ -1,7 +1,8 @@
 """Session history: what the next provider turn sees, after the compaction and epoch cutoffs."""
 
 from fairlead_schema.message import CompactionMessage, Message, SystemMessage
-from fairlead_session.state import Session, TranscriptLine
+from fairlead_session.state.session import Session
+from fairlead_session.state.transcript import TranscriptLine
 
 
 def history(session: Session) -> tuple[Message, ...]:

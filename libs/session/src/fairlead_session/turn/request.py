@@ -15,7 +15,7 @@ from fairlead_schema.provider.request import (
     ToolDefinition,
 )
 from fairlead_session.compaction.pruning import seen
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_session.turn import epoch
 from fairlead_session.turn.lowering import lower
 from fairlead_session.turn.stream_calls import Offer

@@ -9,7 +9,7 @@ from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.snapshot import SESSION_FOLD
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 async def folded(runtime: Runtime, at: Address) -> Session:

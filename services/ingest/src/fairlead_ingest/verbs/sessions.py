@@ -5,7 +5,7 @@ from fairlead_schema.commands.session import ExecutionReached
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 async def load(desk: CommandContext, at: Address) -> Session:

@@ -8,12 +8,12 @@ from typing import Final, Literal, NamedTuple
 from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef, Tokens
+from fairlead_schema.events.session import RevertState
 from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.message import AssistantMessage, Message
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_schema.events.session import RevertState
-from fairlead_session.state import Execution
+from fairlead_session.state.execution import Execution
 
 # What the text format of COPY gives a meaning of its own.
 _UNSAFE: Final = re.compile(r"[\\\t\n\r]")

@@ -22,7 +22,7 @@ from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
 from fairlead_schema.subjects import Address
-from fairlead_session.state import Execution, Interrupt, Owner, RestState
+from fairlead_session.state.execution import Execution, Interrupt, Owner, RestState
 
 SESSIONS_MAX: Final = 2_000
 _EXECUTION: Final = TypeAdapter(Execution)

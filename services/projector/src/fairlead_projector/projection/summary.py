@@ -25,7 +25,8 @@ from fairlead_schema.events import (
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 from fairlead_session.fold.execution import ExecutionEvent, change_budget, evolve
-from fairlead_session.state import Budget, Execution
+from fairlead_session.state.execution import Execution
+from fairlead_session.state.usage import Budget
 
 UNREADABLE: Final = "(unreadable)"
 

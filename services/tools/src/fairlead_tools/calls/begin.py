@@ -28,7 +28,8 @@ from fairlead_session.calls.lifecycle import (
 )
 from fairlead_session.fold.calls import find_call
 from fairlead_session.people.asks import Rules
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.execution import detail, failed
 from fairlead_tools.calls.liveness import Silences
 from fairlead_tools.calls.output import Retention

@@ -11,7 +11,7 @@ from fairlead_eventlog.ports import SessionLog, StoredCommit
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.lifecycle import Halt, halt
-from fairlead_session.state import UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.calls.execution import Performance
 
 log = logging.getLogger(__name__)

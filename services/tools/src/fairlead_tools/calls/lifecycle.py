@@ -29,7 +29,8 @@ from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.fold.calls import find_call
 from fairlead_session.next_move import moving
 from fairlead_session.people.asks import Rules
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import Asked, Beginning, Decided, Later, Ready, Spare
 from fairlead_tools.calls.execution import Stopped, crashed, detail
 from fairlead_tools.calls.log import CallLog

@@ -15,7 +15,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_session.fold.snapshot import SESSION_FOLD
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 CACHE_SESSIONS_MAX: Final = 1024
 

@@ -9,7 +9,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_session.calls.lifecycle import settlement
 from fairlead_session.calls.snapshot import recalled
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import Beginning, Decided, Decision, Ready
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import Retention

@@ -13,7 +13,8 @@ from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people import asks
 from fairlead_session.people.asks import Denied, Rules, permit
 from fairlead_session.people.permission import Need
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.execution import crashed, detail, failed
 from fairlead_tools.registry.registry import Prepared
 from fairlead_tools.registry.tool import CallFailed, Context

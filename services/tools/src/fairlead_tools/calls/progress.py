@@ -14,7 +14,8 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import TextContent, ToolContent
 from fairlead_session.calls.lifecycle import progress
 from fairlead_session.calls.output_bounds import OutputLimits, shortened
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.log import CallLog
 
 log = logging.getLogger(__name__)

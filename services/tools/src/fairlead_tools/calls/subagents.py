@@ -15,7 +15,7 @@ from fairlead_session.calls.subagents import answered, unread
 from fairlead_session.execution.budget import left
 from fairlead_session.execution.commands import at_rest
 from fairlead_session.fold.calls import find_call
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_tools.registry.tool import CallFailed, Context
 
 TIMEOUT_S: Final = 10.0

@@ -5,7 +5,7 @@ from typing import Self
 
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.session_writer import AssumedState
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.execution import Stop
 from fairlead_tools.calls.run import Run
 

@@ -13,7 +13,7 @@ from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ToolCatalog
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people.permission import hidden
-from fairlead_session.state import UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.registry.tool import Tool
 
 log = logging.getLogger(__name__)

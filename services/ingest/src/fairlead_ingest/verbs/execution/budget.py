@@ -7,7 +7,8 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import set_budget
-from fairlead_session.state import Budget, Session
+from fairlead_session.state.session import Session
+from fairlead_session.state.usage import Budget
 
 
 async def budget(desk: ContextDep, tenant: TenantParam, command: SetBudget) -> ExecutionReached:

@@ -8,7 +8,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 from fairlead_session.people.pending import withdraw
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 async def resume(

@@ -12,7 +12,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input import inbox
 from fairlead_session.input.inbox import AlreadyPromoted, InputNotPending
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 PROMOTED = "The input is already promoted"
 

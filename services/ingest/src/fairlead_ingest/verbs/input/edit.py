@@ -14,7 +14,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input import inbox
 from fairlead_session.input.inbox import AlreadyPromoted, InputNotPending, InputUnchanged
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 async def edit(desk: ContextDep, tenant: TenantParam, command: EditPendingInput) -> Receipt:

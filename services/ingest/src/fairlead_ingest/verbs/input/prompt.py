@@ -30,7 +30,7 @@ from fairlead_session.input.admission import (
     receipt,
 )
 from fairlead_session.input.attachment import resolve
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 REUSED = "Message id is already in use"
 

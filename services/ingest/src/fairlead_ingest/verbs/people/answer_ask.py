@@ -4,7 +4,7 @@ from fairlead_ingest.command_context import CommandContext, Decide
 from fairlead_ingest.verbs.sessions import change
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import moving
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 async def answer_with(desk: CommandContext, at: Address, decide: Decide) -> Session:

@@ -20,7 +20,7 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people import asks
 from fairlead_session.people.asks import AskNotPending, approved
 from fairlead_session.people.permission import Need, judge
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 TAKEN = "The permission id is already in use"
 
@@ -97,7 +97,9 @@ async def list_(
 ) -> PendingPermissions:
     """What waits in this session, in the order of asking, from the log."""
     session = await load(desk, Address(tenant, command.session_id))
-    return PendingPermissions(requests=tuple(one.request for one in session.asks.permissions.values()))
+    return PendingPermissions(
+        requests=tuple(one.request for one in session.asks.permissions.values())
+    )
 
 
 async def get(

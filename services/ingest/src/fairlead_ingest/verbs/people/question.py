@@ -11,7 +11,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people import asks
 from fairlead_session.people.asks import Answering, AskNotPending
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 async def reply(desk: ContextDep, tenant: TenantParam, command: ReplyQuestion) -> ExecutionReached:

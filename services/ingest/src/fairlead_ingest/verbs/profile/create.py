@@ -16,7 +16,7 @@ from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.info import info
-from fairlead_session.state import Session
+from fairlead_session.state.session import Session
 
 
 async def create(desk: ContextDep, tenant: TenantParam, command: CreateSession) -> SessionInfo:

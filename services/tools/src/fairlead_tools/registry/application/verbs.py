@@ -26,7 +26,8 @@ from fairlead_service.rpc.answers import Refusals
 from fairlead_service.rpc.server import ANY_TENANT, Handler, RpcServer, TenantParam
 from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.fold.calls import find_call
-from fairlead_session.state import Session, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
 from fairlead_tools.calls.execution import encoded, failed
 from fairlead_tools.calls.lifecycle import Life
 from fairlead_tools.registry.application.calls import outcome

@@ -1,0 +1,69 @@
+"""A session: its description, its context epoch, and all its parts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fairlead_schema.catalog import ModelRef
+from fairlead_schema.context import BaselinePart, SnapshotEntry
+from fairlead_schema.events.asks import Todo
+from fairlead_schema.events.session import RevertState
+from fairlead_schema.ids import SessionId
+from fairlead_schema.location import LocationRef
+from fairlead_session.state.asks import Asks
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.execution import Execution
+from fairlead_session.state.inbox import Inbox
+from fairlead_session.state.requests import RequestState
+from fairlead_session.state.transcript import Transcript
+from fairlead_session.state.turn import CompactionProgress, Turn
+from fairlead_session.state.usage import Usage
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The baseline in force, and the values of all sources that the model was last told."""
+
+    seq: int
+    baseline: tuple[BaselinePart, ...]
+    snapshot: Mapping[str, SnapshotEntry]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The description of a session that readers see."""
+
+    title: str
+    project_id: str
+    location: LocationRef
+    created: int
+    updated: int
+    subpath: str | None = None
+    agent: str | None = None
+    model: ModelRef | None = None
+    parent_id: SessionId | None = None
+    timezone: str | None = None
+    archived: int | None = None
+    revert: RevertState | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """One durable conversation, folded up to `seq`. A session without a profile does not exist."""
+
+    id: SessionId
+    seq: int = 0
+    changed_at: int | None = None
+    profile: Profile | None = None
+    inbox: Inbox = field(default_factory=Inbox)
+    transcript: Transcript = field(default_factory=Transcript)
+    epoch: Epoch | None = None
+    execution: Execution = field(default_factory=Execution)
+    turn: Turn = field(default_factory=Turn)
+    calls: tuple[UnsettledCall, ...] = ()
+    compaction: CompactionProgress = field(default_factory=CompactionProgress)
+    requests: RequestState = field(default_factory=RequestState)
+    usage: Usage = field(default_factory=Usage)
+    asks: Asks = field(default_factory=Asks)
+    todos: tuple[Todo, ...] = ()
+    read_directories: tuple[str, ...] = ()
+    """Directories in which the session read files, oldest first. Their instructions apply."""

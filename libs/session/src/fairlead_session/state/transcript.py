@@ -1,0 +1,43 @@
+"""The messages of a session since its last compaction."""
+
+from dataclasses import dataclass, field
+
+from immutables import Map
+
+from fairlead_schema.ids import MessageId
+from fairlead_schema.message import AssistantMessage, Message
+from fairlead_session.persistent import PersistentList, PersistentMap
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptLine:
+    """One message of the transcript, with the sequence of the event that created it."""
+
+    seq: int
+    message: Message
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The messages of the session since its last compaction.
+
+    `message_ids` holds the id of every message that no admission created, also of those that
+    compaction removed: no prompt may use such an id.
+    """
+
+    lines: PersistentList[TranscriptLine] = field(default_factory=PersistentList)
+    message_ids: PersistentMap[MessageId, None] = field(default_factory=Map)
+
+    def find(self, message_id: MessageId) -> Message | None:
+        """The message with this id. The search begins with the newest message."""
+        for line in reversed(self.lines):
+            if line.message.id == message_id:
+                return line.message
+        return None
+
+    def open_assistant(self) -> AssistantMessage | None:
+        """The newest assistant message, if no step has completed it."""
+        for line in reversed(self.lines):
+            if isinstance(line.message, AssistantMessage):
+                return line.message if line.message.time.completed is None else None
+        return None
