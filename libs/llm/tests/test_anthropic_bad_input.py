@@ -215,8 +215,8 @@ def test_an_answer_restarted_in_the_middle_closes_what_was_open() -> None:
         + STOP
     )
 
-    lost = next(event for event in events if isinstance(event, ToolCall))
-    assert lost.invalid is not None
+    call = next(event for event in events if isinstance(event, ToolCall))
+    assert call.invalid is not None
     assert events[-4:-1] == [TextStart("text-2"), TextChunk("text-2", "Hello"), TextEnd("text-2")]
     assert (getattr(events[-1], "metadata", None) or {})["id"] == "msg_2"
 

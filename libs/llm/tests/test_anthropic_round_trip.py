@@ -155,10 +155,12 @@ def test_a_paused_call_goes_back_without_the_result_that_it_never_had() -> None:
     """A session settles the paused call as failed; the real result follows in the next answer."""
     call = assistant_turn([SEARCH]).content[0]
     assert isinstance(call, ToolCallPart)
-    lost = ToolResultPart(call.call_id, call.name, "error", {"error": "none"}, call.metadata)
+    missing_result = ToolResultPart(
+        call.call_id, call.name, "error", {"error": "none"}, call.metadata
+    )
 
     request = ModelRequest(
-        "m", turns=(AssistantTurn((call, lost)), assistant_turn([RESULT_OF_BEFORE]))
+        "m", turns=(AssistantTurn((call, missing_result)), assistant_turn([RESULT_OF_BEFORE]))
     )
 
     messages = anthropic_messages.body(request)["messages"]

@@ -13,7 +13,7 @@ import httpx
 import orjson
 import pytest
 
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider.events import (
     ProviderEvent,
@@ -143,7 +143,7 @@ async def serve_answer(answer: HttpAnswer) -> AsyncIterator[str]:
 
 async def play(protocol: str, answer: HttpAnswer) -> list[ProviderEvent]:
     async with serve_answer(answer) as url, httpx.AsyncClient(trust_env=False) as client:
-        endpoint = Endpoint(protocol, url, first_byte_s=20, idle_s=20)
+        endpoint = ProviderEndpoint(protocol, url, first_byte_s=20, idle_s=20)
         return [event async for event in stream(client, endpoint, ASK)]
 
 
@@ -283,7 +283,7 @@ async def test_a_reader_that_stops_closes_the_socket(protocol: str, how: str) ->
     first_event = asyncio.Event()
 
     async def listen(url: str, client: httpx.AsyncClient) -> None:
-        async with aclosing(stream(client, Endpoint(protocol, url), ASK)) as events:
+        async with aclosing(stream(client, ProviderEndpoint(protocol, url), ASK)) as events:
             async for event in events:
                 if isinstance(event, TextChunk):
                     first_event.set()

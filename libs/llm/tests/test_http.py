@@ -7,7 +7,7 @@ import orjson
 import pytest
 from typing_extensions import override
 
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish, TextChunk
 from fairlead_schema.provider.request import MediaPart, ModelRequest, TextPart, UserTurn
@@ -44,7 +44,7 @@ async def ask(
 ) -> list[ProviderEvent]:
     fields = {"protocol": "openai-chat", "base_url": "http://provider", "api_key": "sk-secret"}
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-        target = Endpoint(**(fields | endpoint))  # type: ignore[arg-type]
+        target = ProviderEndpoint(**(fields | endpoint))  # type: ignore[arg-type]
         return [event async for event in stream(client, target, request)]
 
 
@@ -212,6 +212,6 @@ async def test_an_endpoint_that_cannot_be_asked_is_a_failure(fields: dict[str, s
 
 
 def test_an_endpoint_hides_its_secrets() -> None:
-    endpoint = Endpoint("openai-chat", "http://p", "sk-secret", {"x-key": "sk-other"})
+    endpoint = ProviderEndpoint("openai-chat", "http://p", "sk-secret", {"x-key": "sk-other"})
 
     assert "sk-" not in repr(endpoint)

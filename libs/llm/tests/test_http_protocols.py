@@ -6,7 +6,7 @@ import httpx
 import orjson
 import pytest
 
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish, TextChunk
 from fairlead_schema.provider.request import ModelRequest, TextPart, UserTurn
@@ -42,7 +42,7 @@ async def ask(
     answer: Callable[[httpx.Request], httpx.Response],
     base: str = "https://provider",
 ) -> list[ProviderEvent]:
-    endpoint = Endpoint(protocol, base, "sk-secret")
+    endpoint = ProviderEndpoint(protocol, base, "sk-secret")
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
         return [event async for event in stream(client, endpoint, ASK)]
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider.events import StepFinish, TextChunk, ToolCall
 from fairlead_schema.provider.request import (
@@ -61,7 +61,7 @@ async def play(
     model: str,
     **fields: Any,  # noqa: ANN401 - request fields
 ) -> list[Any]:
-    endpoint = Endpoint(protocol, url, os.environ[key], first_byte_s=60, idle_s=60)
+    endpoint = ProviderEndpoint(protocol, url, os.environ[key], first_byte_s=60, idle_s=60)
     fields = {"options": OPTIONS.get(protocol, {}), "turns": (QUESTION,)} | fields
     request = ModelRequest(model, generation=Generation(max_tokens=500), **fields)
     async with httpx.AsyncClient() as client:

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.http import stream
 from fairlead_llm.transport import Transport, clients
@@ -107,7 +107,7 @@ def tls_context(pem: Path, *, both: bool = False) -> ssl.SSLContext:
 
 async def last_event(client: httpx.AsyncClient, url: str) -> object:
     """The last event of an attempt."""
-    return [event async for event in stream(client, Endpoint("openai-chat", url), ASK)][-1]
+    return [event async for event in stream(client, ProviderEndpoint("openai-chat", url), ASK)][-1]
 
 
 @pytest.mark.integration

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead_cli.sim.app import SimSettings
 from fairlead_cli.sim.scenario import parse_scenarios
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.events import (
@@ -54,7 +54,7 @@ class Conversation:
 
     def __init__(self, client: httpx.AsyncClient, url: str, protocol: str) -> None:
         self._client = client
-        self._endpoint = Endpoint(protocol, url)
+        self._endpoint = ProviderEndpoint(protocol, url)
 
     async def send(self, *turns: Turn, model: str = "m", idle_s: float = 5) -> list[ProviderEvent]:
         headers = {"X-Session-Id": "ses_1"}

@@ -15,7 +15,7 @@ import pytest
 
 from fairlead_cli.sim.app import SimSettings
 from fairlead_cli.sim.server import serve
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_schema.provider.events import (
     ProviderEvent,
@@ -47,7 +47,7 @@ class Sim:
         self.client = client
 
     async def send(self, request: ModelRequest, **fields: Any) -> list[ProviderEvent]:  # noqa: ANN401
-        endpoint = Endpoint(**({"protocol": "openai-chat", "base_url": self.url} | fields))
+        endpoint = ProviderEndpoint(**({"protocol": "openai-chat", "base_url": self.url} | fields))
         return [event async for event in stream(self.client, endpoint, request)]
 
     async def ask(self, text: str, model: str = "fast", **fields: Any) -> list[ProviderEvent]:  # noqa: ANN401
@@ -260,7 +260,7 @@ async def has_no_connection(client: httpx.AsyncClient) -> bool:
 
 async def test_cancelling_a_stream_closes_its_socket(sim: Sim) -> None:
     started = asyncio.Event()
-    endpoint = Endpoint("openai-chat", sim.url)
+    endpoint = ProviderEndpoint("openai-chat", sim.url)
 
     async def consume() -> None:
         async with aclosing(stream(sim.client, endpoint, model_request("x", "stall"))) as events:
@@ -277,7 +277,7 @@ async def test_cancelling_a_stream_closes_its_socket(sim: Sim) -> None:
 
 
 async def test_leaving_a_stream_early_closes_its_socket(sim: Sim) -> None:
-    endpoint = Endpoint("openai-chat", sim.url)
+    endpoint = ProviderEndpoint("openai-chat", sim.url)
 
     async with aclosing(stream(sim.client, endpoint, model_request("x", "stall"))) as events:
         await anext(events)
@@ -353,7 +353,7 @@ async def test_stopping_ends_a_stalled_stream() -> None:
     stop = asyncio.Event()
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve("127.0.0.1", 0, ready=url.set_result, stop=stop))
-    endpoint = Endpoint("openai-chat", await url)
+    endpoint = ProviderEndpoint("openai-chat", await url)
 
     async with httpx.AsyncClient(trust_env=False) as client:
         events: list[ProviderEvent] = []

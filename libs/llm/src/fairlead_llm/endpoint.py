@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class ProviderEndpoint:
     """The repr leaves secrets out. `first_byte_s` runs from the dispatch to the first body byte."""
 
     protocol: str

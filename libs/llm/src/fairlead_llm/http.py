@@ -15,7 +15,7 @@ import httpx
 import orjson
 
 from fairlead_llm import failure, sse
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.errors import UnsendableRequest
 from fairlead_llm.protocol import PROTOCOLS, WireProtocol
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
@@ -32,7 +32,7 @@ _VERSION = re.compile(r"/v\d\w*(?=/|$)")
 
 
 async def stream(
-    client: httpx.AsyncClient, endpoint: Endpoint, request: ModelRequest
+    client: httpx.AsyncClient, endpoint: ProviderEndpoint, request: ModelRequest
 ) -> AsyncGenerator[ProviderEvent, None]:
     """One provider attempt. It ends with exactly one StepFinish or ProviderFailure.
 
@@ -51,7 +51,7 @@ async def stream(
                 published = True
 
 
-def _secrets(endpoint: Endpoint, request: ModelRequest) -> tuple[str, ...]:
+def _secrets(endpoint: ProviderEndpoint, request: ModelRequest) -> tuple[str, ...]:
     """The texts that no failure may repeat: the key, and every header with a secret's name."""
     headers = {**endpoint.headers, **request.headers}
     secrets = (value for name, value in headers.items() if failure.is_secret(name))
@@ -59,7 +59,7 @@ def _secrets(endpoint: Endpoint, request: ModelRequest) -> tuple[str, ...]:
 
 
 async def _attempt(
-    client: httpx.AsyncClient, endpoint: Endpoint, request: ModelRequest
+    client: httpx.AsyncClient, endpoint: ProviderEndpoint, request: ModelRequest
 ) -> AsyncGenerator[Events, None]:
     wire = PROTOCOLS.get(endpoint.protocol)
     if wire is None:
@@ -79,7 +79,10 @@ async def _attempt(
 
 
 def _build_request(
-    client: httpx.AsyncClient, endpoint: Endpoint, wire: WireProtocol[Any], request: ModelRequest
+    client: httpx.AsyncClient,
+    endpoint: ProviderEndpoint,
+    wire: WireProtocol[Any],
+    request: ModelRequest,
 ) -> httpx.Request:
     timeout = httpx.Timeout(
         connect=endpoint.connect_s, pool=endpoint.connect_s, write=endpoint.idle_s, read=None
@@ -107,7 +110,10 @@ def _url(base: str, path: str) -> str:
 
 
 async def _exchange(
-    client: httpx.AsyncClient, endpoint: Endpoint, wire: WireProtocol[Any], outgoing: httpx.Request
+    client: httpx.AsyncClient,
+    endpoint: ProviderEndpoint,
+    wire: WireProtocol[Any],
+    outgoing: httpx.Request,
 ) -> AsyncGenerator[Events, None]:
     """Yield one batch of events for each chunk that completes a frame."""
     first_byte = asyncio.get_running_loop().time() + endpoint.first_byte_s
@@ -126,7 +132,7 @@ async def _exchange(
         await response.aclose()
 
 
-async def _refusal(response: httpx.Response, endpoint: Endpoint) -> ProviderFailure | None:
+async def _refusal(response: httpx.Response, endpoint: ProviderEndpoint) -> ProviderFailure | None:
     """The failure of a response that is no event stream, else None."""
     kind = response.headers.get("content-type", "text/event-stream").partition(";")[0].strip()
     streaming = kind.lower() == "text/event-stream"

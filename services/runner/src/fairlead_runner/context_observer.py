@@ -5,13 +5,13 @@ import logging
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_schema import subjects
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.context import ContextSample, ObserveContext, UnavailableSource
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 
-_ANSWER = Answer[ContextSample]
+_ANSWER = CommandAnswer[ContextSample]
 # What a session without an epoch waits for when nobody serves its location.
 _UNKNOWN = "core/environment"
 

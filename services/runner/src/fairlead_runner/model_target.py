@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.transport import Transport
 from fairlead_schema.catalog import ModelRef
 from fairlead_service.config.agents import AgentConfig
@@ -26,7 +26,7 @@ class Speaker:
 
     agent: str
     voice: Voice
-    endpoint: Endpoint
+    endpoint: ProviderEndpoint
     transport: Transport
     price: TokenPrice
     window: Window
@@ -78,8 +78,8 @@ def _price(rates: Rates, above: tuple[tuple[int, TokenPrice], ...] = ()) -> Toke
     )
 
 
-def _endpoint(provider: ProviderConfig, ref: ModelRef) -> Endpoint:
-    return Endpoint(
+def _endpoint(provider: ProviderConfig, ref: ModelRef) -> ProviderEndpoint:
+    return ProviderEndpoint(
         protocol=provider.protocol,
         base_url=provider.base_url,
         api_key=_key(provider, ref),

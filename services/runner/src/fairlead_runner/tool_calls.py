@@ -9,7 +9,7 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.session_cache import Versioned
 from fairlead_schema import subjects
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.events import SessionEvent, ToolCalled, ToolFailed
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.subjects import Address
@@ -21,7 +21,7 @@ from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
 
-_ANSWER = Answer[ToolCatalog]
+_ANSWER = CommandAnswer[ToolCatalog]
 FRESH_S: Final = 1.0
 CATALOGS_MAX: Final = 1024
 # A larger input is in the log, where the worker finds it: not twice on its way.

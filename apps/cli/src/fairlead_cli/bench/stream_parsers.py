@@ -13,7 +13,7 @@ from typing import Final
 import httpx
 
 from fairlead_cli.bench.official_clients import CLIENTS, Reader
-from fairlead_llm.endpoint import Endpoint
+from fairlead_llm.endpoint import ProviderEndpoint
 from fairlead_llm.http import stream
 from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.events import StepFinish, TextChunk
@@ -100,7 +100,7 @@ async def _peak_memory(url: str, protocol: str, length: int) -> int:
         tracemalloc.reset_peak()
         before, _ = tracemalloc.get_traced_memory()
         request = ModelRequest(f"chunks-{length}", turns=TURNS)
-        async for event in stream(client, Endpoint(protocol, url), request):
+        async for event in stream(client, ProviderEndpoint(protocol, url), request):
             if isinstance(event, TextChunk):
                 _, peak = tracemalloc.get_traced_memory()
     return peak - before
@@ -108,7 +108,7 @@ async def _peak_memory(url: str, protocol: str, length: int) -> int:
 
 @asynccontextmanager
 async def _own_reader(url: str, protocol: str) -> AsyncIterator[Reader]:
-    endpoint = Endpoint(protocol, url)
+    endpoint = ProviderEndpoint(protocol, url)
     async with httpx.AsyncClient(trust_env=False) as client:
 
         async def read(model: str) -> int:

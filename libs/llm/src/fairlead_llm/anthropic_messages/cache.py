@@ -17,13 +17,13 @@ def mark_breakpoints(body: dict[str, Any], hint: object) -> dict[str, Any]:
     if hint is False:
         return body
     mark = {"type": "ephemeral"} | ({"ttl": hint} if isinstance(hint, str) else {})
-    left = MARKS_MAX - _count_marks(body)
+    marks_left = MARKS_MAX - _count_marks(body)
     new_body = dict(body)
     for name in ("tools", "system"):
-        if left > 0 and _can_mark_last(new_body.get(name) or ()):
+        if marks_left > 0 and _can_mark_last(new_body.get(name) or ()):
             new_body[name] = [*new_body[name][:-1], new_body[name][-1] | {"cache_control": mark}]
-            left -= 1
-    if left > 0:
+            marks_left -= 1
+    if marks_left > 0:
         new_body["messages"] = _mark_latest_user_message(body["messages"], mark)
     return new_body
 

@@ -34,15 +34,15 @@ def body(request: ModelRequest) -> dict[str, Any]:
     """The JSON body. Options win over everything but streaming. Raises UnsendableRequest."""
     native_system = request.options.get("native_system") is True
     system = [{"type": "text", "text": part} for part in request.system if part.strip()]
-    sent: dict[str, Any] = {"model": request.model} | _generation(request) | _tools(request)
+    fields: dict[str, Any] = {"model": request.model} | _generation(request) | _tools(request)
     if system:
-        sent["system"] = system
-    sent |= {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
+        fields["system"] = system
+    fields |= {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
     # Messages come last, so that an earlier request is a prefix of a later one.
-    sent |= {"stream": True, "messages": build_messages(request, native_system=native_system)}
-    sent = mark_breakpoints(sent, request.options.get("cache"))
+    fields |= {"stream": True, "messages": build_messages(request, native_system=native_system)}
+    fields = mark_breakpoints(fields, request.options.get("cache"))
     # The continue message comes after the breakpoints, because later requests do not repeat it.
-    return sent | {"messages": append_continue_message(sent["messages"])}
+    return fields | {"messages": append_continue_message(fields["messages"])}
 
 
 def _tools(request: ModelRequest) -> dict[str, Any]:

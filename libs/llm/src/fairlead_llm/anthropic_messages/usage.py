@@ -20,15 +20,15 @@ def merge_reports(report: dict[str, Any], later: object) -> dict[str, Any]:
 
 def read_usage(raw: dict[str, Any]) -> Usage:
     """Fresh input, cache, visible output and reasoning. No token is counted twice (D-34)."""
-    fresh, output = count(raw.get("input_tokens")), count(raw.get("output_tokens"))
+    input_, output = count(raw.get("input_tokens")), count(raw.get("output_tokens"))
     cache_read = count(raw.get("cache_read_input_tokens"))
     cache_write = count(raw.get("cache_creation_input_tokens"))
     reasoning = nested_count(raw, "output_tokens_details", "thinking_tokens")
     return Usage(
-        input=fresh,
+        input=input_,
         cache_read=cache_read,
         cache_write=cache_write,
         output=subtract(output, reasoning),
         reasoning=reasoning,
-        total=add(fresh, cache_read, cache_write, output),
+        total=add(input_, cache_read, cache_write, output),
     )

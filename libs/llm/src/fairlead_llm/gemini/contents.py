@@ -38,46 +38,50 @@ SKIP_SIGNATURE_CHECK = "skip_thought_signature_validator"
 def build_contents(request: ModelRequest) -> list[Content]:
     """Every turn in order, without empty turns. Raises UnsendableRequest."""
     newer = _GEMINI_3.search(request.model) is not None
-    sent: list[Content] = []
+    contents: list[Content] = []
     for turn in request.turns:
         match turn:
             case UserTurn():
-                _add(sent, "user", _user_parts(turn))
+                _add(contents, "user", _user_parts(turn))
             case SystemTurn():
-                _add_update(sent, system_update(turn.text))
+                _add_update(contents, system_update(turn.text))
             case AssistantTurn():
-                _add(sent, "model", _model_parts(turn, newer=newer))
+                _add(contents, "model", _model_parts(turn, newer=newer))
                 for result in _foreign_results(turn):
-                    _add_result(sent, _response_parts(result, newer=newer))
+                    _add_result(contents, _response_parts(result, newer=newer))
             case ToolTurn():
-                _add_result(sent, _response_parts(turn.result, newer=newer))
+                _add_result(contents, _response_parts(turn.result, newer=newer))
             case _:
                 assert_never(turn)
-    if sent and sent[-1]["role"] == "model" and "functionCall" not in sent[-1]["parts"][-1]:
+    if (
+        contents
+        and contents[-1]["role"] == "model"
+        and "functionCall" not in contents[-1]["parts"][-1]
+    ):
         # The API refuses a conversation that ends with the model's words.
-        _add(sent, "user", [{"text": CONTINUE_TEXT}])
-    return sent
+        _add(contents, "user", [{"text": CONTINUE_TEXT}])
+    return contents
 
 
-def _add(sent: list[Content], role: str, parts: list[Part]) -> None:
+def _add(contents: list[Content], role: str, parts: list[Part]) -> None:
     if parts:
-        sent.append({"role": role, "parts": parts})
+        contents.append({"role": role, "parts": parts})
 
 
-def _add_update(sent: list[Content], text: str) -> None:
+def _add_update(contents: list[Content], text: str) -> None:
     """Join a directly preceding user content, else add a new one (O-18, O-19)."""
-    if sent and sent[-1]["role"] == "user":
-        sent[-1] = {"role": "user", "parts": [*sent[-1]["parts"], {"text": text}]}
+    if contents and contents[-1]["role"] == "user":
+        contents[-1] = {"role": "user", "parts": [*contents[-1]["parts"], {"text": text}]}
     else:
-        _add(sent, "user", [{"text": text}])
+        _add(contents, "user", [{"text": text}])
 
 
-def _add_result(sent: list[Content], parts: list[Part]) -> None:
+def _add_result(contents: list[Content], parts: list[Part]) -> None:
     """The responses to all calls of one answer share a content."""
-    if sent and "functionResponse" in sent[-1]["parts"][0]:
-        sent[-1] = {"role": "user", "parts": [*sent[-1]["parts"], *parts]}
+    if contents and "functionResponse" in contents[-1]["parts"][0]:
+        contents[-1] = {"role": "user", "parts": [*contents[-1]["parts"], *parts]}
     else:
-        _add(sent, "user", parts)
+        _add(contents, "user", parts)
 
 
 def _user_parts(turn: UserTurn) -> list[Part]:

@@ -26,15 +26,15 @@ def headers(key: str | None) -> dict[str, str]:
 
 def body(request: ModelRequest) -> dict[str, Any]:
     """The JSON body. Options win. Raises UnsendableRequest."""
-    sent: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if config := _config(request):
-        sent["generationConfig"] = config
-    sent |= _tools(request)
+        fields["generationConfig"] = config
+    fields |= _tools(request)
     if system := [{"text": part} for part in request.system if part]:
-        sent["systemInstruction"] = {"parts": system}
-    sent |= {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
+        fields["systemInstruction"] = {"parts": system}
+    fields |= {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
     # Contents come last, so that an earlier request is a prefix of a later one.
-    return sent | {"contents": build_contents(request)}
+    return fields | {"contents": build_contents(request)}
 
 
 def _config(request: ModelRequest) -> dict[str, Any]:
@@ -54,10 +54,10 @@ def _tools(request: ModelRequest) -> dict[str, Any]:
     if not request.tools:
         return {"tools": [*hosted]} if hosted else {}
     functions = {"functionDeclarations": [_function(tool) for tool in request.tools]}
-    sent: dict[str, Any] = {"tools": [functions, *hosted]}
+    fields: dict[str, Any] = {"tools": [functions, *hosted]}
     if calling := _calling_config(request):
-        sent["toolConfig"] = {"functionCallingConfig": calling}
-    return sent
+        fields["toolConfig"] = {"functionCallingConfig": calling}
+    return fields
 
 
 def _function(tool: ToolDefinition) -> dict[str, Any]:

@@ -36,29 +36,29 @@ def build_messages(request: ModelRequest) -> list[Message]:
 
     A tool message is text only, so its media follows the last tool result in a row (O-23).
     """
-    sent: list[Message] = []
+    messages: list[Message] = []
     if request.system:
-        sent.append({"role": "system", "content": "\n".join(request.system)})
+        messages.append({"role": "system", "content": "\n".join(request.system)})
     media: list[MediaPart] = []
     loop = _loop_start(request.turns)
     for index, turn in enumerate(request.turns):
         if media and not isinstance(turn, ToolTurn):
-            sent.append(_media_message(media))
+            messages.append(_media_message(media))
             media = []
         match turn:
             case UserTurn():
-                sent.append({"role": "user", "content": _user_content(turn)})
+                messages.append({"role": "user", "content": _user_content(turn)})
             case SystemTurn():
-                _add_update(sent, system_update(turn.text))
+                _add_update(messages, system_update(turn.text))
             case AssistantTurn():
-                sent += _assistant_messages(turn, in_loop=index >= loop)
+                messages += _assistant_messages(turn, in_loop=index >= loop)
                 media += [part for result in _hosted_results(turn) for part in result_media(result)]
             case ToolTurn():
-                sent.append(_tool_message(turn.result))
+                messages.append(_tool_message(turn.result))
                 media += result_media(turn.result)
             case _:
                 assert_never(turn)
-    return [*sent, _media_message(media)] if media else sent
+    return [*messages, _media_message(media)] if media else messages
 
 
 def _loop_start(turns: Sequence[Turn]) -> int:
@@ -80,14 +80,14 @@ def _user_content(turn: UserTurn) -> str | list[Message]:
     return "\n".join(part.text for part in turn.content if isinstance(part, TextPart))
 
 
-def _add_update(sent: list[Message], text: str) -> None:
+def _add_update(messages: list[Message], text: str) -> None:
     """Join a directly preceding user message, else add a new one (O-18, O-19)."""
-    if not sent or sent[-1]["role"] != "user":
-        sent.append({"role": "user", "content": text})
+    if not messages or messages[-1]["role"] != "user":
+        messages.append({"role": "user", "content": text})
         return
-    before = sent[-1]["content"]
+    before = messages[-1]["content"]
     content = f"{before}\n{text}" if isinstance(before, str) else [*before, _text_content(text)]
-    sent[-1] = {"role": "user", "content": content}
+    messages[-1] = {"role": "user", "content": content}
 
 
 def _assistant_messages(turn: AssistantTurn, *, in_loop: bool) -> list[Message]:

@@ -21,21 +21,21 @@ def headers(key: str | None) -> dict[str, str]:
 
 def body(request: ModelRequest) -> dict[str, Any]:
     """The JSON body. Options win over everything but streaming. Raises UnsendableRequest."""
-    sent = {"model": request.model} | _tools(request) | _generation(request)
+    fields = {"model": request.model} | _tools(request) | _generation(request)
     if request.cache_key is not None:
-        sent["prompt_cache_key"] = request.cache_key
-    sent |= request.options | {"stream": True, "stream_options": {"include_usage": True}}
+        fields["prompt_cache_key"] = request.cache_key
+    fields |= request.options | {"stream": True, "stream_options": {"include_usage": True}}
     # Messages come last, so that an earlier request is a prefix of a later one.
-    return {**sent, "messages": build_messages(request)}
+    return {**fields, "messages": build_messages(request)}
 
 
 def _tools(request: ModelRequest) -> dict[str, Any]:
     if not request.tools:
         return {}
-    sent: dict[str, Any] = {"tools": [_tool(tool) for tool in request.tools]}
+    fields: dict[str, Any] = {"tools": [_tool(tool) for tool in request.tools]}
     if request.tool_choice != "auto":
-        sent["tool_choice"] = _choice(request.tool_choice)
-    return sent
+        fields["tool_choice"] = _choice(request.tool_choice)
+    return fields
 
 
 def _choice(choice: ToolChoice) -> object:

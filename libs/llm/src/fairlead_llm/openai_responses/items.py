@@ -37,37 +37,37 @@ Part: TypeAlias = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
 def build_items(request: ModelRequest, *, stored: bool, native_system: bool) -> list[Item]:
     """The system text, then every turn in order. Raises UnsendableRequest."""
-    sent: list[Item] = []
+    items: list[Item] = []
     if request.system:
-        sent.append({"role": "system", "content": "\n".join(request.system)})
+        items.append({"role": "system", "content": "\n".join(request.system)})
     kinds = _native_call_types(request.turns)
     for turn in request.turns:
         match turn:
             case UserTurn():
-                sent.append(
+                items.append(
                     {"role": "user", "content": [_input_content(part) for part in turn.content]}
                 )
             case SystemTurn() if native_system:
-                sent.append({"role": "system", "content": turn.text})
+                items.append({"role": "system", "content": turn.text})
             case SystemTurn():
-                _add_update(sent, system_update(turn.text))
+                _add_update(items, system_update(turn.text))
             case AssistantTurn():
-                sent += _assistant_items(turn, stored=stored)
+                items += _assistant_items(turn, stored=stored)
             case ToolTurn():
                 kind = kinds.get(turn.result.call_id, "function_call")
-                sent.append(_call_output(turn.result, kind))
+                items.append(_call_output(turn.result, kind))
             case _:
                 assert_never(turn)
-    return sent
+    return items
 
 
-def _add_update(sent: list[Item], text: str) -> None:
+def _add_update(items: list[Item], text: str) -> None:
     """Join a directly preceding user message, else add a new one (O-18, O-19)."""
     part = _input_content(TextPart(text))
-    if not sent or sent[-1].get("role") != "user":
-        sent.append({"role": "user", "content": [part]})
+    if not items or items[-1].get("role") != "user":
+        items.append({"role": "user", "content": [part]})
         return
-    sent[-1] = {"role": "user", "content": [*sent[-1]["content"], part]}
+    items[-1] = {"role": "user", "content": [*items[-1]["content"], part]}
 
 
 def _native_call_types(turns: Sequence[Turn]) -> dict[str, str]:
@@ -87,7 +87,7 @@ def _native_item(part: ToolCallPart) -> Item | None:
 
 
 def _assistant_items(turn: AssistantTurn, *, stored: bool) -> list[Item]:
-    sent: list[tuple[Item, bool]] = []
+    flagged_items: list[tuple[Item, bool]] = []
     results = {part.call_id: part for part in turn.content if isinstance(part, ToolResultPart)}
     for _, group in groupby(enumerate(turn.content), lambda at: _item_key(*at)):
         first, *more = [part for _, part in group]
@@ -101,17 +101,16 @@ def _assistant_items(turn: AssistantTurn, *, stored: bool) -> list[Item]:
             case ToolCallPart(executed=True):
                 items = _hosted_items(first, results.get(first.call_id), stored=stored)
             case ToolCallPart():
-                function_call = _function_call(first) | _stored_id(first, stored=stored)
-                items = [_native_item(first) or function_call]
+                items = [_native_item(first) or _function_call(first, stored=stored)]
             case ToolResultPart():
                 pass
             case _:
                 assert_never(first)
-        sent += [(item, isinstance(first, ReasoningPart)) for item in items]
-    while sent and sent[-1][1]:
+        flagged_items += [(item, isinstance(first, ReasoningPart)) for item in items]
+    while flagged_items and flagged_items[-1][1]:
         # The API refuses reasoning without the item that follows it.
-        sent.pop()
-    return [item for item, _ in sent]
+        flagged_items.pop()
+    return [item for item, _ in flagged_items]
 
 
 def _item_key(at: int, part: Part) -> object:
@@ -189,13 +188,14 @@ def _reference_items(item_id: object) -> list[Item]:
     return [{"type": "item_reference", "id": item_id}] if item_id else []
 
 
-def _function_call(part: ToolCallPart) -> Item:
-    return {
+def _function_call(part: ToolCallPart, *, stored: bool = False) -> Item:
+    call: Item = {
         "type": "function_call",
         "call_id": part.call_id,
         "name": part.name,
         "arguments": json_text(part.input),
     }
+    return call | _stored_id(part, stored=stored)
 
 
 def _call_output(result: ToolResultPart, kind: str) -> Item:

@@ -76,12 +76,12 @@ def add_text(
     """Add text to a message. Each part of the message is a block of its own."""
     if open_item.shows_part(part):
         return open_item, (TextChunk(open_item.id, text),)
-    ended: Events = (
+    end_events: Events = (
         (TextEnd(open_item.id, _text_metadata(open_item, None)),) if open_item.block_open else ()
     )
     block = f"text-{block_number}"
     after = replace(open_item, id=block, part=part, block_open=True, has_text=True)
-    return after, (*ended, TextStart(block), TextChunk(block, text))
+    return after, (*end_events, TextStart(block), TextChunk(block, text))
 
 
 def end_part(open_item: OpenItem, part: Json) -> tuple[OpenItem, Events]:
@@ -103,9 +103,9 @@ def add_reasoning(
         after = replace(open_item, part=part, has_text=True, raw=raw)
         return after, (ReasoningChunk(open_item.id, text),)
     block = f"reasoning-{block_number}"
-    ended = ReasoningEnd(open_item.id, _reasoning_metadata(open_item, None))
+    end_event = ReasoningEnd(open_item.id, _reasoning_metadata(open_item, None))
     after = replace(open_item, id=block, part=part)
-    return after, (ended, ReasoningStart(block), ReasoningChunk(block, text))
+    return after, (end_event, ReasoningStart(block), ReasoningChunk(block, text))
 
 
 def add_input(open_item: OpenItem, text: str) -> tuple[OpenItem, Events]:

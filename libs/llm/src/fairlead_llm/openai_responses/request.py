@@ -34,15 +34,15 @@ def body(request: ModelRequest) -> dict[str, Any]:
     options = {name: value for name, value in request.options.items() if name not in _OWN_OPTIONS}
     stored = options.get("store") is True
     native_system = request.options.get("native_system") is not False
-    sent = {"model": request.model} | _tools(request) | _generation(request)
+    fields = {"model": request.model} | _tools(request) | _generation(request)
     if request.cache_key is not None:
-        sent["prompt_cache_key"] = request.cache_key
-    sent["store"] = stored
+        fields["prompt_cache_key"] = request.cache_key
+    fields["store"] = stored
     if not stored and _reasons(request):
-        sent["include"] = ["reasoning.encrypted_content"]
+        fields["include"] = ["reasoning.encrypted_content"]
     # The input comes last, so that an earlier request is a prefix of a later one.
     items = build_items(request, stored=stored, native_system=native_system)
-    return sent | options | {"stream": True, "input": items}
+    return fields | options | {"stream": True, "input": items}
 
 
 def _reasons(request: ModelRequest) -> bool:

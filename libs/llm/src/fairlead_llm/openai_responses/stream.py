@@ -35,6 +35,7 @@ class ResponsesState:
 
 
 Step: TypeAlias = tuple[ResponsesState, Events]
+Handler: TypeAlias = Callable[[ResponsesState, Event], Step]
 
 
 def start() -> ResponsesState:
@@ -234,7 +235,7 @@ def _fail_malformed(state: ResponsesState, message: str) -> Step:
     return replace(state, ended=True), (failure.new_failure("malformed-stream", message),)
 
 
-_HANDLERS: Mapping[str, Callable[[ResponsesState, Event], Step]] = MappingProxyType(
+_HANDLERS: Mapping[str, Handler] = MappingProxyType(
     {
         "response.created": _on_created,
         "response.output_item.added": _on_item_added,

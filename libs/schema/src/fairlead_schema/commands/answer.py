@@ -8,7 +8,7 @@ from fairlead_schema.model import Model
 Data = TypeVar("Data")
 
 
-class Answer(Model, Generic[Data]):
+class CommandAnswer(Model, Generic[Data]):
     """The reply to a NATS request: data, or a typed error."""
 
     data: Data | None = None

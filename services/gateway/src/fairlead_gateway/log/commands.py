@@ -8,7 +8,7 @@ from starlette.requests import Request
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema import subjects
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.ids import MessageId, SessionId, TenantId
@@ -22,7 +22,7 @@ KEY_LENGTH_MAX: Final = 255
 
 
 async def ask(
-    runtime: Runtime, tenant: TenantId, verb: str, command: Model, answer: type[Answer[Data]]
+    runtime: Runtime, tenant: TenantId, verb: str, command: Model, answer: type[CommandAnswer[Data]]
 ) -> Data:
     """Send one command to ingest. Raises what ingest refused, Unanswered or Unavailable."""
     body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
@@ -42,7 +42,7 @@ async def ask(
 
 async def tell(runtime: Runtime, at: Address, verb: str, command: SessionCommand) -> None:
     """Send one command whose success has nothing to tell."""
-    await ask(runtime, at.tenant, verb, command, Answer[ExecutionReached])
+    await ask(runtime, at.tenant, verb, command, CommandAnswer[ExecutionReached])
 
 
 def session_id_for(request: Request, tenant: TenantId) -> SessionId | None:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError, NoResponders
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.context import (
     Observation,
     ObserveContext,
@@ -45,7 +45,7 @@ class Told(Model):
     shape: int | None = None
 
 
-_ANSWER = Answer[Told]
+_ANSWER = CommandAnswer[Told]
 
 
 class Plugins:

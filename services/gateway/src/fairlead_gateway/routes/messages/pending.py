@@ -7,7 +7,7 @@ from fairlead_gateway.http.incoming import Nothing, message_id_of
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, tell
 from fairlead_gateway.routes.messages.prompt import ReceiptAnswer
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import CancelInput, EditBody, EditPendingInput, PendingInputs
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import (
@@ -29,7 +29,9 @@ class PendingAnswer(Model):
 
 async def _list(call: Call[Nothing, Nothing]) -> Response:
     command = SessionCommand(session_id=call.at.session_id)
-    found = await ask(call.runtime, call.tenant, "session.pending", command, Answer[PendingInputs])
+    found = await ask(
+        call.runtime, call.tenant, "session.pending", command, CommandAnswer[PendingInputs]
+    )
     return answer(PendingAnswer(data=found.inputs))
 
 
@@ -48,7 +50,7 @@ async def _edit(call: Call[Nothing, EditBody]) -> Response:
         prompt=call.body.prompt,
         delivery=call.body.delivery,
     )
-    receipt = await ask(call.runtime, call.tenant, "session.edit", command, Answer[Receipt])
+    receipt = await ask(call.runtime, call.tenant, "session.edit", command, CommandAnswer[Receipt])
     return answer(ReceiptAnswer(data=receipt))
 
 

@@ -6,7 +6,7 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, message_id_for
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import AdmitPrompt, PromptBody
 from fairlead_schema.errors import (
     Conflict,
@@ -34,7 +34,9 @@ async def _admit(call: Call[Nothing, PromptBody]) -> Response:
         resume=wanted.resume,
         expected_turn=wanted.expected_turn,
     )
-    receipt = await ask(call.runtime, call.tenant, "session.prompt", command, Answer[Receipt])
+    receipt = await ask(
+        call.runtime, call.tenant, "session.prompt", command, CommandAnswer[Receipt]
+    )
     return answer(ReceiptAnswer(data=receipt))
 
 

@@ -8,7 +8,7 @@ from fairlead_gateway.http.incoming import Nothing, Text, checked
 from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask
 from fairlead_gateway.routes.server.location import LocationQuery, selected
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.asks import (
     ApprovalRemoved,
     ListApprovals,
@@ -30,13 +30,15 @@ class SavedAnswer(Model):
 
 async def _list(call: Call[SavedQuery, Nothing]) -> Response:
     command = ListApprovals(project_id=call.query.project_id or selected(call).project.id)
-    found = await ask(call.runtime, call.tenant, "approval.list", command, Answer[SavedApprovals])
+    found = await ask(
+        call.runtime, call.tenant, "approval.list", command, CommandAnswer[SavedApprovals]
+    )
     return answer(SavedAnswer(data=found.saved))
 
 
 async def _remove(call: Call[LocationQuery, Nothing]) -> Response:
     command = checked(RemoveApproval, {"id": call.request.path_params["id"]}, "Params")
-    await ask(call.runtime, call.tenant, "approval.remove", command, Answer[ApprovalRemoved])
+    await ask(call.runtime, call.tenant, "approval.remove", command, CommandAnswer[ApprovalRemoved])
     return done()
 
 

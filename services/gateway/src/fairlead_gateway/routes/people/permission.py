@@ -8,7 +8,7 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, tell
 from fairlead_gateway.log.session_state import folded
 from fairlead_gateway.routes.server.location import LocationQuery, named, selected
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.asks import (
     AskPermission,
     PermissionBody,
@@ -61,7 +61,7 @@ async def _list(call: Call[Nothing, Nothing]) -> Response:
 async def _read(call: Call[Nothing, Nothing]) -> Response:
     command = PermissionCommand(session_id=call.at.session_id, request_id=_id(call))
     found = await ask(
-        call.runtime, call.tenant, "permission.get", command, Answer[PermissionRequest]
+        call.runtime, call.tenant, "permission.get", command, CommandAnswer[PermissionRequest]
     )
     return answer(PermissionAnswer(data=found))
 
@@ -70,7 +70,7 @@ async def _ask(call: Call[Nothing, PermissionBody]) -> Response:
     said = {name: getattr(call.body, name) for name in call.body.model_fields_set}
     command = AskPermission.model_construct(session_id=call.at.session_id, **said)
     judged = await ask(
-        call.runtime, call.tenant, "permission.ask", command, Answer[PermissionDecision]
+        call.runtime, call.tenant, "permission.ask", command, CommandAnswer[PermissionDecision]
     )
     return answer(JudgedAnswer(data=judged))
 

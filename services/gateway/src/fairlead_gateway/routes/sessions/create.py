@@ -8,7 +8,7 @@ from fairlead_gateway.http.operation import Call, Operation
 from fairlead_gateway.log.commands import ask, session_id_for
 from fairlead_gateway.reads.rows import shown
 from fairlead_gateway.routes.sessions.session import SessionAnswer
-from fairlead_schema.commands.answer import Answer
+from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import (
     LimitReached,
@@ -28,7 +28,9 @@ async def _create(call: Call[Nothing, CreateSession]) -> Response:
             "location": wanted.location or LocationRef(directory=settings.directory),
         }
     )
-    created = await ask(call.runtime, call.tenant, "session.create", command, Answer[SessionInfo])
+    created = await ask(
+        call.runtime, call.tenant, "session.create", command, CommandAnswer[SessionInfo]
+    )
     return answer(SessionAnswer(data=shown(created)))
 
 
