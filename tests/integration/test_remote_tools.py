@@ -26,7 +26,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, managed_id
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_testing.driving import SIM, admitted, crossed, force, of, say, settled, tool_revision
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 

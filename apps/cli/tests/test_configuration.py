@@ -28,7 +28,8 @@ def test_without_a_file_the_simulated_provider_is_the_default(tmp_path: Path) ->
     assert stack_config.config.default_model == "sim/fast"
     assert sim.protocol == "openai-chat"
     assert sim.base_url == f"http://127.0.0.1:{stack_config.sim_port}"
-    assert stack_config.config.location.roots == (str(tmp_path),)
+    assert stack_config.config.location.default == str(tmp_path)
+    assert stack_config.config.location.roots == ()
 
 
 def test_a_given_file_is_used_as_it_is(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_schema.permission import Effect, PermissionRule
-from fairlead_service.config.agents import BUILT_IN, AgentConfig, effective, expanded
+from fairlead_service.config.agents import BUILT_IN, AgentConfig, agents_in_force, expand_home
 from fairlead_service.config.configuration import Config, load
 
 RULES = """
@@ -94,14 +94,14 @@ def test_an_agent_that_is_not_there_may_nothing_and_nobody_is_the_default(config
 )
 def test_home_is_spelled_out_for_paths_alone(action: str, resource: str, becomes: str) -> None:
     """K-31: a shell's resources stay as they were written."""
-    assert expanded(rule(action, resource, "allow"), "/home/me").resource == becomes
+    assert expand_home(rule(action, resource, "allow"), "/home/me").resource == becomes
 
 
 def test_homes_of_configured_rules_are_spelled_out() -> None:
     """K-31: in rules for all and in an agent's own."""
     own = AgentConfig(permissions=(rule("read", "~/b", "ask"),))
 
-    found = effective({"build": own}, (rule("read", "$HOME/a", "ask"),), home="/h")
+    found = agents_in_force({"build": own}, (rule("read", "$HOME/a", "ask"),), home="/h")
 
     assert [one.resource for one in found["build"].permissions[-2:]] == ["/h/a", "/h/b"]
 

@@ -166,6 +166,34 @@ def test_an_unknown_variable_of_a_known_section_is_a_mistake() -> None:
         load(None, {"FAIRLEAD_RUNNER_SESSION_MAX": "3"})
 
 
+def test_variables_that_kubernetes_sets_for_its_services_are_ignored() -> None:
+    """Every pod gets them for a service named `fairlead-gateway`, whoever reads them."""
+    env = {
+        "FAIRLEAD_GATEWAY_PORT": "tcp://10.0.0.7:8420",
+        "FAIRLEAD_GATEWAY_PORT_8420_TCP": "tcp://10.0.0.7:8420",
+        "FAIRLEAD_GATEWAY_PORT_8420_TCP_ADDR": "10.0.0.7",
+        "FAIRLEAD_GATEWAY_PORT_8420_TCP_PORT": "8420",
+        "FAIRLEAD_GATEWAY_PORT_8420_TCP_PROTO": "tcp",
+        "FAIRLEAD_GATEWAY_SERVICE_HOST": "10.0.0.7",
+        "FAIRLEAD_GATEWAY_SERVICE_PORT": "8420",
+        "FAIRLEAD_GATEWAY_SERVICE_PORT_HTTP": "8420",
+        "FAIRLEAD_NATS_PORT": "tcp://10.0.0.8:4222",
+    }
+
+    assert load(None, env) == Config()
+    assert load(None, {**env, "FAIRLEAD_GATEWAY_HOST": "::"}).gateway.host == "::"
+
+
+@pytest.mark.parametrize("port", ["8421", "http"])
+def test_a_port_of_our_own_is_not_taken_for_one_of_kubernetes(port: str) -> None:
+    env = {"FAIRLEAD_GATEWAY_PORT": port}
+    if port.isdigit():
+        assert load(None, env).gateway.port == int(port)
+    else:
+        with pytest.raises(ConfigError, match="FAIRLEAD_GATEWAY_PORT"):
+            load(None, env)
+
+
 def test_a_variable_over_a_key_that_is_no_section_is_a_mistake_not_a_crash(tmp_path: Path) -> None:
     error = mistake(tmp_path, "nats = 3", FAIRLEAD_NATS_URL="nats://x")
 

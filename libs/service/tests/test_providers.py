@@ -30,7 +30,7 @@ def provider(**fields: Any) -> ProviderConfig:  # noqa: ANN401 - any setting
 
 def test_a_variant_is_laid_over_its_model() -> None:
     """O-31: tables join, everything else is replaced."""
-    assert MODEL.overlaid("high") == ModelVariant(
+    assert MODEL.with_variant("high") == ModelVariant(
         headers={"x-a": "1", "x-b": "2"},
         body={"thinking": {"type": "adaptive", "effort": "high"}, "store": False},
     )
@@ -41,21 +41,21 @@ def test_default_is_the_models_own_default_variant(variant: str | None) -> None:
     """O-31: named or not."""
     high = MODEL.model_copy(update={"default_variant": "high"})
 
-    assert high.overlaid(variant) == high.overlaid("high")
-    assert MODEL.overlaid(variant) == OWN
-    assert ModelConfig().overlaid(variant) == ModelVariant()
+    assert high.with_variant(variant) == high.with_variant("high")
+    assert MODEL.with_variant(variant) == OWN
+    assert ModelConfig().with_variant(variant) == ModelVariant()
 
 
 def test_a_variant_may_itself_be_called_default() -> None:
     """O-31: then it is the one."""
     named = ModelConfig(variant={"default": ModelVariant(body={"n": 1})})
 
-    assert named.overlaid(None) == ModelVariant(body={"n": 1})
+    assert named.with_variant(None) == ModelVariant(body={"n": 1})
 
 
 def test_an_unknown_variant_is_none() -> None:
     """O-31: it is never quietly the default one."""
-    assert MODEL.overlaid("huge") is None
+    assert MODEL.with_variant("huge") is None
 
 
 def test_without_a_default_the_newest_model_is_taken() -> None:

@@ -42,7 +42,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, RetryClass
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.rpc.answers import Answerer, Command
 from fairlead_session.calls.snapshot import brief
 from fairlead_session.fold.evolve import evolve

@@ -17,7 +17,8 @@ from pydantic import ValidationError
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import TextContent, ToolContent
-from fairlead_service.config.configuration import Config, ToolsConfig
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins
 from fairlead_tools.builtin.bash import NO_OUTPUT, Bash, BashInput, BashOutput

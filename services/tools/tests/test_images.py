@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from fairlead_schema.tools.content import FileContent
-from fairlead_service.config.configuration import Config, ToolsConfig
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import builtins, read
 from fairlead_tools.files.image import ImageLimits, ImageRefused, normal

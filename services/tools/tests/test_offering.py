@@ -201,7 +201,7 @@ def test_secrets_come_from_variables_and_files_and_are_hidden(tmp_path: Any) -> 
     """J-40: a tenant's are laid over everybody's."""
     (tmp_path / "key").write_text("fromfile\n")
     under = Credentials(env={"A": "1", "B": "2"}, headers_from={"authorization": "TOKEN"})
-    over = Credentials(env={"B": "3"}, env_file={"C": str(tmp_path / "key")}).over(under)
+    over = Credentials(env={"B": "3"}, env_file={"C": str(tmp_path / "key")}).merge_over(under)
 
     assert over.variables({}) == {"A": "1", "B": "3", "C": "fromfile"}
     assert over.header_values({"TOKEN": "t0ken"}) == {"authorization": "t0ken"}

@@ -23,7 +23,7 @@ from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.snapshot import brief
 from fairlead_tools.registry.tool import Context, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, Told, World, standing, tool, until

@@ -18,7 +18,7 @@ from fairlead_schema.record import Draft
 from fairlead_schema.tools.content import Executor
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_testing.nats import Server
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.registry import Registry

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_tools.builtin.bash import Bash
 from fairlead_tools.shell import sandbox
 from fairlead_tools.shell.sandbox import Sandbox, SandboxUnavailable, prepared

@@ -15,7 +15,7 @@ from fairlead_schema.events import (
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.calls import execution
 from fairlead_tools.registry.tool import Context

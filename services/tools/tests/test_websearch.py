@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.builtin.websearch import (
     NOTHING,

@@ -10,26 +10,26 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 Probe: TypeAlias = Callable[[], str | None]
-"""Says why something is away, or None when all is well."""
+"""Returns why a dependency is away, or None when it is there."""
 
 
 class Health:
-    """What this process depends on. It is ready when no probe has a complaint."""
+    """The dependencies of a process. The process is ready while no probe returns a complaint."""
 
     def __init__(self) -> None:
         self._probes: dict[str, Probe] = {}
 
     def depend(self, name: str, probe: Probe) -> None:
-        """Be ready only while the probe has no complaint."""
+        """Add a dependency."""
         self._probes[name] = probe
 
     def complaints(self) -> dict[str, str]:
-        """Everything that is away now, with its reason."""
-        found = {name: probe() for name, probe in self._probes.items()}
-        return {name: reason for name, reason in found.items() if reason is not None}
+        """The dependencies that are away now, each with its reason."""
+        reasons = {name: probe() for name, probe in self._probes.items()}
+        return {name: reason for name, reason in reasons.items() if reason is not None}
 
     def routes(self) -> list[Route]:
-        """The routes every process serves."""
+        """The routes that every process serves."""
         return [
             Route("/healthz", self._healthz),
             Route("/readyz", self._readyz),

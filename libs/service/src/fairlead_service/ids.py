@@ -1,4 +1,4 @@
-"""Minting ids: sortable by creation, unique by randomness. Readers treat them as opaque."""
+"""Makes ids: they sort by time of creation and are unique by randomness. Readers do not parse them."""
 
 import secrets
 import time
@@ -29,53 +29,53 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _sortable() -> int:
-    """Milliseconds in steps of 1/4096: finer than ids are minted, so that they sort."""
+def _timestamp() -> int:
+    """Milliseconds in steps of 1/4096. Two ids of one process hardly ever share a step, so ids sort."""
     return (time.time_ns() * 4096 // 1_000_000) & _LOW_48
 
 
-def _mint(prefix: str, sortable: int) -> str:
+def _mint(prefix: str, timestamp: int) -> str:
     noise = secrets.token_bytes(10).translate(_LETTERS).decode()
-    unsealed = f"{prefix}{sortable:012x}{noise}"
+    unsealed = f"{prefix}{timestamp:012x}{noise}"
     return unsealed + seal(unsealed)
 
 
 def session_id() -> SessionId:
-    """A session id; newer ones sort first."""
-    return _mint("ses_", _sortable() ^ _LOW_48)
+    """A session id. Newer sessions sort first."""
+    return _mint("ses_", _timestamp() ^ _LOW_48)
 
 
 def message_id() -> MessageId:
-    return _mint("msg_", _sortable())
+    return _mint("msg_", _timestamp())
 
 
 def event_id() -> EventId:
-    return _mint("evt_", _sortable())
+    return _mint("evt_", _timestamp())
 
 
 def commit_id() -> CommitId:
-    return _mint("cmt_", _sortable())
+    return _mint("cmt_", _timestamp())
 
 
 def attempt_id() -> AttemptId:
-    return _mint("att_", _sortable())
+    return _mint("att_", _timestamp())
 
 
 def permission_id() -> PermissionId:
-    return _mint("per_", _sortable())
+    return _mint("per_", _timestamp())
 
 
 def question_id() -> QuestionId:
-    return _mint("que_", _sortable())
+    return _mint("que_", _timestamp())
 
 
 def runner_id() -> RunnerId:
-    return _mint("run_", _sortable())
+    return _mint("run_", _timestamp())
 
 
 def output_id() -> OutputId:
-    return _mint("out_", _sortable())
+    return _mint("out_", _timestamp())
 
 
 def worker_id() -> WorkerId:
-    return _mint("wkr_", _sortable())
+    return _mint("wkr_", _timestamp())

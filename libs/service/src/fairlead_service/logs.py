@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object per line on standard error, with the ids that matter."""
+"""Structured logs: one JSON object per line on standard error."""
 
 import json
 import logging
@@ -13,7 +13,7 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asc
 
 
 class JsonLines(logging.Formatter):
-    """Formats a record as one JSON line; `extra` becomes keys of its own."""
+    """Formats a record as one JSON line. Each key of `extra` becomes a key of the line."""
 
     def __init__(self, service: str) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class JsonLines(logging.Formatter):
         try:
             return orjson.dumps(line, default=str).decode()
         except TypeError:
-            # A lone surrogate or a key that is no text: slower, but no line is lost.
+            # orjson refuses lone surrogates and keys that are no text. The slower encoder loses no line.
             return json.dumps(line, default=str, skipkeys=True)
 
 

@@ -41,7 +41,7 @@ def speaker(config: Config, session: Session) -> Speaker:
     provider, model = config.provider.get(ref.provider_id), config.model(ref)
     if provider is None or model is None:
         raise NoVoice(f"model {ref.provider_id}/{ref.id} is not configured")
-    request = model.overlaid(ref.variant)
+    request = model.with_variant(ref.variant)
     if request is None:
         raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
     name = config.agent_name(session.profile.agent)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import TenantId
-from fairlead_service.config.configuration import Config, TenantConfig
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.sections import TenantConfig
 from fairlead_session.compaction import compaction
 from fairlead_session.execution.budget import Spending
 from fairlead_session.execution.recovery import Policy

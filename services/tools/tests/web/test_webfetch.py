@@ -16,7 +16,8 @@ from pydantic import ValidationError
 
 from fairlead_schema.location import LocationRef
 from fairlead_schema.tools.content import TextContent
-from fairlead_service.config.configuration import Config, ToolsConfig
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry

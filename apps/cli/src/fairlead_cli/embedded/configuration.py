@@ -75,4 +75,4 @@ cost = {{ input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }}
 
 
 def _location(cwd: Path) -> str:
-    return f"\n[location]\nroots = [{json.dumps(str(cwd))}]\ndefault = {json.dumps(str(cwd))}\n"
+    return f"\n[location]\ndefault = {json.dumps(str(cwd))}\n"

@@ -1,4 +1,4 @@
-"""Agents and their rules: what is built in, what the file says of all of them, and of each."""
+"""Agents and their permission rules: built in, configured for all agents, and configured for one."""
 
 import tempfile
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from pydantic import Field
 from fairlead_schema.permission import Effect, PermissionRule
 from fairlead_service.config.section import Section
 
-# Only the resources of these actions are paths; a shell's `~` is the shell's to read.
+# Only the resources of these actions are paths. A shell expands `~` itself.
 _PATHS: Final = frozenset({"external_directory", "read", "edit"})
 _HOMES: Final = ("~", "$HOME")
 
@@ -35,7 +35,7 @@ _SECRETS: Final = (
     _rule("read", "*.env.*", "ask"),
     _rule("read", "*.env.example", "allow"),
 )
-# Outside the location: temporary files and stored tool output need no question.
+# Temporary files and stored tool output lie outside the location, and need no permission.
 _OUTSIDE: Final = (
     _rule("external_directory", "*", "ask"),
     _rule("external_directory", f"{tempfile.gettempdir()}/*", "allow"),
@@ -49,7 +49,7 @@ DEFAULTS: Final = (
     _rule("plan_exit", "*", "deny"),
     *_SECRETS,
 )
-NOTHING: Final = (_rule("*", "*", "deny"),)
+DENY_ALL: Final = (_rule("*", "*", "deny"),)
 
 BUILT_IN: Final[Mapping[str, AgentConfig]] = {
     "build": AgentConfig(
@@ -79,7 +79,7 @@ BUILT_IN: Final[Mapping[str, AgentConfig]] = {
         description="Looks around and answers questions about what it finds; changes nothing.",
         mode="subagent",
         permissions=(
-            *NOTHING,
+            *DENY_ALL,
             *(
                 _rule(action, "*", "allow")
                 for action in ("read", "glob", "grep", "skill", "webfetch", "websearch")
@@ -91,34 +91,34 @@ BUILT_IN: Final[Mapping[str, AgentConfig]] = {
 }
 
 
-def effective(
+def agents_in_force(
     configured: Mapping[str, AgentConfig],
     everywhere: tuple[PermissionRule, ...],
     *,
     home: str | None = None,
 ) -> dict[str, AgentConfig]:
-    """Every agent there is, each with all its rules in their order.
+    """Every agent, each with all its rules in their order.
 
-    First what is built in, then what the configuration says of all agents, then what it says of
-    this one. What the file leaves out of a built-in agent stays as it is; a disabled one is gone.
+    Built-in rules come first, then the rules for all agents, then the rules of the agent. A built-in
+    agent keeps every setting that the file leaves out. A disabled agent is not there.
     """
-    place = str(Path.home()) if home is None else home
+    home = str(Path.home()) if home is None else home
     names = (*BUILT_IN, *(name for name in configured if name not in BUILT_IN))
-    found: dict[str, AgentConfig] = {}
+    agents: dict[str, AgentConfig] = {}
     for name in names:
-        said = configured.get(name, AgentConfig())
-        if said.disabled:
+        config = configured.get(name, AgentConfig())
+        if config.disabled:
             continue
-        given = {field: getattr(said, field) for field in said.model_fields_set}
-        built = BUILT_IN.get(name, AgentConfig(permissions=DEFAULTS))
-        own = (expanded(rule, place) for rule in (*everywhere, *said.permissions))
-        rules = (*built.permissions, *own)
-        found[name] = built.model_copy(update={**given, "permissions": rules})
-    return found
+        changes = {field: getattr(config, field) for field in config.model_fields_set}
+        base = BUILT_IN.get(name, AgentConfig(permissions=DEFAULTS))
+        added = (expand_home(rule, home) for rule in (*everywhere, *config.permissions))
+        rules = (*base.permissions, *added)
+        agents[name] = base.model_copy(update={**changes, "permissions": rules})
+    return agents
 
 
-def expanded(rule: PermissionRule, home: str) -> PermissionRule:
-    """A rule about paths with the home directory spelled out."""
+def expand_home(rule: PermissionRule, home: str) -> PermissionRule:
+    """The rule with the home directory in place of `~` or `$HOME`, if its resource is a path."""
     if rule.action not in _PATHS:
         return rule
     for sign in _HOMES:

@@ -1,4 +1,4 @@
-"""What the model is told about its place: instructions, skills, references, the calendar."""
+"""The context sources of a session: instructions, skills, references, the calendar."""
 
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -10,7 +10,7 @@ from fairlead_service.config.section import Section
 KIB = 1024
 
 
-def _zone(name: str) -> str:
+def _check_timezone(name: str) -> str:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -23,7 +23,7 @@ FileName = Annotated[str, StringConstraints(pattern=r"^[^/\x00]+$")]
 
 class ContextConfig(Section):
     timeout_s: float = Field(default=3.0, gt=0)
-    timezone: Annotated[str, AfterValidator(_zone)] | None = None
+    timezone: Annotated[str, AfterValidator(_check_timezone)] | None = None
     names: tuple[FileName, ...] = ("AGENTS.md",)
     global_file: str | None = "~/.config/fairlead/AGENTS.md"
     project: bool = True
@@ -42,7 +42,7 @@ class SkillsConfig(Section):
 
 
 class ReferenceConfig(Section):
-    """Something worth knowing outside the location, with words that say when."""
+    """A path outside the location, with a text that says when it is worth reading."""
 
     path: str = Field(min_length=1)
     description: str | None = Field(default=None, min_length=1)

@@ -1,4 +1,4 @@
-"""The catalog as it is configured: providers, how they are reached, their models and variants."""
+"""The configured catalog: providers, the way to reach them, their models and variants."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -40,7 +40,7 @@ class Cost(Rates):
 
 
 class ModelCapabilities(Section):
-    """What a model takes and gives; shown to clients."""
+    """The kinds of input and output of a model; clients see them."""
 
     tools: bool = True
     input: tuple[str, ...] = ("text",)
@@ -48,7 +48,7 @@ class ModelCapabilities(Section):
 
 
 class ModelVariant(Section):
-    """Headers and body fields laid over a model's own."""
+    """Headers and body fields that replace or extend those of the model."""
 
     headers: dict[str, str] = Field(default_factory=dict)
     body: dict[str, Any] = Field(default_factory=dict)
@@ -74,21 +74,20 @@ class ModelConfig(Section):
             raise ValueError(f"default_variant {self.default_variant!r} has no [variant] section")
         return self
 
-    def overlaid(self, variant: str | None) -> ModelVariant | None:
-        """The model's own headers and options under a variant's; None when there is no such one.
+    def with_variant(self, variant: str | None) -> ModelVariant | None:
+        """The headers and body of a variant merged over the model's own. None: no such variant.
 
-        An absent variant, or `default`, is the model's own default one (O-31).
+        No variant, or `default`, means the model's default variant (O-31).
         """
-        named = variant or DEFAULT_VARIANT
-        if named == DEFAULT_VARIANT and named not in self.variant:
-            named = self.default_variant or DEFAULT_VARIANT
-        over = self.variant.get(named)
-        if over is None and named != DEFAULT_VARIANT:
+        name = variant or DEFAULT_VARIANT
+        if name == DEFAULT_VARIANT and name not in self.variant:
+            name = self.default_variant or DEFAULT_VARIANT
+        chosen = self.variant.get(name)
+        if chosen is None and name != DEFAULT_VARIANT:
             return None
-        over = over or ModelVariant()
-        return ModelVariant(
-            headers=self.headers | over.headers, body=_laid(self.options, over.body)
-        )
+        chosen = chosen or ModelVariant()
+        body = _merge_tables(self.options, chosen.body)
+        return ModelVariant(headers=self.headers | chosen.headers, body=body)
 
 
 class ProviderConfig(Section):
@@ -119,11 +118,11 @@ class ProviderConfig(Section):
         return self
 
 
-def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """One body over another: tables join, every other value is replaced."""
-    joined = {
-        key: _laid(under[key], value)
-        for key, value in over.items()
-        if isinstance(value, Mapping) and isinstance(under.get(key), Mapping)
+def _merge_tables(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The base with the changes: tables are merged, every other value is replaced."""
+    merged = {
+        key: _merge_tables(base[key], value)
+        for key, value in changes.items()
+        if isinstance(value, Mapping) and isinstance(base.get(key), Mapping)
     }
-    return {**under, **over, **joined}
+    return {**base, **changes, **merged}

@@ -1,4 +1,4 @@
-"""What every part of the configuration is."""
+"""The base class of every part of the configuration."""
 
 from pydantic import BaseModel, ConfigDict
 

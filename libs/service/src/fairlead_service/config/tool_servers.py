@@ -1,4 +1,4 @@
-"""What tools reach outside: tool servers and search services, and the credentials for them."""
+"""Tool servers and search services that tools use, and the credentials for them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,8 +12,8 @@ from fairlead_service.config.section import Section
 class Credentials(Section):
     """Variables for a server's process, headers for a server's requests.
 
-    `*_from` names a variable of our own environment, `*_file` a file that holds the value: neither
-    the name nor the file is a secret, and what they lead to is never told.
+    `*_from` names a variable of our own environment, `*_file` a file that holds the value. The names
+    are no secrets. The values are secrets: nothing logs or shows them.
     """
 
     env: dict[str, str] = Field(default_factory=dict)
@@ -24,25 +24,25 @@ class Credentials(Section):
     headers_file: dict[str, str] = Field(default_factory=dict)
 
     def variables(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The variables with their values. Raises KeyError or OSError for what is not there."""
-        return {**self.env, **_looked_up(self.env_from, self.env_file, environment)}
+        """The variables with their values. Raises KeyError or OSError if one is missing."""
+        return {**self.env, **_look_up(self.env_from, self.env_file, environment)}
 
     def header_values(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """The headers with their values. Raises KeyError or OSError for what is not there."""
-        return {**self.headers, **_looked_up(self.headers_from, self.headers_file, environment)}
+        """The headers with their values. Raises KeyError or OSError if one is missing."""
+        return {**self.headers, **_look_up(self.headers_from, self.headers_file, environment)}
 
-    def over(self, under: "Credentials") -> "Credentials":
-        """These laid over others."""
+    def merge_over(self, base: "Credentials") -> "Credentials":
+        """The base with these credentials added; these win where both have a name."""
         return Credentials(
             **{
-                name: {**getattr(under, name), **getattr(self, name)}
+                name: {**getattr(base, name), **getattr(self, name)}
                 for name in Credentials.model_fields
             }
         )
 
 
 class ToolServerConfig(Credentials):
-    """A server of tools: a command that speaks over its standard streams, or a URL."""
+    """An MCP server: a command that speaks over its standard streams, or a URL."""
 
     command: str | None = None
     args: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class ToolServerConfig(Credentials):
 
 
 class SearchServiceConfig(Section):
-    """Where the web is searched."""
+    """An MCP server that searches the web."""
 
     url: str = Field(pattern=r"^https?://")
     tool: str = "web_search"
@@ -68,8 +68,8 @@ class SearchServiceConfig(Section):
     api_key_header: str = "authorization"
 
 
-def _looked_up(
-    named: Mapping[str, str], files: Mapping[str, str], environment: Mapping[str, str]
+def _look_up(
+    variables: Mapping[str, str], files: Mapping[str, str], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    found = {name: environment[variable] for name, variable in named.items()}
-    return {**found, **{name: Path(file).read_text().strip() for name, file in files.items()}}
+    values = {name: environment[variable] for name, variable in variables.items()}
+    return {**values, **{name: Path(file).read_text().strip() for name, file in files.items()}}

@@ -10,7 +10,7 @@ from typing import Annotated, Any, BinaryIO, Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 from fairlead_schema.tools.content import FileContent, Json, TextContent, ToolContent
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin.reach import reached, saying, sought

@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import TextContent
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
 from fairlead_tools.web import guard

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.config.tool_servers import SearchServiceConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.registry.tool import CallFailed, Context, Tool

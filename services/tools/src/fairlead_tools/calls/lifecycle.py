@@ -13,7 +13,7 @@ from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.ids import now_ms
 from fairlead_session.calls.lifecycle import (
     INTERRUPTED,

@@ -19,7 +19,8 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
-from fairlead_service.config.configuration import Config, ToolsConfig
+from fairlead_service.config.configuration import Config
+from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.supervise import report_defects, supervise
 from fairlead_session.fold.calls import find_call
 from fairlead_session.people.asks import Rules

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from fairlead_service.config.configuration import ToolsConfig
+from fairlead_service.config.sections import ToolsConfig
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -49,7 +49,9 @@ def seats(config: Config) -> tuple[Seat, ...]:
             if name in settings.mcp
         }
         found.append(Seat(name, server, server, None, frozenset(own)))
-        found += [Seat(name, server, laid.over(server), tenant) for tenant, laid in own.items()]
+        found += [
+            Seat(name, server, laid.merge_over(server), tenant) for tenant, laid in own.items()
+        ]
     return tuple(found)
 
 

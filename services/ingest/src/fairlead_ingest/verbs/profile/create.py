@@ -5,6 +5,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from fairlead_ingest.command_context import ContextDep
+from fairlead_ingest.verbs.profile.location import check_location
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
@@ -42,6 +43,7 @@ def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]
     check_model(config, command.model)
     check_timezone(command.timezone)
     location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
+    check_location(config.location.roots, location)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     created = SessionCreated(
         title=f"New session - {now}",
@@ -84,7 +86,7 @@ def check_model(config: Config, model: ModelRef | None) -> None:
     name, known = f"{model.provider_id}/{model.id}", config.model(model)
     if known is None:
         raise InvalidRequest(f"Unknown model: {name}", kind="Body", field="model")
-    if known.overlaid(model.variant) is None:
+    if known.with_variant(model.variant) is None:
         raise InvalidRequest(
             f"Unknown variant of {name}: {model.variant}", kind="Body", field="model.variant"
         )

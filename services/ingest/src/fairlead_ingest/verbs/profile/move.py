@@ -1,6 +1,7 @@
 """`session.move`: work in another location from here on."""
 
 from fairlead_ingest.command_context import ContextDep
+from fairlead_ingest.verbs.profile.location import check_location
 from fairlead_ingest.verbs.sessions import change, reached
 from fairlead_schema.commands.session import ExecutionReached, MoveSession
 from fairlead_schema.subjects import Address
@@ -11,6 +12,7 @@ from fairlead_session.execution.switches import move as decide_move
 async def move(desk: ContextDep, tenant: TenantParam, command: MoveSession) -> ExecutionReached:
     """Move, and stop what runs at the old place; somebody comes to settle it."""
     at = Address(tenant, command.session_id)
+    check_location(desk.settings.config.location.roots, command.location)
     session = await change(desk, at, lambda found: decide_move(found, command.location))
     if session.execution.interrupted:
         desk.waker.attend(at)

@@ -1,0 +1,146 @@
+"""The sections of `fairlead.toml` that hold plain settings, one class each."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from fairlead_service.config.section import Section
+from fairlead_service.config.tool_servers import Credentials, SearchServiceConfig
+
+
+class NatsConfig(Section):
+    url: str = "nats://127.0.0.1:4222"
+    request_timeout_s: float = Field(default=5.0, gt=0)
+    replicas: int = Field(default=1, ge=1, le=5)
+
+
+class PostgresConfig(Section):
+    dsn: str = "host=127.0.0.1 port=5432 user=postgres dbname=postgres"
+
+
+class HealthConfig(Section):
+    host: str = "127.0.0.1"
+    port: int = Field(default=9100, ge=0, le=65535)
+
+
+class LogConfig(Section):
+    level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+
+
+class GatewayConfig(Section):
+    host: str = "127.0.0.1"
+    port: int = Field(default=8420, ge=0, le=65535)
+    body_bytes_max: int = Field(default=1024 * 1024, gt=0)
+    fresh_timeout_s: float = Field(default=2.0, ge=0)
+    heartbeat_s: float = Field(default=15.0, gt=0)
+
+
+class IngestConfig(Section):
+    cache_sessions_max: int = Field(default=4096, gt=0)
+    pending_inputs_max: int = Field(default=1000, gt=0)
+    prompt_bytes_max: int = Field(default=768 * 1024, gt=0)
+
+
+class RunnerConfig(Section):
+    wake_deadline_s: float = Field(default=2.0, gt=0)
+    wake_heartbeat_s: float = Field(default=0.7, gt=0)
+    ping_timeout_s: float = Field(default=0.5, gt=0)
+    observe_timeout_s: float = Field(default=5.0, gt=0)
+    sessions_max: int = Field(default=256, gt=0)
+    cache_sessions_max: int = Field(default=4096, gt=0)
+    snapshot_events: int = Field(default=200, gt=0)
+    grace_s: float = Field(default=20.0, gt=0)
+    turns_max: int = Field(default=25, gt=0)
+    recoveries_max: int = Field(default=3, ge=0)
+    steers_max: int = Field(default=100, gt=0)
+    calls_max: int = Field(default=64, gt=0)
+    repeats_max: int = Field(default=5, gt=1)
+    tools_wait_s: float = Field(default=10.0, ge=0)
+    retry_attempts_max: int = Field(default=5, gt=0)
+    retry_base_s: float = Field(default=0.5, ge=0)
+    retry_delay_max_s: float = Field(default=300.0, ge=0)
+    park_after_s: float = Field(default=5.0, ge=0)
+
+    @model_validator(mode="after")
+    def _heartbeat_fits_deadline(self) -> Self:
+        if self.wake_heartbeat_s * 2 > self.wake_deadline_s:
+            raise ValueError("wake_heartbeat_s must be at most half of wake_deadline_s")
+        return self
+
+
+class ProjectorConfig(Section):
+    batch_commits_max: int = Field(default=500, gt=0)
+    sweep_interval_s: float = Field(default=2.0, gt=0)
+    sweep_age_s: float = Field(default=3.0, ge=0)
+    asks_interval_s: float = Field(default=1.0, gt=0)
+
+
+class ToolsConfig(Section):
+    pool: str = Field(default="default", pattern=r"^[A-Za-z0-9_-]+$")
+    concurrency: int = Field(default=64, gt=0)
+    image_width_max: int = Field(default=2_000, gt=0)
+    image_height_max: int = Field(default=2_000, gt=0)
+    image_bytes_max: int = Field(default=5 * 1024 * 1024, gt=0)
+    image_resize: bool = True
+    grace_s: float = Field(default=20.0, gt=0)
+    builtin: bool = True
+    probes: bool = False
+    probe_file: str | None = None
+    depth_max: int = Field(default=3, gt=0)
+    location_concurrency: int = Field(default=32, gt=0)
+    output_lines_max: int = Field(default=2_000, gt=0)
+    output_bytes_max: int = Field(default=51_200, gt=0)
+    media_bytes_max: int = Field(default=4 * 1024 * 1024, gt=0)
+    spool_bytes_max: int = Field(default=64 * 1024 * 1024, gt=0)
+    spool_dir: str | None = None
+    shell: str = "/bin/sh"
+    environment: tuple[str, ...] = ()
+    sandbox: Literal["none", "bwrap"] = "none"
+    sandbox_network: bool = False
+    sandbox_read: tuple[str, ...] = ()
+    cpu_s_max: int | None = Field(default=None, gt=0)
+    memory_bytes_max: int | None = Field(default=None, gt=0)
+    processes_max: int | None = Field(default=None, gt=0)
+    file_bytes_max: int | None = Field(default=None, gt=0)
+    web_private: bool = False
+    websearch: dict[str, SearchServiceConfig] = Field(default_factory=dict)
+    websearch_provider: str | None = None
+
+    @model_validator(mode="after")
+    def _provider_is_a_service(self) -> Self:
+        if self.websearch_provider is not None and self.websearch_provider not in self.websearch:
+            raise ValueError(f"websearch_provider {self.websearch_provider!r} has no section")
+        return self
+
+
+class LocationConfig(Section):
+    roots: tuple[str, ...] = ()
+    default: str | None = None
+
+
+class AsksConfig(Section):
+    """Permission requests and questions to people. Without `expire_s` they wait for ever."""
+
+    expire_s: float | None = Field(default=None, gt=0)
+
+
+class TenantConfig(Section):
+    """The limits of all sessions of a tenant together, and the recovery of its sessions."""
+
+    cost: float | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    recovery: Literal["auto", "ask", "hold"] = "auto"
+    mcp: dict[str, Credentials] = Field(default_factory=dict)
+
+
+class CompactionConfig(Section):
+    """When a summary replaces the history of a session, and references replace old tool output."""
+
+    auto: bool = True
+    buffer: int = Field(default=20_000, ge=0)
+    keep_tokens: int = Field(default=8_000, ge=0)
+    summary_tokens: int = Field(default=4_096, gt=0)
+    excerpt: int = Field(default=2_000, ge=0)
+    prune_turns: int = Field(default=20, ge=0)
+    prune_bytes: int = Field(default=4_096, ge=0)
+    calibrate: bool = True

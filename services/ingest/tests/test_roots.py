@@ -1,0 +1,101 @@
+"""Roots: a session is created in, and moved to, a directory inside one of them."""
+
+from pathlib import Path
+
+import pytest
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_ingest.command_context import CommandContext
+from fairlead_ingest.settings import IngestSettings
+from fairlead_ingest.verbs.profile.create import create
+from fairlead_ingest.verbs.profile.move import move
+from fairlead_schema.commands.session import MoveSession
+from fairlead_schema.errors import InvalidRequest
+from fairlead_service.config.configuration import Config
+from services.ingest.tests.conftest import CONFIG, create_command, events
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A root with a directory, a link to that directory, and a link that leads outside."""
+    root = tmp_path / "root"
+    (root / "inside").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "root-2").mkdir()
+    (root / "link").symlink_to(root / "inside")
+    (root / "escape").symlink_to(tmp_path / "outside")
+    return root
+
+
+@pytest.fixture
+def context(eventlog: EventLog, root: Path) -> CommandContext:
+    location = {"roots": [str(root), "/srv/projects"], "default": str(root)}
+    return CommandContext(
+        eventlog, IngestSettings(Config.model_validate({**CONFIG, "location": location}))
+    )
+
+
+INSIDE = (".", "inside", "inside/..", "link", "not/there/yet")
+OUTSIDE = ("..", "../outside", "../root-2", "escape", "escape/below", "inside/../../outside")
+
+
+@pytest.mark.parametrize("path", INSIDE)
+async def test_a_location_inside_a_root_is_taken_as_it_is_spelled(
+    context: CommandContext, root: Path, path: str
+) -> None:
+    directory = f"{root}/{path}"
+
+    info = await create(context, "default", create_command(location={"directory": directory}))
+
+    assert info.location.directory == directory
+
+
+@pytest.mark.parametrize("path", OUTSIDE)
+async def test_a_location_outside_all_roots_is_refused_with_the_roots(
+    context: CommandContext, root: Path, path: str
+) -> None:
+    command = create_command(id="ses_1", location={"directory": f"{root}/{path}"})
+
+    with pytest.raises(InvalidRequest) as refused:
+        await create(context, "default", command)
+
+    assert refused.value.body.field == "location.directory"
+    assert f"{root}, /srv/projects" in refused.value.body.message
+    assert await events(context.eventlog) == []
+
+
+@pytest.mark.parametrize("directory", ["relative", "/", "/srv/projects\0", "/srv/projects-2"])
+async def test_odd_locations_are_outside(context: CommandContext, directory: str) -> None:
+    with pytest.raises(InvalidRequest):
+        await create(context, "default", create_command(location={"directory": directory}))
+
+
+async def test_a_session_that_names_no_location_has_the_default(
+    context: CommandContext, root: Path
+) -> None:
+    info = await create(context, "default", create_command())
+
+    assert info.location.directory == str(root)
+
+
+async def test_a_move_outside_is_refused_and_a_move_inside_is_done(
+    context: CommandContext, root: Path
+) -> None:
+    await create(context, "default", create_command(id="ses_1"))
+
+    def to(path: str) -> MoveSession:
+        body = {"sessionID": "ses_1", "location": {"directory": f"{root}/{path}"}}
+        return MoveSession.model_validate(body)
+
+    with pytest.raises(InvalidRequest, match="outside the configured roots"):
+        await move(context, "default", to("escape"))
+    assert len(await events(context.eventlog)) == 1
+    await move(context, "default", to("inside"))
+
+    assert len(await events(context.eventlog)) == 2
+
+
+async def test_without_roots_every_location_is_allowed(desk: CommandContext) -> None:
+    info = await create(desk, "default", create_command(location={"directory": "/anywhere"}))
+
+    assert info.location.directory == "/anywhere"
