@@ -10,10 +10,10 @@ from fairlead_llm import anthropic_messages, failure, sse
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
+    ProviderUsage,
     StepFinish,
     TextChunk,
     ToolCall,
-    Usage,
 )
 from fairlead_schema.provider.request import (
     AssistantTurn,
@@ -138,22 +138,22 @@ REQUESTS = {
 REQUESTS[f"{CACHE}.2"] = REQUESTS[f"{CACHE}.1"]
 
 PARIS = {"city": "Paris"}
-ANSWERS: dict[str, tuple[str, list[ToolCall], Usage]] = {
-    ORDER: ("The weather in Paris is currently 72°F.", [], Usage(638, 0, 0, 14, total=652)),
-    f"{CACHE}.1": ("Hi.", [], Usage(9, 0, 5752, 5, total=5766)),
-    f"{CACHE}.2": ("Hi.", [], Usage(9, 5752, 0, 5, total=5766)),
+ANSWERS: dict[str, tuple[str, list[ToolCall], ProviderUsage]] = {
+    ORDER: ("The weather in Paris is currently 72°F.", [], ProviderUsage(638, 0, 0, 14, total=652)),
+    f"{CACHE}.1": ("Hi.", [], ProviderUsage(9, 0, 5752, 5, total=5766)),
+    f"{CACHE}.2": ("Hi.", [], ProviderUsage(9, 5752, 0, 5, total=5766)),
     f"{LOOP}.1": (
         "",
         [ToolCall(LOOP_CALL_ID, "get_weather", PARIS)],
-        Usage(798, 0, 0, 66, total=864),
+        ProviderUsage(798, 0, 0, 66, total=864),
     ),
-    f"{LOOP}.2": ("Paris is currently sunny at 22°C.", [], Usage(895, 0, 0, 19, total=914)),
-    IMAGE: ("jiggling restroom prison", [], Usage(1005, 0, 0, 13, total=1018)),
-    "streams-text": ("Hello!", [], Usage(18, 0, 0, 5, total=23)),
+    f"{LOOP}.2": ("Paris is currently sunny at 22°C.", [], ProviderUsage(895, 0, 0, 19, total=914)),
+    IMAGE: ("jiggling restroom prison", [], ProviderUsage(1005, 0, 0, 13, total=1018)),
+    "streams-text": ("Hello!", [], ProviderUsage(18, 0, 0, 5, total=23)),
     "streams-tool-call": (
         "",
         [ToolCall("toolu_012rmAruviySvUXSjgCPWVRu", "get_weather", PARIS)],
-        Usage(677, 0, 0, 33, total=710),
+        ProviderUsage(677, 0, 0, 33, total=710),
     ),
 }
 

@@ -8,6 +8,7 @@ import pytest
 from fairlead_llm import anthropic_messages, sse
 from fairlead_schema.provider.events import (
     ProviderEvent,
+    ProviderUsage,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -19,7 +20,6 @@ from fairlead_schema.provider.events import (
     ToolInputChunk,
     ToolInputEnd,
     ToolInputStart,
-    Usage,
 )
 
 STOP = {"type": "message_stop"}
@@ -90,7 +90,9 @@ def test_text_streams_in_its_block_and_the_step_finishes_at_message_stop() -> No
         TextChunk("text-0", "Hel"),
         TextChunk("text-0", "lo"),
         TextEnd("text-0"),
-        StepFinish("stop", Usage(), {"id": "msg_1", "model": "m", "stop_reason": "end_turn"}),
+        StepFinish(
+            "stop", ProviderUsage(), {"id": "msg_1", "model": "m", "stop_reason": "end_turn"}
+        ),
     ]
 
 
@@ -231,7 +233,9 @@ def test_usage_is_disjoint_and_the_later_report_wins_field_by_field() -> None:
 
     usage = finish_of(first, text(0, "hi"), message_end(usage=later)).usage
 
-    assert usage == Usage(15665, cache_read=7, cache_write=3, output=30, reasoning=20, total=15725)
+    assert usage == ProviderUsage(
+        15665, cache_read=7, cache_write=3, output=30, reasoning=20, total=15725
+    )
 
 
 def test_a_zero_after_a_count_says_nothing_and_the_unknown_stays_unknown() -> None:
@@ -239,7 +243,7 @@ def test_a_zero_after_a_count_says_nothing_and_the_unknown_stays_unknown() -> No
 
     usage = finish_of(first, message_end(usage={"input_tokens": 0, "output_tokens": 4})).usage
 
-    assert usage == Usage(9, output=4, total=13)
+    assert usage == ProviderUsage(9, output=4, total=13)
 
 
 def test_several_message_deltas_finish_once_and_a_refusal_says_why() -> None:

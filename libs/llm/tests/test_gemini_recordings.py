@@ -10,10 +10,10 @@ from fairlead_llm import gemini, sse
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
+    ProviderUsage,
     StepFinish,
     TextChunk,
     ToolCall,
-    Usage,
 )
 from fairlead_schema.provider.request import (
     AssistantTurn,
@@ -86,12 +86,12 @@ REQUESTS = {
 REQUESTS[f"{CACHE}.2"] = REQUESTS[f"{CACHE}.1"]
 CALL_ID = "NyTxaYuTJ_OW_uMPgIPKgAg-0"
 # The text, the ids of calls, and the usage of each answer.
-ANSWERS: dict[str, tuple[str, list[str], Usage]] = {
-    f"{CACHE}.1": ("Hi.", [], Usage(1200, output=2, total=1202)),
-    f"{CACHE}.2": ("Hi.", [], Usage(100, cache_read=1100, output=2, total=1202)),
-    IMAGE: ("jiggling restroom prison", [], Usage(291, output=5, reasoning=106, total=402)),
-    "streams-text": ("Hello!", [], Usage(11, output=2, reasoning=16, total=29)),
-    "streams-tool-call": ("", [CALL_ID], Usage(55, output=15, reasoning=45, total=115)),
+ANSWERS: dict[str, tuple[str, list[str], ProviderUsage]] = {
+    f"{CACHE}.1": ("Hi.", [], ProviderUsage(1200, output=2, total=1202)),
+    f"{CACHE}.2": ("Hi.", [], ProviderUsage(100, cache_read=1100, output=2, total=1202)),
+    IMAGE: ("jiggling restroom prison", [], ProviderUsage(291, output=5, reasoning=106, total=402)),
+    "streams-text": ("Hello!", [], ProviderUsage(11, output=2, reasoning=16, total=29)),
+    "streams-tool-call": ("", [CALL_ID], ProviderUsage(55, output=15, reasoning=45, total=115)),
 }
 
 

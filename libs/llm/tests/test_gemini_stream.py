@@ -8,6 +8,7 @@ import pytest
 from fairlead_llm import gemini, sse
 from fairlead_schema.provider.events import (
     ProviderEvent,
+    ProviderUsage,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -20,7 +21,6 @@ from fairlead_schema.provider.events import (
     ToolInputEnd,
     ToolInputStart,
     ToolResult,
-    Usage,
 )
 
 LAST = {"finishReason": "STOP"}
@@ -70,7 +70,7 @@ def test_text_streams_in_one_block_and_the_finish_reason_ends_the_step() -> None
         TextChunk("text-0", "Hel"),
         TextChunk("text-0", "lo"),
         TextEnd("text-0"),
-        StepFinish("stop", Usage(), {"id": "r1", "model": "g", "finishReason": "STOP"}),
+        StepFinish("stop", ProviderUsage(), {"id": "r1", "model": "g", "finishReason": "STOP"}),
     ]
 
 
@@ -247,7 +247,7 @@ def test_usage_grows_and_its_parts_are_disjoint() -> None:
         chunk({"text": "b"}, reason="STOP", usageMetadata=last | {"totalTokenCount": 296}),
     )
 
-    assert end.usage == Usage(260, cache_read=7, output=9, reasoning=20, total=296)
+    assert end.usage == ProviderUsage(260, cache_read=7, output=9, reasoning=20, total=296)
 
 
 def test_grounding_and_finish_message_are_told_with_the_finish() -> None:

@@ -12,6 +12,7 @@ from fairlead_llm import openai_chat, sse
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
+    ProviderUsage,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -23,7 +24,6 @@ from fairlead_schema.provider.events import (
     ToolInputChunk,
     ToolInputEnd,
     ToolInputStart,
-    Usage,
 )
 
 DONE = b"data: [DONE]\n\n"
@@ -89,7 +89,9 @@ def test_text_streams_in_one_block_and_the_step_finishes_at_the_end_marker() -> 
         TextChunk("text-0", "Hel"),
         TextChunk("text-0", "lo"),
         TextEnd("text-0"),
-        StepFinish("stop", Usage(), {"id": "answer-1", "model": "m", "finish_reason": "stop"}),
+        StepFinish(
+            "stop", ProviderUsage(), {"id": "answer-1", "model": "m", "finish_reason": "stop"}
+        ),
     ]
 
 
@@ -267,7 +269,7 @@ def test_usage_is_split_into_disjoint_counts() -> None:
 
     end = finish_of(chunk({}, "stop"), frame({"choices": [], "usage": raw}), DONE)
 
-    assert end.usage == Usage(30, 60, 10, 10, 20, 130)
+    assert end.usage == ProviderUsage(30, 60, 10, 10, 20, 130)
     assert end.metadata is not None
     assert end.metadata["usage"] == raw
 
@@ -275,9 +277,12 @@ def test_usage_is_split_into_disjoint_counts() -> None:
 @pytest.mark.parametrize(
     ("raw", "expected"),
     [
-        ({"prompt_tokens": 5, "completion_tokens": 2}, Usage(5, None, None, 2, None, 7)),
-        ({"prompt_tokens": 5, "cached_tokens": 3}, Usage(2, 3, None, None, None, None)),
-        ({"prompt_tokens": 5, "prompt_cache_hit_tokens": 1}, Usage(4, 1, None, None, None, None)),
+        ({"prompt_tokens": 5, "completion_tokens": 2}, ProviderUsage(5, None, None, 2, None, 7)),
+        ({"prompt_tokens": 5, "cached_tokens": 3}, ProviderUsage(2, 3, None, None, None, None)),
+        (
+            {"prompt_tokens": 5, "prompt_cache_hit_tokens": 1},
+            ProviderUsage(4, 1, None, None, None, None),
+        ),
         (
             {
                 "prompt_tokens": 291,
@@ -285,15 +290,15 @@ def test_usage_is_split_into_disjoint_counts() -> None:
                 "total_tokens": 513,
                 "completion_tokens_details": {"reasoning_tokens": 196},
             },
-            Usage(291, None, None, 26, 196, 513),
+            ProviderUsage(291, None, None, 26, 196, 513),
         ),
         (
             {"prompt_tokens": 2, "prompt_tokens_details": {"cached_tokens": 5}},
-            Usage(0, 5, None, None, None, None),
+            ProviderUsage(0, 5, None, None, None, None),
         ),
     ],
 )
-def test_vendor_counters_are_understood(raw: dict[str, Any], expected: Usage) -> None:
+def test_vendor_counters_are_understood(raw: dict[str, Any], expected: ProviderUsage) -> None:
     assert finish_of(chunk({}, "stop", usage=raw), DONE).usage == expected
 
 

@@ -12,13 +12,13 @@ from fairlead_llm import openai_responses, sse
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
+    ProviderUsage,
     ReasoningEnd,
     StepFinish,
     TextChunk,
     TextEnd,
     ToolCall,
     ToolInputEnd,
-    Usage,
 )
 
 JSON = st.recursive(
@@ -121,15 +121,15 @@ def test_usage_is_disjoint_and_the_raw_counts_are_kept() -> None:
 
     step_finish = finish_of(end(usage=counts))
 
-    assert step_finish.usage == Usage(30, 60, 10, 8, 12, 120)
+    assert step_finish.usage == ProviderUsage(30, 60, 10, 8, 12, 120)
     assert step_finish.metadata is not None
     assert step_finish.metadata["usage"] == counts
 
 
 def test_unknown_counts_stay_unknown() -> None:
-    assert finish_of(end(usage={"input_tokens": 3})).usage == Usage(input=3)
+    assert finish_of(end(usage={"input_tokens": 3})).usage == ProviderUsage(input=3)
     assert finish_of(end(usage={"input_tokens": 3, "output_tokens": 2})).usage.total == 5
-    assert finish_of(end(usage=None)).usage == Usage()
+    assert finish_of(end(usage=None)).usage == ProviderUsage()
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from fairlead_llm import openai_responses, sse
 from fairlead_schema.provider.events import (
     ProviderEvent,
+    ProviderUsage,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -20,7 +21,6 @@ from fairlead_schema.provider.events import (
     ToolInputEnd,
     ToolInputStart,
     ToolResult,
-    Usage,
 )
 
 
@@ -93,7 +93,7 @@ def test_a_message_is_one_block_of_text() -> None:
         TextChunk("text-1", "Hel"),
         TextChunk("text-1", "lo"),
         TextEnd("text-1", {"item_id": "msg_1"}),
-        StepFinish("stop", Usage(), {"id": "resp_1", "model": "m"}),
+        StepFinish("stop", ProviderUsage(), {"id": "resp_1", "model": "m"}),
     ]
 
 
@@ -199,7 +199,7 @@ def test_a_function_call_streams_its_input_and_is_called_by_its_call_id() -> Non
         ToolInputChunk("call_1", ":1}"),
         ToolInputEnd("call_1"),
         ToolCall("call_1", "look", {"n": 1}, metadata={"item_id": "fc_1"}),
-        StepFinish("tool-calls", Usage(), {"id": "resp_1", "model": "m"}),
+        StepFinish("tool-calls", ProviderUsage(), {"id": "resp_1", "model": "m"}),
     ]
 
 

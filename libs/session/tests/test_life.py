@@ -28,7 +28,7 @@ from fairlead_schema.events import (
 from fairlead_schema.events.compaction import CompactionReason
 from fairlead_schema.message import AssistantMessage
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_schema.provider.events import StepFinish, TextChunk, TextEnd, TextStart, Usage
+from fairlead_schema.provider.events import ProviderUsage, StepFinish, TextChunk, TextEnd, TextStart
 from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.compaction.compaction import TRIES_MAX
 from fairlead_session.execution.ownership import Claim, claim, owns, release
@@ -61,7 +61,7 @@ STREAM = (
     TextStart("t"),
     TextChunk("t", "hello"),
     TextEnd("t"),
-    StepFinish("stop", Usage(input=1, output=1)),
+    StepFinish("stop", ProviderUsage(input=1, output=1)),
 )
 PATIENT = DrainLimits(recoveries_max=1_000)
 

@@ -20,6 +20,7 @@ from fairlead_schema.events import (
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
+    ProviderUsage,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -29,7 +30,6 @@ from fairlead_schema.provider.events import (
     TextStart,
     ToolInputChunk,
     ToolInputStart,
-    Usage,
 )
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.execution.recovery import INTERRUPTED_TURN
@@ -37,7 +37,7 @@ from fairlead_session.turn.stream import BLOCK_LENGTH_MAX, Publication
 from fairlead_session.turn.stream_calls import ProtocolViolation
 from fairlead_session.turn.usage import TokenPrice
 
-STOP = StepFinish("stop", Usage(input=3, output=2))
+STOP = StepFinish("stop", ProviderUsage(input=3, output=2))
 FAILED = ProviderFailure("server-error", "it broke")
 STARTED = StepStarted(assistant_message_id="msg_a", agent="build", model=MODEL)
 
@@ -243,7 +243,7 @@ def test_a_stream_that_ends_without_a_finish_fails_its_step() -> None:
 def test_a_step_costs_what_its_tokens_cost() -> None:
     """D-35: beyond the gap, the cost is computed from the model's price."""
     publishing = Publication("msg_a", "build", MODEL, TokenPrice(input=2.0, output=10.0))
-    publishing.receive(StepFinish("stop", Usage(input=1000, output=100, reasoning=100)))
+    publishing.receive(StepFinish("stop", ProviderUsage(input=1000, output=100, reasoning=100)))
 
     ended = publishing.complete()[-1]
 

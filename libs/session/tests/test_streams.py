@@ -34,6 +34,7 @@ from fairlead_schema.message import AssistantMessage, ToolBlock
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
+    ProviderUsage,
     ReasoningChunk,
     ReasoningEnd,
     ReasoningStart,
@@ -46,7 +47,6 @@ from fairlead_schema.provider.events import (
     ToolInputEnd,
     ToolInputStart,
     ToolResult,
-    Usage,
 )
 from fairlead_schema.tools.content import Executor
 from fairlead_session.execution.recovery import abandoned, end, settle, stop, unrecordable
@@ -79,7 +79,7 @@ EVENTS: st.SearchStrategy[ProviderEvent] = st.one_of(
     st.builds(ToolInputEnd, IDS),
     st.builds(ToolCall, IDS, st.just("read"), st.sampled_from([{}, 7]), st.booleans()),
     st.builds(ToolResult, IDS, WORDS, st.booleans()),
-    st.builds(StepFinish, st.sampled_from(["stop", "tool-calls"]), st.just(Usage())),
+    st.builds(StepFinish, st.sampled_from(["stop", "tool-calls"]), st.just(ProviderUsage())),
     st.builds(ProviderFailure, st.just("unknown"), st.just("no"), st.booleans()),
 )
 STREAMS = st.lists(EVENTS, max_size=25)
@@ -199,7 +199,11 @@ def test_the_deltas_of_a_block_are_its_durable_text(stream: list[ProviderEvent],
 def test_the_property_sees_what_it_should() -> None:
     """A plain turn ends in rest: the walk above is no walk around the point."""
     publishing = Publication("msg_a", "build", MODEL)
-    stream: list[ProviderEvent] = [TextStart("1"), TextChunk("1", "a"), StepFinish("stop", Usage())]
+    stream: list[ProviderEvent] = [
+        TextStart("1"),
+        TextChunk("1", "a"),
+        StepFinish("stop", ProviderUsage()),
+    ]
     said, _deltas = heard(publishing, stream)
     done = given(*BEFORE, *said, *publishing.complete())
 

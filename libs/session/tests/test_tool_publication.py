@@ -32,13 +32,13 @@ from fairlead_schema.message import ToolBlock
 from fairlead_schema.provider.events import (
     ProviderEvent,
     ProviderFailure,
+    ProviderUsage,
     StepFinish,
     ToolCall,
     ToolInputChunk,
     ToolInputEnd,
     ToolInputStart,
     ToolResult,
-    Usage,
 )
 from fairlead_schema.tools.content import Executor, PendingCall, TextContent, ToolContent
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL, abandoned
@@ -47,7 +47,7 @@ from fairlead_session.turn.stream import NO_RESULT, Publication
 from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
 from fairlead_session.verify.verify import verify
 
-STOP = StepFinish("stop", Usage())
+STOP = StepFinish("stop", ProviderUsage())
 HOSTED = ToolCall("c", "search", {"q": 1}, executed=True, metadata={"call": 1})
 
 

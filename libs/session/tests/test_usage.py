@@ -4,7 +4,7 @@ import pytest
 from libs.session.tests.conftest import CREATED, dispatched, given, ms, step_ended, step_started
 
 from fairlead_schema.catalog import CacheTokens, Tokens
-from fairlead_schema.provider.events import Usage
+from fairlead_schema.provider.events import ProviderUsage
 from fairlead_session.turn.usage import TokenPrice, cost, tokens
 
 COUNTED = Tokens(input=10, output=20, reasoning=5, cache=CacheTokens(read=3, write=4))
@@ -12,7 +12,7 @@ COUNTED = Tokens(input=10, output=20, reasoning=5, cache=CacheTokens(read=3, wri
 
 def test_every_count_has_its_place() -> None:
     """D-34: input, output, reasoning and both sides of the cache are disjoint."""
-    usage = Usage(input=10, cache_read=3, cache_write=4, output=20, reasoning=5, total=42)
+    usage = ProviderUsage(input=10, cache_read=3, cache_write=4, output=20, reasoning=5, total=42)
 
     assert tokens(usage) == COUNTED
 
@@ -20,7 +20,7 @@ def test_every_count_has_its_place() -> None:
 @pytest.mark.parametrize("odd", [None, -1, float("nan"), float("inf"), float("-inf")])
 def test_what_was_not_reported_or_misreported_is_zero(odd: int | None) -> None:
     """D-34: unknown, negative and non-finite counts become 0."""
-    assert tokens(Usage(odd, odd, odd, odd, odd, odd)) == Tokens()
+    assert tokens(ProviderUsage(odd, odd, odd, odd, odd, odd)) == Tokens()
 
 
 def test_a_cost_is_per_million_and_reasoning_is_paid_as_output() -> None:

@@ -4,7 +4,7 @@ from prometheus_client import REGISTRY
 
 from fairlead_runner.turn_metrics import observe
 from fairlead_schema.catalog import ModelRef
-from fairlead_schema.provider.events import StepFinish, Usage
+from fairlead_schema.provider.events import ProviderUsage, StepFinish
 from fairlead_session.state.turn import Attempt
 
 ATTEMPT = Attempt(
@@ -51,4 +51,4 @@ def test_a_turn_without_counts_tells_nothing() -> None:
 
 
 def finished(**counts: int) -> StepFinish:
-    return StepFinish("stop", Usage(**counts))
+    return StepFinish("stop", ProviderUsage(**counts))

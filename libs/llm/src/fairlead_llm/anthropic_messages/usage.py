@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead_llm.counts import add, count, nested_count, subtract
-from fairlead_schema.provider.events import Usage
+from fairlead_schema.provider.events import ProviderUsage
 
 
 def merge_reports(report: dict[str, Any], later: object) -> dict[str, Any]:
@@ -18,13 +18,13 @@ def merge_reports(report: dict[str, Any], later: object) -> dict[str, Any]:
     return report | fields
 
 
-def read_usage(raw: dict[str, Any]) -> Usage:
+def read_usage(raw: dict[str, Any]) -> ProviderUsage:
     """Fresh input, cache, visible output and reasoning. No token is counted twice (D-34)."""
     input_, output = count(raw.get("input_tokens")), count(raw.get("output_tokens"))
     cache_read = count(raw.get("cache_read_input_tokens"))
     cache_write = count(raw.get("cache_creation_input_tokens"))
     reasoning = nested_count(raw, "output_tokens_details", "thinking_tokens")
-    return Usage(
+    return ProviderUsage(
         input=input_,
         cache_read=cache_read,
         cache_write=cache_write,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fairlead_llm.counts import count, nested_count, subtract
-from fairlead_schema.provider.events import Usage
+from fairlead_schema.provider.events import ProviderUsage
 
 
 def latest_report(report: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any] | None:
@@ -17,10 +17,10 @@ def latest_report(report: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[
     return raw
 
 
-def read_usage(raw: dict[str, Any] | None) -> Usage:
+def read_usage(raw: dict[str, Any] | None) -> ProviderUsage:
     """Fresh input, cache, visible output and reasoning. No token is counted twice (D-34)."""
     if raw is None:
-        return Usage()
+        return ProviderUsage()
     prompt, completion, total = (count(raw.get(name)) for name in _TOTALS)
     cache_read = _first(
         nested_count(raw, "prompt_tokens_details", "cached_tokens"),
@@ -31,7 +31,7 @@ def read_usage(raw: dict[str, Any] | None) -> Usage:
     reasoning = nested_count(raw, "completion_tokens_details", "reasoning_tokens")
     if total is None and prompt is not None and completion is not None:
         total = prompt + completion
-    return Usage(
+    return ProviderUsage(
         input=subtract(prompt, cache_read, cache_write),
         cache_read=cache_read,
         cache_write=cache_write,

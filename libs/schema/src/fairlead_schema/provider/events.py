@@ -98,7 +98,7 @@ class ToolResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ProviderUsage:
     """Token counts. No token is counted twice; an unknown count is `None`, never 0."""
 
     input: int | None = None
@@ -112,7 +112,7 @@ class Usage:
 @dataclass(frozen=True, slots=True)
 class StepFinish:
     finish: Finish
-    usage: Usage
+    usage: ProviderUsage
     metadata: dict[str, Any] | None = None
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from fairlead_schema.catalog import CacheTokens, Tokens
-from fairlead_schema.provider.events import Usage
+from fairlead_schema.provider.events import ProviderUsage
 
 PER_MILLION = 1_000_000
 
@@ -21,7 +21,7 @@ class TokenPrice:
     """Prices of steps whose prompt is longer than so many tokens."""
 
 
-def tokens(usage: Usage) -> Tokens:
+def tokens(usage: ProviderUsage) -> Tokens:
     """Counts a session can add up: what a provider did not report, or misreported, is 0."""
     return Tokens(
         input=_count(usage.input),
