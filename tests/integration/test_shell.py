@@ -14,7 +14,7 @@ from fairlead_schema.events import ToolFailed, ToolSucceeded
 from fairlead_schema.tools.content import TextContent, managed_id
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_testing.stack import Stack, check, stack, types
-from fairlead_tools.shell.command import marked
+from fairlead_tools.shell.command import marked_processes
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
@@ -125,5 +125,5 @@ async def test_an_interrupt_ends_the_processes(up: Stack) -> None:
     assert event.error.message == INTERRUPTED_TOOL
     mark = f"{session}:{event.assistant_message_id}:{event.call_id}"
     async with asyncio.timeout(WAIT_S):
-        while await asyncio.to_thread(marked, mark):
+        while await asyncio.to_thread(marked_processes, mark):
             await asyncio.sleep(0.05)

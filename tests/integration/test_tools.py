@@ -26,7 +26,7 @@ from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_testing.driving import of, say, settled
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 from fairlead_testing.web_server import Site, reply, site
-from fairlead_tools.shell.command import marked
+from fairlead_tools.shell.command import marked_processes
 
 pytestmark = [
     pytest.mark.integration,
@@ -195,7 +195,7 @@ async def test_a_killed_worker_leaves_no_process_and_the_call_is_interrupted(shi
     assert (ship.work / "runs.txt").read_text() == "run\n"
     mark = f"{session}:{failed.assistant_message_id}:{failed.call_id}"
     async with asyncio.timeout(PATIENCE_S):
-        while await asyncio.to_thread(marked, mark):
+        while await asyncio.to_thread(marked_processes, mark):
             await asyncio.sleep(0.05)
 
 

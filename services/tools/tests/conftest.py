@@ -50,7 +50,7 @@ from fairlead_session.state.session import Session
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.application.verbs import REFUSALS
 from fairlead_tools.registry.registry import Registry
-from fairlead_tools.registry.tool import Context, Tool
+from fairlead_tools.registry.tool import CallContext, Tool
 
 AT = Address("default", "ses_1")
 WAIT_S = 5.0
@@ -97,11 +97,11 @@ class WatchedLog(MemoryLog):
 class Gate:
     """A tool that waits until a test lets it go, and counts its runs."""
 
-    runs: list[Context] = field(default_factory=list)
+    runs: list[CallContext] = field(default_factory=list)
     cancelled: int = 0
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, asked: Asked, context: Context) -> Told:
+    async def __call__(self, asked: Asked, context: CallContext) -> Told:
         self.runs.append(context)
         try:
             await self.opened.wait()
@@ -111,7 +111,7 @@ class Gate:
         return Told(said=asked.key)
 
 
-async def echo(asked: Asked, _context: Context) -> Told:
+async def echo(asked: Asked, _context: CallContext) -> Told:
     return Told(said=asked.key)
 
 

@@ -10,19 +10,21 @@ from fairlead_schema.location import LocationRef
 from fairlead_session.calls.lifecycle import Failed, Succeeded
 from fairlead_session.people.permission import Need
 from fairlead_tools.calls.execution import Performance
-from fairlead_tools.registry.registry import Prepared
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
+from fairlead_tools.registry.registry import PreparedCall
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from services.tools.tests.conftest import AT
 
 
-def context(directory: Path) -> Context:
+def context(directory: Path) -> CallContext:
     """A call at a location."""
-    return Context(AT, LocationRef(directory=str(directory)), "build", "msg_a", "call_a", "wrk_a")
+    return CallContext(
+        AT, LocationRef(directory=str(directory)), "build", "msg_a", "call_a", "wrk_a"
+    )
 
 
 async def asked(tool: Tool, directory: Path, **given: Any) -> tuple[Need, ...]:  # noqa: ANN401
     """What a call needs."""
-    return await tool.needed(tool.input.model_validate(given), context(directory))
+    return await tool.required_permissions(tool.input.model_validate(given), context(directory))
 
 
 async def attempt(
@@ -35,12 +37,12 @@ async def attempt(
     """Ask, let something happen while somebody decides, then run with what was permitted."""
     decoded = tool.input.model_validate(given)
     try:
-        needs = await tool.needed(decoded, context(directory))
+        needs = await tool.required_permissions(decoded, context(directory))
     except CallFailed as error:
         return Failed(str(error))
     await asyncio.to_thread(between)
     at = replace(context(directory), permitted=needs)
-    ended = await Performance(Prepared(tool, decoded), at).run()
+    ended = await Performance(PreparedCall(tool, decoded), at).run()
     assert isinstance(ended, Succeeded | Failed)
     return ended
 

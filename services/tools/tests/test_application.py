@@ -37,9 +37,9 @@ from fairlead_session.calls.output_bounds import LINES_MAX
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.application import records as records_module
-from fairlead_tools.registry.application.calls import make
-from fairlead_tools.registry.application.records import Records
-from fairlead_tools.registry.application.verbs import Desk
+from fairlead_tools.registry.application.calls import tool_from_record
+from fairlead_tools.registry.application.records import ToolRecords
+from fairlead_tools.registry.application.verbs import ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
 from services.tools.tests.conftest import World, answered, standing, tool, until
 
@@ -60,14 +60,14 @@ class Office:
     """A worker and its desk."""
 
     world: World
-    desk: Desk
+    desk: ToolVerbs
     worker: Execute
 
     async def ask(self, verb: str, body: object, tenant: str = "default") -> dict[str, Any]:
         kinds: dict[str, tuple[Any, Callable[..., Awaitable[Any]]]] = {
             "register": (RegisterTool, self.desk.register),
             "unregister": (ToolRegistrationKey, self.desk.unregister),
-            "list": (ListRegisteredTools, self.desk.listed),
+            "list": (ListRegisteredTools, self.desk.list_tools),
             "settle": (SettleTool, self.desk.settle),
         }
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -75,7 +75,7 @@ class Office:
         return await answered(command, raw, lambda command: perform(parse_tenant(tenant), command))
 
     async def offered(self, scope: Scope = HERE) -> dict[str, ToolInfo]:
-        await self.world.registry.learn(scope, sure=True)
+        await self.world.registry.refresh(scope, sure=True)
         return {one.name: one for one in self.world.registry.catalog(scope).tools}
 
     async def call(self, name: str, *, id_: str = "call_1", **asked: Any) -> None:  # noqa: ANN401
@@ -96,10 +96,12 @@ class Office:
 
 @pytest.fixture
 def office(world: World) -> Office:
-    made = Records(world.eventlog.tool_registrations, world.registry, partial(make, world.eventlog))
-    world.registry.learns_from(made.learn)
+    made = ToolRecords(
+        world.eventlog.tool_registrations, world.registry, partial(tool_from_record, world.eventlog)
+    )
+    world.registry.refresh_with(made.refresh)
     worker = world.worker()
-    return Office(world, Desk(made, world.registry, worker.life), worker)
+    return Office(world, ToolVerbs(made, world.registry, worker.life), worker)
 
 
 async def doubled(body: bytes) -> bytes:
@@ -241,11 +243,13 @@ async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Of
     """J-02: another worker advertised it a moment ago."""
     await office.offered()
     other = Registry()
-    elsewhere = Records(
-        office.world.eventlog.tool_registrations, other, partial(make, office.world.eventlog)
+    elsewhere = ToolRecords(
+        office.world.eventlog.tool_registrations,
+        other,
+        partial(tool_from_record, office.world.eventlog),
     )
     await elsewhere.register("default", RegisterTool.model_validate(DOUBLE))
-    await elsewhere.learn(HERE, sure=True)
+    await elsewhere.refresh(HERE, sure=True)
     found = other.find("double", HERE)
     assert found is not None
     office.serve(DOUBLE["subject"], doubled)

@@ -209,9 +209,9 @@ async def test_a_later_failure_tells_what_was_done_before_it(
     def meddling(change: Change) -> None:
         if change.place.resource == "c.txt":
             (tmp_path / "c.txt").write_text("theirs")
-        changes.carry_out(change)
+        changes.apply_change(change)
 
-    monkeypatch.setattr(apply_patch, "carry_out", meddling)
+    monkeypatch.setattr(apply_patch, "apply_change", meddling)
     told = await refused(
         PATCH,
         tmp_path,
@@ -234,9 +234,9 @@ async def test_a_file_that_changes_after_the_check_is_left_alone(
 
     def meddling(change: Change) -> None:
         (tmp_path / "b.txt").write_text("theirs")
-        changes.carry_out(change)
+        changes.apply_change(change)
 
-    monkeypatch.setattr(apply_patch, "carry_out", meddling)
+    monkeypatch.setattr(apply_patch, "apply_change", meddling)
     told = await refused(PATCH, tmp_path, patchText=patch(update("b.txt", "b", "B")))
 
     assert told == (
@@ -256,9 +256,9 @@ async def test_an_interrupt_lets_the_current_change_finish_and_makes_no_other(
     def slow(change: Change) -> None:
         loop.call_soon_threadsafe(begun.set_result, None)
         time.sleep(0.1)
-        changes.carry_out(change)
+        changes.apply_change(change)
 
-    monkeypatch.setattr(apply_patch, "carry_out", slow)
+    monkeypatch.setattr(apply_patch, "apply_change", slow)
     decoded = PATCH.input.model_validate({"patchText": patch(add("a.txt"), add("b.txt"))})
     run = asyncio.ensure_future(PATCH.execute(decoded, context(tmp_path)))
     await begun
@@ -272,14 +272,14 @@ async def test_an_interrupt_lets_the_current_change_finish_and_makes_no_other(
 
 APPLY = """
 import sys
-from fairlead_tools.files.changes import carry_out, plan
+from fairlead_tools.files.changes import apply_change, plan_changes
 from fairlead_tools.files.patch import Add
 from fairlead_tools.files.path import resolve
 hunks = tuple(Add(f"{number:04}.txt", "x" * 20_000) for number in range(2000))
-changes = plan(hunks, {hunk.path: resolve(sys.argv[1], hunk.path) for hunk in hunks})
+changes = plan_changes(hunks, {hunk.path: resolve(sys.argv[1], hunk.path) for hunk in hunks})
 print("ready", flush=True)
 for change in changes:
-    carry_out(change)
+    apply_change(change)
 """
 
 

@@ -10,12 +10,12 @@ from fairlead_session.calls.lifecycle import Outcome, Succeeded
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.calls.begin import LOOK_S, Later, Looks, Spare
 from fairlead_tools.calls.taken_request import Unheld
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import AT, Asked, World, standing, tool, until
 
 
 def attended(answer: Callable[[], Outcome | None]) -> Callable[..., object]:
-    async def attend(_asked: Asked, _context: Context) -> Outcome | None:
+    async def attend(_asked: Asked, _context: CallContext) -> Outcome | None:
         return answer()
 
     return attend

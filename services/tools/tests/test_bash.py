@@ -21,10 +21,10 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins
-from fairlead_tools.builtin.bash import NO_OUTPUT, Bash, BashInput, BashOutput
-from fairlead_tools.registry.tool import CallFailed, Context, Result
+from fairlead_tools.builtin.bash import NO_OUTPUT, BashInput, BashOutput, BashTool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result
 from fairlead_tools.shell import command, scan
-from fairlead_tools.shell.environment import passed
+from fairlead_tools.shell.environment import command_environment
 from fairlead_tools.spool import PREFIX
 
 pytestmark = pytest.mark.integration
@@ -42,17 +42,17 @@ class Place:
     reported: list[tuple[Any, tuple[ToolContent, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.bash = Bash(self.settings)
+        self.bash = BashTool(self.settings)
 
     @property
-    def context(self) -> Context:
+    def context(self) -> CallContext:
         async def say(text: str) -> None:
             self.said.append(text)
 
         async def report(structured: Any, content: tuple[ToolContent, ...]) -> None:  # noqa: ANN401
             self.reported.append((structured, content))
 
-        return Context(
+        return CallContext(
             at=Address("default", f"ses_{self.path.name}"),
             location=LocationRef(directory=str(self.path)),
             agent="build",
@@ -60,7 +60,7 @@ class Place:
             call_id="call_1",
             worker="wkr_a",
             report=report,
-            say=say,
+            emit_output=say,
         )
 
     async def needs(self, line: str, **more: Any) -> tuple[Need, ...]:  # noqa: ANN401
@@ -90,7 +90,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path, ToolsConfig(spool_dir=str(spools)))
     yield made
     assert list(spools.iterdir()) == [], "a spool was left"
-    assert command.sweep(made.context.key) == 0, "a process was left"
+    assert command.kill_marked(made.context.key) == 0, "a process was left"
 
 
 async def test_output_and_exit_code_come_back_together(place: Place) -> None:
@@ -111,14 +111,14 @@ async def test_a_killed_command_has_the_code_that_a_shell_gives_it(place: Place)
     output, _, _ = await place.run("kill -9 $$")
     assert output.exit == 128 + signal.SIGKILL
 
-    place.bash = Bash(place.settings.model_copy(update={"shell": "/no/such/shell"}))
+    place.bash = BashTool(place.settings.model_copy(update={"shell": "/no/such/shell"}))
     output, text, _ = await place.run("true")
     assert (output.exit, text) == (126, "/no/such/shell: No such file or directory\n")
 
 
 async def test_it_runs_in_a_session_of_its_own_without_input(place: Place) -> None:
     """L-58: standard input is closed, and signals to the worker's group do not reach it."""
-    place.bash = Bash(place.settings.model_copy(update={"shell": "/bin/bash"}))
+    place.bash = BashTool(place.settings.model_copy(update={"shell": "/bin/bash"}))
     _, text, _ = await place.run("cat; ps -o sid= -p $$; echo $$; echo $BASH")
 
     sid, pid, interpreter = text.split()
@@ -137,10 +137,10 @@ async def test_no_secret_of_the_service_is_in_its_environment(
     assert "hush!" not in text
     assert "PATH=" in text
 
-    place.bash = Bash(place.settings.model_copy(update={"environment": ("EXTRA",)}))
+    place.bash = BashTool(place.settings.model_copy(update={"environment": ("EXTRA",)}))
     _, text, _ = await place.run("env")
     assert text.count("hush!") == 1
-    assert passed({}, ())["PATH"]
+    assert command_environment({}, ())["PATH"]
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,13 @@ def test_paths_outside_are_named_and_nothing_more(place: Place) -> None:
         f"/usr/bin/cat {inside}/a /etc/passwd --file=/srv/x >/dev/null 2>/var/log/y {inside}/../z"
     )
 
-    assert scan.outside(line, inside) == ("/etc/passwd", "/srv/x", "/var/log/y", f"{inside}/../z")
-    assert scan.outside("echo 'unclosed /etc/x", inside) == ("/etc/x",)
+    assert scan.outside_paths(line, inside) == (
+        "/etc/passwd",
+        "/srv/x",
+        "/var/log/y",
+        f"{inside}/../z",
+    )
+    assert scan.outside_paths("echo 'unclosed /etc/x", inside) == ("/etc/x",)
 
 
 async def test_paths_outside_only_warn(place: Place) -> None:
@@ -279,7 +284,7 @@ async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: 
     async with asyncio.timeout(WAIT_S):
         await place.run("setsid sleep 60 & kill -9 $PPID; sleep 60")
 
-    assert command.sweep(place.context.key) == 0
+    assert command.kill_marked(place.context.key) == 0
 
 
 async def test_a_cancelled_command_is_ended(place: Place) -> None:
@@ -298,11 +303,11 @@ def test_the_commands_of_a_killed_worker_end_with_it(tmp_path: Path) -> None:
     """L-58: SIGKILL of the process that started it."""
     script = (
         "import asyncio, os\n"
-        "from fairlead_tools.shell.command import Command, run\n"
+        "from fairlead_tools.shell.command import ShellCommand, run_command\n"
         "async def heard(piece): print(piece.decode(), end='', flush=True)\n"
         f"fd = os.open({str(tmp_path)!r}, os.O_RDONLY)\n"
         "argv = ('/bin/sh', '-c', 'setsid sleep 60 & echo begun; sleep 60')\n"
-        "asyncio.run(run(Command(argv, fd, dict(os.environ), 'killed', 50.0), heard))\n"
+        "asyncio.run(run_command(ShellCommand(argv, fd, dict(os.environ), 'killed', 50.0), heard))\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as worker:
         assert worker.stdout is not None
@@ -310,7 +315,7 @@ def test_the_commands_of_a_killed_worker_end_with_it(tmp_path: Path) -> None:
         worker.kill()
         worker.wait(10)
     deadline = time.monotonic() + WAIT_S
-    while command.marked("killed"):
+    while command.marked_processes("killed"):
         assert time.monotonic() < deadline
         time.sleep(0.05)
 
@@ -327,7 +332,7 @@ async def test_output_is_heard_while_it_appears(place: Place) -> None:
 async def test_a_flood_is_drained_and_keeps_its_end(place: Place) -> None:
     """L-55: beyond the spool's limit the middle is dropped, counted and said; the command ends."""
     settings = place.settings.model_copy(update={"spool_bytes_max": 1024 * 1024})
-    place.bash = Bash(settings)
+    place.bash = BashTool(settings)
 
     output, text, status = await place.run("head -c 30000000 /dev/zero | tr '\\0' x; echo the end")
 
@@ -342,7 +347,7 @@ async def test_a_flood_is_drained_and_keeps_its_end(place: Place) -> None:
 async def test_limits_hold_the_command(place: Place) -> None:
     """L-58: file size, memory and processor time, as configured."""
     limited = {"file_bytes_max": 1000, "memory_bytes_max": 64 * 1024 * 1024, "cpu_s_max": 1}
-    place.bash = Bash(place.settings.model_copy(update=limited))
+    place.bash = BashTool(place.settings.model_copy(update=limited))
 
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
     assert output.exit != 0
@@ -364,7 +369,7 @@ def test_it_never_runs_twice() -> None:
 
 def test_spools_of_dead_workers_are_found_by_their_name(tmp_path: Path) -> None:
     """J-35: what a killed worker left goes with the next one's start."""
-    from fairlead_tools.spool import sweep  # noqa: PLC0415
+    from fairlead_tools.spool import remove_stale_spools  # noqa: PLC0415
 
     dead = tmp_path / f"{PREFIX}4194999-x"
     own = tmp_path / f"{PREFIX}{os.getpid()}-x"
@@ -372,7 +377,7 @@ def test_spools_of_dead_workers_are_found_by_their_name(tmp_path: Path) -> None:
     for one in (dead, own, other):
         one.touch()
 
-    sweep(str(tmp_path))
+    remove_stale_spools(str(tmp_path))
 
     assert (dead.exists(), own.exists(), other.exists()) == (False, True, True)
 

@@ -25,11 +25,11 @@ from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.subagents import Children, Work
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import AT, BEFORE, World
 
 BELOW = Address("default", child_of("ses_1", "msg_a", "call_1"))
-CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 CALLED = ToolCalled(
     assistant_message_id="msg_a", call_id="call_1", tool=TASK, input={}, provider=Executor()
 )

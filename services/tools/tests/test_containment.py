@@ -18,9 +18,9 @@ from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import edit, grep, read, write
 from fairlead_tools.calls.execution import encoded
 from fairlead_tools.files import mutation
-from fairlead_tools.files.path import PathRefused, opened, resolve
-from fairlead_tools.files.search.globs import matches
-from fairlead_tools.files.search.search import Engine, engine
+from fairlead_tools.files.path import PathRefused, open_place, resolve
+from fairlead_tools.files.search.globs import matches_glob
+from fairlead_tools.files.search.search import SearchEngine, find_engine
 from fairlead_tools.registry.tool import CallFailed, Tool
 from services.tools.tests.filing import context, text
 
@@ -84,7 +84,7 @@ def test_a_path_leads_inside_or_says_that_it_does_not(world: Path, path: str) ->
     assert inside or given.startswith("/")
     assert place.path.is_relative_to(place.boundary)
     assert Path(os.path.realpath(place.boundary)) == place.boundary
-    with suppress(OSError, PathRefused), opened(place) as (descriptor, _):
+    with suppress(OSError, PathRefused), open_place(place) as (descriptor, _):
         real = Path(f"/proc/self/fd/{descriptor}").readlink()
         assert real == place.path
 
@@ -145,8 +145,8 @@ async def run(tool: Tool, here: Path, **given: Any) -> str:  # noqa: ANN401
 READS: list[tuple[Tool, dict[str, Any]]] = [
     (read.tool(), {"path": "dir/deep/file.txt"}),
     (read.tool(), {"path": "file.txt"}),
-    (grep.tool(engine()), {"pattern": "needle"}),
-    (grep.tool(Engine(None)), {"pattern": "needle", "path": "file.txt"}),
+    (grep.tool(find_engine()), {"pattern": "needle"}),
+    (grep.tool(SearchEngine(None)), {"pattern": "needle", "path": "file.txt"}),
 ]
 
 
@@ -208,7 +208,7 @@ def test_a_hostile_glob_is_no_work(glob: str, path: str) -> None:
     """L-60: it fails at once instead of trying every way."""
     begun = time.monotonic()
 
-    assert not matches(glob, path)
+    assert not matches_glob(glob, path)
     assert time.monotonic() - begun < 10
 
 
@@ -239,4 +239,4 @@ def test_globs_match_as_trying_every_way_would(glob: list[str], path: list[str])
 
     globs = [one if one == "**" or set(one) != {"*"} else "*" for one in glob]
     anchored = globs if len(globs) > 1 else ["**", *globs] if globs != ["**"] else globs
-    assert matches("/".join(globs), "/".join(path)) == all_(anchored, path)
+    assert matches_glob("/".join(globs), "/".join(path)) == all_(anchored, path)

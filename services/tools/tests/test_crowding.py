@@ -9,7 +9,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor
 from fairlead_schema.tools.request import ToolRequest
-from fairlead_tools.registry.tool import Context, Tool
+from fairlead_tools.registry.tool import CallContext, Tool
 from services.tools.tests.conftest import (
     AT,
     BEFORE,
@@ -47,7 +47,7 @@ async def test_one_location_does_not_take_every_slot(world: World) -> None:
     world.settings = world.settings.model_copy(update={"location_concurrency": 3})
     gate, ran = Gate(), list[str]()
 
-    async def quick(asked: Asked, context: Context) -> Told:
+    async def quick(asked: Asked, context: CallContext) -> Told:
         ran.append(context.location.directory)
         return Told(said=asked.key)
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import World, tool
 
 
@@ -29,7 +29,7 @@ async def test_a_tool_sees_decoded_input_and_its_readers_encoded_output(world: W
     """J-19: the projection and the structured value are what goes over the wire."""
     seen: list[date] = []
 
-    async def run(asked: Day, _context: Context) -> Day:
+    async def run(asked: Day, _context: CallContext) -> Day:
         seen.append(asked.on)
         return asked
 

@@ -3,8 +3,13 @@
 import pytest
 from pydantic import ValidationError
 
-from fairlead_tools.registry.json_schema import SCHEMA_BYTES_MAX, Document, input_model, model
-from fairlead_tools.registry.registry import InvalidTool, told
+from fairlead_tools.registry.json_schema import (
+    SCHEMA_BYTES_MAX,
+    Document,
+    document_model,
+    input_model,
+)
+from fairlead_tools.registry.registry import InvalidTool, describe_errors
 
 PERSON = {
     "type": "object",
@@ -18,7 +23,7 @@ PERSON = {
 def complaint(kind: type[Document], value: object) -> str:
     with pytest.raises(ValidationError) as caught:
         kind.model_validate(value)
-    return told(caught.value)
+    return describe_errors(caught.value)
 
 
 def test_what_fits_is_kept_as_it_is() -> None:
@@ -48,7 +53,7 @@ def test_what_does_not_fit_says_where_and_why(value: object, said: str) -> None:
 
 def test_a_long_complaint_is_cut() -> None:
     """J-17: a model is not told its own input again."""
-    assert len(complaint(model({"type": "integer"}), "x " * 100_000)) < 1000
+    assert len(complaint(document_model({"type": "integer"}), "x " * 100_000)) < 1000
 
 
 @pytest.mark.parametrize(
@@ -71,15 +76,17 @@ def test_a_schema_that_cannot_be_used_is_refused(schema: dict[str, object]) -> N
 
 def test_a_pattern_cannot_hold_the_worker_up() -> None:
     """J-17: it is left to the service that wrote it."""
-    kind = model({"type": "string", "pattern": "^(a+)+$"})
+    kind = document_model({"type": "string", "pattern": "^(a+)+$"})
 
     assert kind.model_validate("a" * 64 + "!").root.endswith("!")
 
 
 def test_a_reference_to_nothing_and_endless_nesting_are_complaints() -> None:
     """J-18: not crashes."""
-    assert "refers to nothing" in complaint(model({"$ref": "#/nowhere"}), {})
-    endless = model({"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"})
+    assert "refers to nothing" in complaint(document_model({"$ref": "#/nowhere"}), {})
+    endless = document_model(
+        {"$defs": {"a": {"allOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}
+    )
     assert "nested too deeply" in complaint(endless, {})
 
 

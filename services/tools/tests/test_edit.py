@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_tools.builtin import edit
-from fairlead_tools.files.replacement import NotReplaced, replaced
+from fairlead_tools.files.replacement import NotReplaced, replace_text
 from services.tools.tests.filing import asked, done, refused, text
 
 EDIT = edit.tool()
@@ -112,7 +112,7 @@ def test_a_file_of_one_kind_of_line_break_stays_one(text: str, old: str, new: st
 
     def outcome(text: str, old: str, new: str) -> tuple[str, int] | str:
         try:
-            return replaced(text, old, new, everywhere=True)
+            return replace_text(text, old, new, everywhere=True)
         except NotReplaced as error:
             return str(error)
 
@@ -153,9 +153,9 @@ async def test_a_file_that_changes_under_the_edit_is_to_be_read_again(
 
     def meddled(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
         file.write_text("one and more")
-        return replaced(text, old, new, everywhere=everywhere)
+        return replace_text(text, old, new, everywhere=everywhere)
 
-    monkeypatch.setattr(edit, "replaced", meddled)
+    monkeypatch.setattr(edit, "replace_text", meddled)
     told = await refused(EDIT, tmp_path, **change("one", "two"))
 
     assert told == "a.txt has changed since it was read. Read it again, then edit."

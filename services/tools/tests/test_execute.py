@@ -10,7 +10,7 @@ from fairlead_schema import subjects
 from fairlead_schema.events import ToolStarted, ToolSucceeded
 from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
     AT,
     Asked,
@@ -26,9 +26,9 @@ from services.tools.tests.conftest import (
 
 async def test_a_call_runs_after_its_start_is_in_the_log(world: World) -> None:
     """E-01, E-27: started durably, then run with what it is about, settled, woken, acknowledged."""
-    seen: list[tuple[list[str], Context]] = []
+    seen: list[tuple[list[str], CallContext]] = []
 
-    async def run(asked: Asked, context: Context) -> Told:
+    async def run(asked: Asked, context: CallContext) -> Told:
         seen.append((await world.starts(), context))
         return await echo(asked, context)
 

@@ -17,7 +17,7 @@ from fairlead_session.people.permission import Need
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import Beginning, Decision
 from fairlead_tools.calls.worker import DEFECTS_MAX, Execute
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
     AT,
     Asked,
@@ -193,7 +193,7 @@ async def test_a_defect_that_stays_is_buried_and_the_call_told_so(
 async def test_a_permission_too_large_to_ask_for_fails_the_call(world: World) -> None:
     """K-14: what no log can hold is nobody's question, and nothing waits for it."""
 
-    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
         return (Need("echo", metadata={"all": "x" * (9 << 20)}),)
 
     running = tool(needs=needs)

@@ -14,7 +14,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import builtins, read
-from fairlead_tools.files.image import ImageLimits, ImageRefused, normal
+from fairlead_tools.files.image import ImageLimits, ImageRefused, fit_image
 from services.tools.tests.filing import done, refused, text
 
 READ = read.tool()
@@ -91,8 +91,8 @@ def test_a_heavy_image_is_made_lighter() -> None:
     """L-22: as PNG, then as JPEG, then smaller by a quarter, until it fits."""
     raw = drawn("PNG", 300, 300, noise=True)
 
-    light = normal(raw, "image/png", ImageLimits(base64_bytes_max=100_000))
-    lighter = normal(raw, "image/png", ImageLimits(base64_bytes_max=10_000))
+    light = fit_image(raw, "image/png", ImageLimits(base64_bytes_max=100_000))
+    lighter = fit_image(raw, "image/png", ImageLimits(base64_bytes_max=10_000))
 
     assert light.mime == lighter.mime == "image/jpeg"
     assert len(light.encoded) <= 100_000
@@ -104,7 +104,7 @@ def test_a_heavy_image_is_made_lighter() -> None:
 def test_an_image_that_never_fits_is_a_size_error() -> None:
     """L-22: when even one pixel is too much."""
     with pytest.raises(ImageRefused, match="cannot be made small enough"):
-        normal(drawn("PNG"), "image/png", ImageLimits(base64_bytes_max=10))
+        fit_image(drawn("PNG"), "image/png", ImageLimits(base64_bytes_max=10))
 
 
 async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) -> None:

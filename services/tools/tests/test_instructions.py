@@ -15,7 +15,7 @@ from fairlead_session.turn import epoch
 from fairlead_session.turn.epoch import Baseline, ContextUnchanged, Updated
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import files, instructions
-from fairlead_tools.context.sources.instructions import CHANGED, REVOKED, upward
+from fairlead_tools.context.sources.instructions import CHANGED, REVOKED, directories_up
 
 
 @pytest.fixture
@@ -276,8 +276,8 @@ async def test_project_files_can_be_left_out(project: Path, tmp_path: Path) -> N
 
 def test_a_location_outside_its_project_scans_nothing() -> None:
     """M-11: there is no way up to a root that is not above."""
-    assert upward(Path("/elsewhere/a"), Path("/srv/repo")) == ()
-    assert upward(Path("/srv/repo-2"), Path("/srv/repo")) == ()
+    assert directories_up(Path("/elsewhere/a"), Path("/srv/repo")) == ()
+    assert directories_up(Path("/srv/repo-2"), Path("/srv/repo")) == ()
 
 
 async def test_without_a_repository_only_the_directory_itself_counts(tmp_path: Path) -> None:
@@ -394,7 +394,7 @@ def test_a_file_that_has_not_changed_is_not_read_again(
 ) -> None:
     """M-01: what settled on disk is remembered; what changed just now never is."""
     path, opened = tmp_path / "a.md", 0
-    texts = files.Texts(1000)
+    texts = files.TextFiles(1000)
     really = os.open
 
     def counting(*asked: Any) -> int:  # noqa: ANN401

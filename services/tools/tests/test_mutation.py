@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from fairlead_tools.files import draft, mutation
-from fairlead_tools.files.mutation import Busy, Stale, unbroken
+from fairlead_tools.files.mutation import FileChanged, FileLocked, run_to_end
 from fairlead_tools.files.path import PathRefused, Place, resolve
 
 
@@ -67,9 +67,9 @@ def test_a_change_is_made_only_to_the_expected_bytes(tmp_path: Path) -> None:
     file.write_text("one")
 
     mutation.replace(at(tmp_path, "a.txt"), b"two", expected=b"one")
-    with pytest.raises(Stale):
+    with pytest.raises(FileChanged):
         mutation.replace(at(tmp_path, "a.txt"), b"three", expected=b"one")
-    with pytest.raises(Stale):
+    with pytest.raises(FileChanged):
         mutation.replace(at(tmp_path, "missing"), b"three", expected=b"one")
 
     assert file.read_text() == "two"
@@ -88,7 +88,7 @@ def test_changes_to_one_file_follow_each_other(tmp_path: Path) -> None:
             before = file.read_bytes()
             try:
                 mutation.replace(place, str(int(before) + 1).encode(), expected=before)
-            except Stale:
+            except FileChanged:
                 continue
             done += 1
         return done
@@ -120,7 +120,7 @@ def test_a_file_that_somebody_never_lets_go_of_is_busy(
     with (tmp_path / "held").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
 
-        with pytest.raises(Busy):
+        with pytest.raises(FileLocked):
             mutation.write(at(tmp_path, "held"), b"y")
 
     assert (tmp_path / "held").read_text() == "x"
@@ -135,7 +135,7 @@ async def test_a_cancelled_change_is_finished_first(tmp_path: Path) -> None:
         may.wait(10)
         mutation.write(at(tmp_path, "a.txt"), b"whole")
 
-    task = asyncio.create_task(unbroken(change))
+    task = asyncio.create_task(run_to_end(change))
     await asyncio.to_thread(begun.wait, 10)
     task.cancel()
     await asyncio.sleep(0.01)
@@ -160,7 +160,7 @@ def test_a_file_that_changed_is_not_removed(tmp_path: Path) -> None:
     """L-09: removal is conditional too."""
     (tmp_path / "a.txt").write_text("new")
 
-    with pytest.raises(Stale):
+    with pytest.raises(FileChanged):
         mutation.remove(at(tmp_path, "a.txt"), expected=b"old")
 
     assert (tmp_path / "a.txt").exists()

@@ -28,9 +28,9 @@ from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallFailed
 from fairlead_tools.servers.connection import Secrets
 from fairlead_tools.servers.limits import NOISE_BYTES_MAX, NOISE_S, NOTIFICATIONS_MAX
-from fairlead_tools.servers.pool import Servers, seats
-from fairlead_tools.servers.stdio import TOOLS_CHANGED, Command, Flood, Taken
-from fairlead_tools.servers.tools import name, offered, result, retry
+from fairlead_tools.servers.pool import ToolServers, server_bindings
+from fairlead_tools.servers.stdio import TOOLS_CHANGED, Flood, NotificationFilter, ServerCommand
+from fairlead_tools.servers.tools import convert_result, convert_tools, retry_class, tool_name
 from services.tools.tests.conftest import tool
 
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -50,7 +50,7 @@ def listed(tool_name: str, **more: Any) -> Listed:  # noqa: ANN401
 )
 def test_a_name_is_made_one_that_providers_take(said: str, made: str) -> None:
     """J-01, J-40."""
-    assert name("s", said) == made
+    assert tool_name("s", said) == made
 
 
 def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
@@ -61,9 +61,9 @@ def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
     found = [listed("b"), listed("a.x"), listed("a_x"), odd, listed("a")]
 
     with caplog.at_level(logging.WARNING):
-        made = [one.name for one in offered("s", found, nowhere, 5.0)]
+        made = [one.name for one in convert_tools("s", found, nowhere, 5.0)]
 
-    assert made == [one.name for one in offered("s", found[::-1], nowhere, 5.0)]
+    assert made == [one.name for one in convert_tools("s", found[::-1], nowhere, 5.0)]
     assert made == ["s_a", "s_a_x", "s_b"]
     assert {"its name is taken"} <= {getattr(one, "reason", "") for one in caplog.records}
 
@@ -82,7 +82,7 @@ def test_only_a_server_that_says_so_is_run_again(hints: dict[str, bool] | None, 
     """J-40."""
     said = None if hints is None else ToolAnnotations.model_validate(hints)
 
-    assert retry(listed("a", annotations=said)) == kind
+    assert retry_class(listed("a", annotations=said)) == kind
 
 
 def test_a_change_of_any_kind_is_another_revision() -> None:
@@ -96,11 +96,11 @@ def test_a_change_of_any_kind_is_another_revision() -> None:
     )
 
     revisions = [
-        offered("s", [listed("a", **one)], nowhere, 5.0)[0].info.revision for one in changes
+        convert_tools("s", [listed("a", **one)], nowhere, 5.0)[0].info.revision for one in changes
     ]
 
     assert len(set(revisions)) == len(changes)
-    assert offered("s", [listed("a")], nowhere, 5.0)[0].info.revision == revisions[0]
+    assert convert_tools("s", [listed("a")], nowhere, 5.0)[0].info.revision == revisions[0]
 
 
 def test_text_and_media_are_told_as_content() -> None:
@@ -121,7 +121,7 @@ def test_text_and_media_are_told_as_content() -> None:
         structured_content={"a": 1},
     )
 
-    told = result(answer)
+    told = convert_result(answer)
 
     assert told.output == {"a": 1}
     assert told.content == (
@@ -144,13 +144,13 @@ def test_an_error_is_told_in_the_servers_words(words: str) -> None:
     answer = CallToolResult(content=[TextContent(type="text", text=words)], is_error=True)
 
     with pytest.raises(CallFailed, match=words or "did not say why"):
-        result(answer)
+        convert_result(answer)
 
 
 def test_answers_are_heard_always_and_notifications_up_to_a_rate() -> None:
     """J-40: a server that never stops talking is not listened to."""
     now = 10.0
-    taken = Taken(now=lambda: now)
+    taken = NotificationFilter(now=lambda: now)
     news = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/x"))
     noise = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/message"))
     answer = SessionMessage(JSONRPCResponse(jsonrpc="2.0", id=1, result={}))
@@ -163,7 +163,7 @@ def test_answers_are_heard_always_and_notifications_up_to_a_rate() -> None:
 
 def test_news_of_other_tools_are_told_later_rather_than_never() -> None:
     """J-40: what came too fast is told once; the last of it may be the one that counts."""
-    taken = Taken(now=lambda: 10.0)
+    taken = NotificationFilter(now=lambda: 10.0)
     news = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/x"))
     changed = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=TOOLS_CHANGED))
     assert (taken.takes(changed), taken.late) == (True, None)
@@ -178,7 +178,7 @@ def test_news_of_other_tools_are_told_later_rather_than_never() -> None:
 def test_what_nobody_listens_to_is_bounded_in_a_span() -> None:
     """J-40: more than that is all a server says: it is cut off. A pause makes it good."""
     now = 0.0
-    taken, half = Taken(now=lambda: now), b"x" * (NOISE_BYTES_MAX // 2)
+    taken, half = NotificationFilter(now=lambda: now), b"x" * (NOISE_BYTES_MAX // 2)
     for _ in range(3):
         taken.passes(half)
         taken.passes(half)
@@ -194,7 +194,11 @@ def test_a_process_sees_what_is_listed_and_what_it_was_given() -> None:
     """J-40."""
     own = {"PATH": "/bin", "HOME": "/h", "SECRET": "s", "FAIRLEAD_NATS_URL": "x"}
 
-    assert Command(("x",), {"A": "1"}).environment(own) == {"PATH": "/bin", "HOME": "/h", "A": "1"}
+    assert ServerCommand(("x",), {"A": "1"}).environment(own) == {
+        "PATH": "/bin",
+        "HOME": "/h",
+        "A": "1",
+    }
 
 
 def test_secrets_come_from_variables_and_files_and_are_hidden(tmp_path: Any) -> None:  # noqa: ANN401
@@ -236,11 +240,11 @@ def test_everybodys_seat_is_not_for_who_has_an_own_one() -> None:
         }
     )
 
-    assert [(one.name, one.tenant, one.but) for one in seats(config)] == [
+    assert [(one.name, one.tenant, one.except_tenants) for one in server_bindings(config)] == [
         ("a", None, frozenset({"acme"})),
         ("a", "acme", frozenset()),
     ]
-    assert isinstance(seats(config)[0].server, ToolServerConfig)
+    assert isinstance(server_bindings(config)[0].server, ToolServerConfig)
 
 
 def test_names_that_collide_are_refused_in_configured_order() -> None:
@@ -248,7 +252,7 @@ def test_names_that_collide_are_refused_in_configured_order() -> None:
     registry = Registry()
     registry.register(tool("own"))
     config = Config.model_validate({"mcp": {n: {"command": "x"} for n in ("a", "b")}})
-    servers = Servers(config, registry)
+    servers = ToolServers(config, registry)
 
     for seat, said in ((1, "b"), (0, "a")):
         servers._on_tools(seat, (tool("same", description=said), tool("own", description=said)))  # noqa: SLF001

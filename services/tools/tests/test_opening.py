@@ -25,7 +25,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.snapshot import brief
-from fairlead_tools.registry.tool import Context, Tool
+from fairlead_tools.registry.tool import CallContext, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, Told, World, standing, tool, until
 
 pytestmark = pytest.mark.parametrize("world", [True], indirect=True, ids=["briefed"])
@@ -114,7 +114,7 @@ async def test_a_pure_call_that_takes_longer_is_started_while_it_runs(world: Wor
 async def test_a_pure_call_that_fails_at_once_keeps_what_it_told(world: World) -> None:
     """E-28: only a success replaces what was reported on the way."""
 
-    async def fail(_asked: Asked, context: Context) -> Told:
+    async def fail(_asked: Asked, context: CallContext) -> Told:
         await context.report({"half": 1}, ())
         raise RuntimeError("no more")
 
@@ -198,7 +198,7 @@ async def test_a_result_too_large_for_one_commit_is_started_and_then_told_as_a_f
     world.registry.register(running)
     await world.call(running, key="k" * 1_000)
 
-    async def big(_asked: Asked, _context: Context) -> Told:
+    async def big(_asked: Asked, _context: CallContext) -> Told:
         return Told(said="x" * 4_000)
 
     object.__setattr__(running, "execute", big)

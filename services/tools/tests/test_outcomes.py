@@ -10,7 +10,7 @@ from pydantic import BaseModel, RootModel
 
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.tools.content import TextContent
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import (
     Asked,
     Gate,
@@ -41,7 +41,7 @@ async def test_input_that_does_not_fit_never_runs(world: World) -> None:
 async def test_output_that_does_not_fit_is_never_a_success(world: World, returned: object) -> None:
     """J-18: nor is an instance of another model."""
 
-    async def run(_asked: Asked, _context: Context) -> object:
+    async def run(_asked: Asked, _context: CallContext) -> object:
         return returned
 
     running = tool(execute=run)
@@ -63,7 +63,7 @@ async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(world
     for _ in range(130):
         nested = [nested]
 
-    async def run(_asked: Asked, _context: Context) -> object:
+    async def run(_asked: Asked, _context: CallContext) -> object:
         return {"said": nested}
 
     running = dataclasses.replace(tool(execute=run), output=Anything)
@@ -90,7 +90,7 @@ async def test_a_crash_is_the_failure_of_that_call_alone(
 ) -> None:
     """E-07, J-20: a sibling goes on; a declared failure keeps its own words."""
 
-    async def run(_asked: Asked, _context: Context) -> Told:
+    async def run(_asked: Asked, _context: CallContext) -> Told:
         raise raised
 
     crashing, gate = tool("crash", execute=run), Gate()
@@ -113,7 +113,7 @@ async def test_a_crash_in_words_that_are_no_text_is_told_in_escapes(
 ) -> None:
     """E-07: half a character in an error must not lose the settlement."""
 
-    async def run(_asked: Asked, _context: Context) -> Told:
+    async def run(_asked: Asked, _context: CallContext) -> Told:
         raise RuntimeError("\ud800")
 
     crashing = tool("crash", execute=run)
@@ -140,7 +140,7 @@ async def test_what_the_log_cannot_hold_fails_the_call_instead_of_losing_it(worl
     """J-33: too large for one commit, or no text at all."""
     outputs: dict[str, Any] = {"large": "x" * (9 * 1024 * 1024), "odd": "\ud800"}
 
-    async def run(asked: Asked, _context: Context) -> Told:
+    async def run(asked: Asked, _context: CallContext) -> Told:
         return Told.model_construct(said=outputs[asked.key])
 
     running = tool(execute=run, output=RootModel[dict[str, Any]])
@@ -157,7 +157,7 @@ async def test_what_the_log_cannot_hold_fails_the_call_instead_of_losing_it(worl
 async def test_text_is_told_as_text(world: World) -> None:
     """J-21: without a projection a string becomes one text item."""
 
-    async def run(_asked: Asked, _context: Context) -> str:
+    async def run(_asked: Asked, _context: CallContext) -> str:
         return "hello"
 
     running = tool(execute=run, output=RootModel[str])

@@ -11,12 +11,12 @@ from fairlead_tools.files.patch import (
     Add,
     Chunk,
     Delete,
+    LinesNotFound,
     MalformedPatch,
     Mark,
-    Unmatched,
     Update,
-    apply,
-    parse,
+    apply_chunks,
+    parse_patch,
 )
 
 WHOLE = """\
@@ -53,7 +53,7 @@ PARSED = (
 
 
 def update(body: str) -> tuple[Chunk, ...]:
-    (hunk,) = parse(f"*** Begin Patch\n*** Update File: a\n{body}\n*** End Patch")
+    (hunk,) = parse_patch(f"*** Begin Patch\n*** Update File: a\n{body}\n*** End Patch")
     assert isinstance(hunk, Update)
     return hunk.chunks
 
@@ -72,7 +72,7 @@ def update(body: str) -> tuple[Chunk, ...]:
 )
 def test_a_patch_is_read_whatever_is_around_it(text: str) -> None:
     """L-39: markers, all kinds of changes, the end of a file; a here-document is taken off."""
-    assert parse(text) == PARSED
+    assert parse_patch(text) == PARSED
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_patch_is_read_whatever_is_around_it(text: str) -> None:
 def test_what_is_no_patch_is_refused_with_its_place(text: str, why: str) -> None:
     """L-40: before anything happens."""
     with pytest.raises(MalformedPatch, match=why.replace("?", r"\?")):
-        parse(text)
+        parse_patch(text)
 
 
 @pytest.mark.parametrize(
@@ -112,39 +112,39 @@ def test_lines_are_found_the_strictest_likeness_first(line: str) -> None:
     """L-41: exact, then without trailing space, then without any around, then plain punctuation."""
     chunks = update("@@\n-x = 'a-b'\n+y")
 
-    assert apply(f"before\n{line}\nafter\n", chunks) == "before\ny\nafter\n"
+    assert apply_chunks(f"before\n{line}\nafter\n", chunks) == "before\ny\nafter\n"
 
 
 def test_an_exact_line_is_preferred_to_an_earlier_similar_one() -> None:
     """L-41: likeness counts before place."""
-    assert apply("  x\nx\n", update("@@\n-x\n+y")) == "  x\ny\n"
+    assert apply_chunks("  x\nx\n", update("@@\n-x\n+y")) == "  x\ny\n"
 
 
 def test_chunks_are_found_one_after_the_other() -> None:
     """L-41: each from where the one before ended, or from its context."""
     text = "a\nx\nb\nx\nc\nx\n"
 
-    assert apply(text, update("@@\n-x\n+1\n@@\n-x\n+2")) == "a\n1\nb\n2\nc\nx\n"
-    assert apply(text, update("@@ b\n-x\n+1\n@@ c\n-x\n+2")) == "a\nx\nb\n1\nc\n2\n"
-    with pytest.raises(Unmatched, match="cannot find these lines:\nb"):
-        apply(text, update("@@\n-c\n+1\n@@\n-b\n+2"))
-    with pytest.raises(Unmatched, match="cannot find the line 'z'"):
-        apply(text, update("@@ z\n-x\n+1"))
+    assert apply_chunks(text, update("@@\n-x\n+1\n@@\n-x\n+2")) == "a\n1\nb\n2\nc\nx\n"
+    assert apply_chunks(text, update("@@ b\n-x\n+1\n@@ c\n-x\n+2")) == "a\nx\nb\n1\nc\n2\n"
+    with pytest.raises(LinesNotFound, match="cannot find these lines:\nb"):
+        apply_chunks(text, update("@@\n-c\n+1\n@@\n-b\n+2"))
+    with pytest.raises(LinesNotFound, match="cannot find the line 'z'"):
+        apply_chunks(text, update("@@ z\n-x\n+1"))
 
 
 def test_a_chunk_for_the_end_of_the_file_is_tried_there_first() -> None:
     """L-41: and elsewhere if the end is different."""
     chunks = update("@@\n-x\n+y\n*** End of File")
 
-    assert apply("x\nb\nx\n", chunks) == "x\nb\ny\n"
-    assert apply("x\nb\n", chunks) == "y\nb\n"
+    assert apply_chunks("x\nb\nx\n", chunks) == "x\nb\ny\n"
+    assert apply_chunks("x\nb\n", chunks) == "y\nb\n"
 
 
 def test_a_chunk_that_only_adds_is_for_the_end() -> None:
     """L-42: wherever its context is, and without moving where the next is looked for."""
-    assert apply("a\nb\n", update("@@\n+c")) == "a\nb\nc\n"
-    assert apply("a\nb\n", update("@@ a\n+c\n@@\n-b\n+B")) == "a\nB\nc\n"
-    assert apply("", update("@@\n+c")) == "c\n"
+    assert apply_chunks("a\nb\n", update("@@\n+c")) == "a\nb\nc\n"
+    assert apply_chunks("a\nb\n", update("@@ a\n+c\n@@\n-b\n+B")) == "a\nB\nc\n"
+    assert apply_chunks("", update("@@\n+c")) == "c\n"
 
 
 def test_what_a_patch_only_mentions_stays_as_it_is() -> None:
@@ -152,15 +152,15 @@ def test_what_a_patch_only_mentions_stays_as_it_is() -> None:
     text = "  \u2018one\u2019\t\r\ntwo\r\nthree\r\n"
 
     assert (
-        apply(text, update("@@\n 'one'\n-two\n+2\n+2a"))
+        apply_chunks(text, update("@@\n 'one'\n-two\n+2\n+2a"))
         == "  \u2018one\u2019\t\r\n2\r\n2a\r\nthree\r\n"
     )
 
 
 def test_a_file_without_a_last_line_break_stays_so() -> None:
     """L-49: only files that are added get one."""
-    assert apply("a\nb", update("@@\n-b\n+c")) == "a\nc"
-    assert apply("a\r\nb", update("@@\n+c")) == "a\r\nb\r\nc"
+    assert apply_chunks("a\nb", update("@@\n-b\n+c")) == "a\nc"
+    assert apply_chunks("a\r\nb", update("@@\n+c")) == "a\r\nb\r\nc"
 
 
 lines = st.lists(st.sampled_from(["a", "b", "  a", "c "]), max_size=12)
@@ -181,13 +181,13 @@ def test_a_patch_made_of_two_texts_makes_one_of_the_other(
     text, target = ("".join(f"{line}\n" for line in side) for side in (before, after))
 
     if whole:
-        assert apply(text, (Chunk(tuple(whole)),)) == target
+        assert apply_chunks(text, (Chunk(tuple(whole)),)) == target
         body = "\n".join(mark + line for mark, line in whole)
         if body.strip():
             assert update(f"@@\n{body}") == (Chunk(tuple(whole)),)
     removed = Chunk(tuple(("-", line) for line in before[:context]))
     if removed.lines:
-        assert apply(text, (removed,)) == "".join(f"{line}\n" for line in before[context:])
+        assert apply_chunks(text, (removed,)) == "".join(f"{line}\n" for line in before[context:])
 
 
 @given(before=st.text("ab\n", max_size=30), after=st.text("ab\n", max_size=30))

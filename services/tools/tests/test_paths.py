@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, write
-from fairlead_tools.files.path import PathRefused, authority, entitled, resolve
+from fairlead_tools.files.path import PathRefused, check_permitted, external_needs, resolve
 from fairlead_tools.registry.tool import Tool
 from services.tools.tests.filing import asked, attempt, done, refused, text
 
@@ -126,7 +126,7 @@ def test_a_directory_whose_name_is_a_wildcard_is_not_approved_for_always(locatio
     odd = location.parent / "a*b"
     odd.mkdir()
 
-    (need,) = authority(resolve(str(location), str(odd / "x")))
+    (need,) = external_needs(resolve(str(location), str(odd / "x")))
 
     assert need.resources == (f"{odd}/*",)
     assert need.save == ()
@@ -257,6 +257,8 @@ def test_without_a_record_a_path_outside_must_be_canonical(location: Path, outsi
     """L-03: then whoever approved it saw where it leads."""
     (location.parent / "link").symlink_to(outside)
 
-    entitled(resolve(str(location), str(outside / "secret.txt")), "read", None)
+    check_permitted(resolve(str(location), str(outside / "secret.txt")), "read", None)
     with pytest.raises(PathRefused):
-        entitled(resolve(str(location), str(location.parent / "link/secret.txt")), "read", None)
+        check_permitted(
+            resolve(str(location), str(location.parent / "link/secret.txt")), "read", None
+        )

@@ -25,7 +25,7 @@ from fairlead_tools.calls import worker
 from fairlead_tools.calls.permission import UNPERMITTED
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.registry import Registry
-from fairlead_tools.registry.tool import CallFailed, Context, Needs, Tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Needs, Tool
 from services.tools.tests.conftest import AT, Asked, Gate, World, standing, tool, until
 
 
@@ -141,7 +141,7 @@ async def test_an_answer_may_come_before_the_request_that_asked_is_done_with(
 async def test_a_call_with_two_needs_is_asked_about_each(world: World) -> None:
     """K-27: leaving the location and then the file; each answer brings the call one step on."""
 
-    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
         return (Need("external_directory", ("/etc/*",)), Need("read", ("/etc/hosts",)))
 
     made = registered(world, tool(needs=needs))
@@ -251,10 +251,10 @@ async def test_a_call_of_an_agent_that_is_not_there_is_denied(world: World) -> N
 async def test_needs_that_cannot_be_met_fail_the_call_in_the_tools_words(world: World) -> None:
     """J-20: declared failures are told as they are; a crash says that it was one."""
 
-    async def refuses(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+    async def refuses(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
         raise CallFailed("no such file")
 
-    async def crashes(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+    async def crashes(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
         raise RuntimeError("boom")
 
     first = registered(world, tool("first", needs=refuses))
@@ -271,7 +271,7 @@ async def test_needs_that_take_for_ever_fail_the_call(world: World) -> None:
     """J-20: nothing hangs before it has begun."""
     gate = Gate()
 
-    async def hangs(asked: Asked, context: Context) -> tuple[Need, ...]:
+    async def hangs(asked: Asked, context: CallContext) -> tuple[Need, ...]:
         await gate(asked, context)
         return ()
 
@@ -318,7 +318,7 @@ async def begun(world: World, needs: Needs) -> None:
 async def test_a_call_that_began_before_is_not_asked_about_again(world: World) -> None:
     """K-15: its worker died; whoever takes it on finds the permission used, not missing."""
 
-    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
         return (Need("echo", ("a.txt",)),)
 
     await begun(world, needs)
@@ -331,7 +331,7 @@ async def test_a_call_that_would_do_something_else_now_does_not_run_again(world:
     """K-15, L-05: a link was exchanged while its worker was dead; that was permitted by nobody."""
     leads = ["a.txt", "/etc/passwd"]
 
-    async def needs(_asked: Asked, _context: Context) -> tuple[Need, ...]:
+    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
         return (Need("echo", (leads[0],)),)
 
     await begun(world, needs)

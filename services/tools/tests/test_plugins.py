@@ -29,7 +29,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
 from fairlead_tools.context import registered
 from fairlead_tools.context.observe import Observer
-from fairlead_tools.context.registered import PLUGINS_MAX, Plugins
+from fairlead_tools.context.registered import PLUGINS_MAX, RegisteredSources
 from services.tools.tests.conftest import answered
 
 ASKED = ObserveContext(location=LocationRef(directory="/w"), agent="build")
@@ -42,8 +42,8 @@ def eventlog() -> EventLog:
 
 
 @pytest.fixture
-def plugins(eventlog: EventLog) -> Plugins:
-    return Plugins(eventlog, "default", 1.0)
+def plugins(eventlog: EventLog) -> RegisteredSources:
+    return RegisteredSources(eventlog, "default", 1.0)
 
 
 def source(key: str, timeout_ms: int = 1000) -> SourceRegistration:
@@ -65,7 +65,7 @@ def loads(
 
 
 async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
-    eventlog: EventLog, plugins: Plugins
+    eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-19, F-50: side by side, so that the slowest one is all that is waited for."""
     together = asyncio.Barrier(2)
@@ -85,12 +85,14 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
     assert [one.value for one in second if isinstance(one, ObservedSource)] == [2, 3]
 
 
-async def test_nothing_registered_adds_nothing(plugins: Plugins) -> None:
+async def test_nothing_registered_adds_nothing(plugins: RegisteredSources) -> None:
     """F-22: an empty register is an empty part."""
     assert await plugins.observe(ASKED) == ()
 
 
-async def test_a_loader_is_told_what_is_observed(eventlog: EventLog, plugins: Plugins) -> None:
+async def test_a_loader_is_told_what_is_observed(
+    eventlog: EventLog, plugins: RegisteredSources
+) -> None:
     """F-50: location, agent, and where the session has read."""
     heard: list[bytes] = []
 
@@ -111,7 +113,7 @@ async def test_a_loader_is_told_what_is_observed(eventlog: EventLog, plugins: Pl
     }
 
 
-async def test_a_second_service_with_one_key_is_refused(plugins: Plugins) -> None:
+async def test_a_second_service_with_one_key_is_refused(plugins: RegisteredSources) -> None:
     """F-20: with a typed error; the first one stays, and may say again that it is there."""
     first = source("acme/a")
     other = SourceRegistration(key="acme/a", subject="elsewhere")
@@ -136,7 +138,7 @@ async def test_a_second_service_with_one_key_is_refused(plugins: Plugins) -> Non
     ],
 )
 async def test_what_is_ours_cannot_be_registered(
-    plugins: Plugins, key: str, subject: str, field: str
+    plugins: RegisteredSources, key: str, subject: str, field: str
 ) -> None:
     """F-20: a key of Fairlead's own, or a subject where a question would be a command."""
     with pytest.raises(InvalidRequest) as refused:
@@ -161,7 +163,7 @@ async def test_what_is_ours_cannot_be_registered(
     ],
 )
 async def test_what_is_no_registration_is_refused_with_a_typed_error(
-    plugins: Plugins, body: bytes
+    plugins: RegisteredSources, body: bytes
 ) -> None:
     """F-01, F-20: answered, never dropped."""
     said = await answered(SourceRegistration, body, plugins.register)
@@ -169,7 +171,7 @@ async def test_what_is_no_registration_is_refused_with_a_typed_error(
     assert said["error"]["_tag"] == "InvalidRequestError"
 
 
-async def test_sessions_wait_only_for_a_source_that_says_so(plugins: Plugins) -> None:
+async def test_sessions_wait_only_for_a_source_that_says_so(plugins: RegisteredSources) -> None:
     """F-06: a service that is not there keeps nobody from a first turn unless it was meant to."""
     await plugins.register(source("acme/a"))
     await plugins.register(source("acme/b").model_copy(update={"required": True}))
@@ -179,7 +181,7 @@ async def test_sessions_wait_only_for_a_source_that_says_so(plugins: Plugins) ->
     assert epoch.initialise(sample) == epoch.Blocked(("acme/b",))
 
 
-async def test_there_is_a_limit(plugins: Plugins) -> None:
+async def test_there_is_a_limit(plugins: RegisteredSources) -> None:
     """F-20: a loop that registers cannot fill the sample."""
     for at in range(PLUGINS_MAX):
         await plugins.register(source(f"acme/{at}"))
@@ -190,7 +192,7 @@ async def test_there_is_a_limit(plugins: Plugins) -> None:
 
 
 async def test_what_is_taken_back_follows_the_removal_rules(
-    eventlog: EventLog, plugins: Plugins
+    eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-11, F-21: the sample lacks it, and the model is told in the words it left."""
     loads(eventlog, "acme/a", {"data": WEATHER})
@@ -207,7 +209,7 @@ async def test_what_is_taken_back_follows_the_removal_rules(
 
 
 async def test_a_loader_may_say_that_there_is_nothing_now(
-    eventlog: EventLog, plugins: Plugins
+    eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-11: absent, which is not unavailable."""
     await plugins.register(source("acme/a"))
@@ -217,7 +219,7 @@ async def test_a_loader_may_say_that_there_is_nothing_now(
 
 
 async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
-    eventlog: EventLog, plugins: Plugins
+    eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-10, F-21: a service that died is still registered; its own timeout counts."""
     await plugins.register(source("acme/gone"))
@@ -257,7 +259,7 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
     ],
 )
 async def test_rubbish_is_unavailable_with_a_typed_reason(
-    eventlog: EventLog, plugins: Plugins, said: object, why: str
+    eventlog: EventLog, plugins: RegisteredSources, said: object, why: str
 ) -> None:
     """F-17, F-22: whatever one service says, the others are heard and the session goes on."""
     await plugins.register(source("acme/bad"))
@@ -274,16 +276,16 @@ async def test_rubbish_is_unavailable_with_a_typed_reason(
 
 
 async def test_a_registration_outlives_the_process_that_took_it(
-    eventlog: EventLog, plugins: Plugins
+    eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-50: another worker, or this one after a restart, asks the same sources."""
     loads(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
 
-    (seen,) = await Plugins(eventlog, "default", 1.0).observe(ASKED)
+    (seen,) = await RegisteredSources(eventlog, "default", 1.0).observe(ASKED)
 
     assert seen.key == "acme/a"
-    assert await Plugins(eventlog, "other", 1.0).observe(ASKED) == ()
+    assert await RegisteredSources(eventlog, "other", 1.0).observe(ASKED) == ()
 
 
 class Flaky(MemorySources):
@@ -306,14 +308,14 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
     flaky = Flaky()
     eventlog = replace(eventlog, sources=flaky)
     loads(eventlog, "acme/a", {"data": WEATHER})
-    known = Plugins(eventlog, "default", 1.0)
+    known = RegisteredSources(eventlog, "default", 1.0)
     await known.register(source("acme/a"))
     await known.observe(ASKED)
     flaky.away = True
 
     (kept,) = await known.observe(ASKED)
     asked = ObserveContext(location=LocationRef(directory=str(tmp_path)))
-    blind = Observer(Config(), Plugins(eventlog, "default", 1.0))
+    blind = Observer(Config(), RegisteredSources(eventlog, "default", 1.0))
     said = await answered(
         ObserveContext, asked.model_dump_json(by_alias=True).encode(), blind.observe
     )
@@ -323,7 +325,7 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
 
 
 async def test_a_registration_that_nobody_can_read_is_left_out(
-    eventlog: EventLog, plugins: Plugins
+    eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-18: a newer release may have written it."""
     await eventlog.sources.add("default", "acme/odd", b"{}")
@@ -334,7 +336,7 @@ async def test_a_registration_that_nobody_can_read_is_left_out(
 
 
 async def test_other_services_speak_after_the_built_in_sources(
-    eventlog: EventLog, plugins: Plugins, tmp_path: Path
+    eventlog: EventLog, plugins: RegisteredSources, tmp_path: Path
 ) -> None:
     """F-25: whatever their keys."""
     loads(eventlog, "aaa/a", {"data": WEATHER})

@@ -32,7 +32,7 @@ async def test_a_run_leaves_a_line_before_and_after_its_delay(
 
     line = f"{name} a/1 wkr_a {os.getpid()}"
     assert file.read_text().splitlines() == [f"{line} begun", f"{line} ended"]
-    assert (await asyncio.to_thread(probes.begun, str(file), name, "a/1")) == 1
+    assert (await asyncio.to_thread(probes.count_runs, str(file), name, "a/1")) == 1
 
 
 async def test_a_crashing_probe_begins_and_never_ends(world: World, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins, grep, read
 from fairlead_tools.calls.output import Retention
-from fairlead_tools.files.pages import CUT, page
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.files.pages import CUT, read_page
+from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import AT
 from services.tools.tests.filing import asked, context, done, refused, text
 
@@ -128,7 +128,7 @@ def test_pages_together_are_the_file(lines: list[str], limit: int) -> None:
     told: list[str] = []
     offset: int | None = 1
     while offset is not None and readable:
-        one = page(BytesIO(held), offset, limit)
+        one = read_page(BytesIO(held), offset, limit)
         told += one.content.split("\n")
         offset = one.next
 
@@ -283,11 +283,11 @@ class Kept:
     def __init__(self, file: Path) -> None:
         self._file = file
 
-    def owns(self, path: str) -> bool:
+    def is_managed(self, path: str) -> bool:
         return path.startswith("/outputs/")
 
     @asynccontextmanager
-    async def local(self, path: str, _context: Context) -> AsyncIterator[Path | None]:
+    async def open_file(self, path: str, _context: CallContext) -> AsyncIterator[Path | None]:
         yield self._file if path == "/outputs/tool_1" else None
 
 
@@ -302,9 +302,9 @@ async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path)
     assert await asked(reader, here, path="/outputs/tool_1") == (
         Need("read", ("/outputs/tool_1",), ("*",)),
     )
-    page = await done(reader, here, path="/outputs/tool_1", offset=2, limit=1)
-    assert page.structured["content"] == "two"
-    assert page.structured["path"] == "/outputs/tool_1"
+    ended = await done(reader, here, path="/outputs/tool_1", offset=2, limit=1)
+    assert ended.structured["content"] == "two"
+    assert ended.structured["path"] == "/outputs/tool_1"
     found = await done(searcher, here, pattern="thr", path="/outputs/tool_1")
     assert [(one["path"], one["line"]) for one in found.structured["value"]] == [
         ("/outputs/tool_1", 3)

@@ -7,25 +7,25 @@ import pytest
 
 from fairlead_schema.context import Observation, ObservedSource, UnavailableSource
 from fairlead_tools.context import reader as reading_module
-from fairlead_tools.context.reader import Read, Reading
+from fairlead_tools.context.reader import ReadSource, SourceReader
 from fairlead_tools.context.sources.files import Unreadable
-from fairlead_tools.metrics import AWAY
+from fairlead_tools.metrics import SOURCES_UNAVAILABLE
 
 FINE = ObservedSource(key="core/a", value=1, baseline="b", update="u")
 
 
 def count(why: str) -> float:
-    counted: float = AWAY.labels("core/a", why)._value.get()  # noqa: SLF001 - no other way
+    counted: float = SOURCES_UNAVAILABLE.labels("core/a", why)._value.get()  # noqa: SLF001 - no other way
     return counted
 
 
-async def one(reading: Reading, read: Read, place: str = "/w") -> Observation | None:
+async def one(reading: SourceReader, read: ReadSource, place: str = "/w") -> Observation | None:
     return (await reading.sources(place, {"core/a": read}))["core/a"]
 
 
 async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
     """F-10: the loop goes on, one thread waits, and a second one is not spent."""
-    reading, released, begun = Reading(0.05), Event(), 0
+    reading, released, begun = SourceReader(0.05), Event(), 0
 
     def hang() -> Observation:
         nonlocal begun
@@ -52,14 +52,14 @@ async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
 
 async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
     """F-10: what was read before it counts at once, what comes after it from the next look on."""
-    reading, released = Reading(0.05), Event()
+    reading, released = SourceReader(0.05), Event()
     later = FINE.model_copy(update={"key": "core/c"})
 
     def hang() -> Observation:
         released.wait(20)
         return FINE
 
-    reads: dict[str, Read] = {"core/a": lambda: FINE, "core/b": hang, "core/c": lambda: later}
+    reads: dict[str, ReadSource] = {"core/a": lambda: FINE, "core/b": hang, "core/c": lambda: later}
     first = await reading.sources("/w", reads)
     second = await reading.sources("/w", reads)
     released.set()
@@ -74,7 +74,7 @@ async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
 async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """F-10: a place that is not looked at is unavailable, and is looked at the next time."""
     monkeypatch.setattr(reading_module, "THREADS_MAX", 1)
-    reading, released = Reading(0.05), Event()
+    reading, released = SourceReader(0.05), Event()
 
     def hang() -> Observation:
         released.wait(20)
@@ -103,7 +103,7 @@ async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str
     def fail() -> Observation:
         raise error
 
-    found = await one(Reading(1), fail)
+    found = await one(SourceReader(1), fail)
 
     assert isinstance(found, UnavailableSource)
     assert found.why == why

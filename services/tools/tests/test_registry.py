@@ -11,7 +11,7 @@ from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service.config.configuration import Config
 from fairlead_tools.app import list_tools, registry
 from fairlead_tools.registry.registry import InvalidTool, Registry
-from fairlead_tools.registry.tool import Context, Tool
+from fairlead_tools.registry.tool import CallContext, Tool
 from fairlead_tools.settings import ToolsSettings
 from services.tools.tests.conftest import Asked, Told, answered, tool
 
@@ -25,7 +25,7 @@ class Unschemable(BaseModel):
     thing: Registry
 
 
-async def other(asked: Asked, _context: Context) -> Told:
+async def other(asked: Asked, _context: CallContext) -> Told:
     return Told(said=asked.key * 2)
 
 

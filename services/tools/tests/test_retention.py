@@ -23,8 +23,8 @@ from fairlead_session.calls.lifecycle import Failed, Succeeded
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_tools.calls import output
 from fairlead_tools.calls.output import Retention
-from fairlead_tools.outputs import ManagedOutputs, materialised, streamed
-from fairlead_tools.registry.tool import CallFailed, Context, Result
+from fairlead_tools.outputs import ManagedOutputs, open_output_file, stream_output
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result
 from fairlead_tools.spool import END_BYTES, Spool
 from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
 
@@ -68,7 +68,7 @@ def lossy() -> float:
 
 
 async def whole(outputs: MemoryOutputs, path: str) -> bytes:
-    flow = await streamed(outputs, "default", path)
+    flow = await stream_output(outputs, "default", path)
     assert flow is not None
     return b"".join([one async for one in flow])
 
@@ -132,7 +132,7 @@ async def test_without_content_the_value_itself_is_measured() -> None:
 async def test_a_tool_may_have_limits_of_its_own(world: World) -> None:
     """J-24: else those that are configured."""
 
-    async def run(_asked: Asked, _context: Context) -> Result:
+    async def run(_asked: Asked, _context: CallContext) -> Result:
         return Result(Told(said="x"), content=(TextContent(text=LONG),))
 
     plain, wide = tool("plain", execute=run), tool("wide", execute=run, limits=OutputLimits())
@@ -155,7 +155,7 @@ async def test_a_tool_may_have_limits_of_its_own(world: World) -> None:
 async def test_errors_are_bounded_too(world: World) -> None:
     """J-36: decided so: an endless error would fill the log and the model's window as well."""
 
-    async def run(_asked: Asked, _context: Context) -> Told:
+    async def run(_asked: Asked, _context: CallContext) -> Told:
         raise CallFailed("e" * 200_000)
 
     failing = tool(execute=run)
@@ -224,7 +224,7 @@ async def test_a_spool_comes_before_the_other_texts_and_is_removed(
     class Nothing(BaseModel):
         pass
 
-    async def run(asked: Asked, _context: Context) -> Result:
+    async def run(asked: Asked, _context: CallContext) -> Result:
         spool = Spool(str(tmp_path), 10_000_000)
         spool.write(asked.key.encode() * 40_000)
         spool.write(b"\xff")
@@ -265,7 +265,7 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
             await world.write(InterruptRequested())
             return await super().put(at, output_id, pieces, mime=mime)
 
-    async def run(_asked: Asked, _context: Context) -> Result:
+    async def run(_asked: Asked, _context: CallContext) -> Result:
         return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
 
     world.eventlog = replace(world.eventlog, outputs=Interrupting())
@@ -297,7 +297,7 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
             await self.remove_all(at)
             return await super().put(at, output_id, pieces, mime=mime)
 
-    async def run(_asked: Asked, _context: Context) -> Result:
+    async def run(_asked: Asked, _context: CallContext) -> Result:
         return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
 
     outputs = Purging()
@@ -357,10 +357,10 @@ def test_a_spool_keeps_its_start_and_its_end_and_counts_the_rest(tmp_path: Path)
 
     kept = spool.path.read_bytes()
     assert spool.bytes == 1024 * 1024 * 1024 + 16
-    assert spool.dropped == spool.bytes - 2 * END_BYTES
+    assert spool.dropped_bytes == spool.bytes - 2 * END_BYTES
     assert kept.startswith(b"the start")
     assert kept.endswith(b"the end")
-    assert f"[... {spool.dropped:,} bytes dropped ...]".encode() in kept
+    assert f"[... {spool.dropped_bytes:,} bytes dropped ...]".encode() in kept
     assert peak < 4 * 1024 * 1024
     spool.remove()
 
@@ -373,7 +373,7 @@ def test_a_full_disk_is_a_limit_like_any_other() -> None:
     spool.write(b"x" * (END_BYTES + 100))
     spool.close()
 
-    assert spool.dropped == 100
+    assert spool.dropped_bytes == 100
     spool.remove()
 
 
@@ -383,19 +383,19 @@ async def test_tools_read_a_managed_output_as_a_file(tmp_path: Path) -> None:
     made = await bounded(outputs, Succeeded(content=(TextContent(text=LONG),)))
     (path,) = made.output_paths or ()
 
-    async with materialised(outputs, "default", path, directory=str(tmp_path)) as file:
+    async with open_output_file(outputs, "default", path, directory=str(tmp_path)) as file:
         assert file is not None
         assert file.read_text() == LONG
     assert left(tmp_path) == []
     managed = ManagedOutputs()
-    assert (managed.owns(path), managed.owns("/tmp/out_1")) == (True, False)  # noqa: S108
+    assert (managed.is_managed(path), managed.is_managed("/tmp/out_1")) == (True, False)  # noqa: S108
     for tenant, other in (
         ("other", path),
         ("default", f"{path}x"),
         ("default", "notes.txt"),
         ("default", "fairlead-output:/../etc/passwd"),
     ):
-        async with materialised(outputs, tenant, other) as nothing:
+        async with open_output_file(outputs, tenant, other) as nothing:
             assert nothing is None
 
 
@@ -422,7 +422,7 @@ async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
             await asyncio.Event().wait()
             raise AssertionError
 
-    async def run(_asked: Asked, _context: Context) -> Result:
+    async def run(_asked: Asked, _context: CallContext) -> Result:
         return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
 
     world.eventlog = replace(world.eventlog, outputs=Hanging())

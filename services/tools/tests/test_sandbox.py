@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairlead_service.config.sections import ToolsConfig
-from fairlead_tools.builtin.bash import Bash
+from fairlead_tools.builtin.bash import BashTool
 from fairlead_tools.shell import sandbox
-from fairlead_tools.shell.sandbox import Sandbox, SandboxUnavailable, prepared
+from fairlead_tools.shell.sandbox import Sandbox, SandboxUnavailable, prepare_sandbox
 from services.tools.tests.test_bash import Place
 
 pytestmark = pytest.mark.integration
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module")
 def working() -> Sandbox:
     try:
-        return prepared(network=False, read=())
+        return prepare_sandbox(network=False, read=())
     except SandboxUnavailable as reason:
         pytest.skip(str(reason))
 
@@ -29,7 +29,7 @@ def working() -> Sandbox:
 def place(tmp_path: Path, working: Sandbox) -> Place:
     (tmp_path / "spools").mkdir()
     made = Place(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "spools")))
-    made.bash = Bash(made.settings, working)
+    made.bash = BashTool(made.settings, working)
     return made
 
 
@@ -66,7 +66,7 @@ async def test_there_is_no_network_unless_it_is_allowed(place: Place, working: S
     assert text == "1\n"
 
     open_ = Sandbox(working.program, network=True)
-    place.bash = Bash(place.settings, open_)
+    place.bash = BashTool(place.settings, open_)
     _, text, _ = await place.run(look)
     lines = await asyncio.to_thread(Path("/proc/net/dev").read_text)
     assert int(text) == lines.count(":")
@@ -94,7 +94,7 @@ async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Plac
 async def test_limits_hold_inside_too(place: Place, working: Sandbox) -> None:
     """L-58: in both modes."""
     limited = place.settings.model_copy(update={"file_bytes_max": 1000})
-    place.bash = Bash(limited, working)
+    place.bash = BashTool(limited, working)
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
 
     assert output.exit != 0
@@ -107,10 +107,10 @@ def test_a_sandbox_that_cannot_be_made_is_said_at_the_start(
     """L-58: missing, or refused by the machine; never silently without."""
     monkeypatch.setattr(sandbox, "PROGRAM", "no-such-program")
     with pytest.raises(SandboxUnavailable, match="is not installed"):
-        prepared(network=False, read=())
+        prepare_sandbox(network=False, read=())
     monkeypatch.setattr(sandbox, "PROGRAM", "false")
     with pytest.raises(SandboxUnavailable, match="cannot make a sandbox here: exit 1"):
-        prepared(network=False, read=())
+        prepare_sandbox(network=False, read=())
 
 
 def test_a_worker_that_cannot_confine_commands_does_not_start(tmp_path: Path) -> None:

@@ -7,7 +7,13 @@ from hypothesis import strategies as st
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.state.calls import UnsettledCall
-from fairlead_tools.registry.registry import InvalidTool, Prepared, Registration, Registry, Scope
+from fairlead_tools.registry.registry import (
+    InvalidTool,
+    PreparedCall,
+    Registration,
+    Registry,
+    Scope,
+)
 from fairlead_tools.registry.tool import Tool
 from services.tools.tests.conftest import Gate, World, standing, tool, until
 
@@ -115,7 +121,7 @@ def test_two_processes_agree_on_what_is_stale() -> None:
 
     (advertised,) = one.catalog().tools
 
-    assert isinstance(other.prepare(called(advertised)), Prepared)
+    assert isinstance(other.prepare(called(advertised)), PreparedCall)
 
 
 async def test_a_call_that_runs_goes_on_whatever_is_registered(world: World) -> None:
@@ -151,7 +157,9 @@ def test_tenants_do_not_see_each_other() -> None:
 def test_who_has_a_seat_of_its_own_does_not_see_everybodys() -> None:
     """J-15: another one's credentials never serve it."""
     made = Registry()
-    made.supply("x", [Registration(tool("a"), owner="x", but=frozenset({"acme"}))])
+    made.replace_owned(
+        "x", [Registration(tool("a"), owner="x", except_tenants=frozenset({"acme"}))]
+    )
 
     assert (said(made), said(made, Scope("acme", "/here"))) == (["a"], [])
 
@@ -169,13 +177,15 @@ def test_definitions_are_made_once() -> None:
 def test_what_cannot_be_registered_changes_nothing() -> None:
     """J-39: all of an owner's tools, or none of the new ones."""
     made = Registry()
-    made.supply("x", [Registration(tool("a"), owner="x")])
+    made.replace_owned("x", [Registration(tool("a"), owner="x")])
 
     with pytest.raises(InvalidTool):
-        made.supply("x", [Registration(tool(name), owner="x") for name in ("b", "not a name")])
+        made.replace_owned(
+            "x", [Registration(tool(name), owner="x") for name in ("b", "not a name")]
+        )
 
     assert said(made) == ["a"]
-    made.supply("x", ())
+    made.replace_owned("x", ())
     assert said(made) == []
 
 
@@ -187,7 +197,7 @@ def test_the_order_is_that_of_ranks_and_not_of_arrival(arrival: list[str]) -> No
     ranks = {"x": 1, "y": 2, "z": 3}
     for owner in arrival:
         names = (owner, "shared")
-        made.supply(
+        made.replace_owned(
             owner,
             [
                 Registration(

@@ -17,21 +17,23 @@ from hypothesis import strategies as st
 
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import glob, grep
-from fairlead_tools.files.search.finder import Finder
-from fairlead_tools.files.search.search import COMMON, Engine
+from fairlead_tools.files.search.finder import FileFinder
+from fairlead_tools.files.search.search import COMMON, SearchEngine
 from services.tools.tests.filing import asked, context, done, refused, text
 
 RG = shutil.which("rg")
 PROGRAM = pytest.param(
-    Engine(RG), id="rg", marks=pytest.mark.skipif(RG is None, reason="ripgrep is not installed")
+    SearchEngine(RG),
+    id="rg",
+    marks=pytest.mark.skipif(RG is None, reason="ripgrep is not installed"),
 )
-OWN = pytest.param(Engine(None), id="own")
+OWN = pytest.param(SearchEngine(None), id="own")
 
 
 @pytest.fixture(params=[PROGRAM, OWN])
-def engine(request: pytest.FixtureRequest) -> Engine:
+def engine(request: pytest.FixtureRequest) -> SearchEngine:
     searching = request.param
-    assert isinstance(searching, Engine)
+    assert isinstance(searching, SearchEngine)
     return searching
 
 
@@ -42,12 +44,12 @@ def plant(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-async def found(engine: Engine, root: Path, **given: Any) -> list[str]:  # noqa: ANN401
+async def found(engine: SearchEngine, root: Path, **given: Any) -> list[str]:  # noqa: ANN401
     ended = await done(glob.tool(engine), root, **given)
     return [one["path"] for one in ended.structured["value"]]
 
 
-async def matched(engine: Engine, root: Path, **given: Any) -> list[tuple[str, int, str]]:  # noqa: ANN401
+async def matched(engine: SearchEngine, root: Path, **given: Any) -> list[tuple[str, int, str]]:  # noqa: ANN401
     ended = await done(grep.tool(engine), root, **given)
     return [(one["path"], one["line"], one["text"]) for one in ended.structured["value"]]
 
@@ -83,7 +85,9 @@ async def test_searching_needs_permission_on_the_pattern(tmp_path: Path) -> None
     assert glob.tool().retry == grep.tool().retry == "pure"
 
 
-async def test_files_are_found_but_hidden_and_ignored_ones(engine: Engine, tmp_path: Path) -> None:
+async def test_files_are_found_but_hidden_and_ignored_ones(
+    engine: SearchEngine, tmp_path: Path
+) -> None:
     """L-60: nested ignore files and their exceptions count; `.git` is never looked into."""
     plant(tmp_path, TREE)
 
@@ -104,7 +108,9 @@ async def test_files_are_found_but_hidden_and_ignored_ones(engine: Engine, tmp_p
     assert await found(engine, tmp_path, pattern="**/g?n/[!a]*.py") == ["src/gen/kept.py"]
 
 
-async def test_a_pattern_does_not_open_what_is_ignored(engine: Engine, tmp_path: Path) -> None:
+async def test_a_pattern_does_not_open_what_is_ignored(
+    engine: SearchEngine, tmp_path: Path
+) -> None:
     """L-60: though it names the file."""
     plant(tmp_path, TREE)
 
@@ -112,7 +118,9 @@ async def test_a_pattern_does_not_open_what_is_ignored(engine: Engine, tmp_path:
     assert await found(engine, tmp_path, pattern=".hidden/*") == []
 
 
-async def test_a_search_below_obeys_the_ignore_files_above(engine: Engine, tmp_path: Path) -> None:
+async def test_a_search_below_obeys_the_ignore_files_above(
+    engine: SearchEngine, tmp_path: Path
+) -> None:
     """L-60: up to the repository."""
     plant(
         tmp_path, {**TREE, "src/deep/e.log": "", "src/deep/top.txt": "", "x/e.log": "", "x/f": ""}
@@ -126,7 +134,7 @@ async def test_a_search_below_obeys_the_ignore_files_above(engine: Engine, tmp_p
 
 
 async def test_paths_are_absolute_for_the_model_and_relative_in_the_structure(
-    engine: Engine, tmp_path: Path
+    engine: SearchEngine, tmp_path: Path
 ) -> None:
     """L-61, L-66: in a list under `value`; nothing found is a fixed text."""
     plant(tmp_path, {"sub/a.py": "", "sub/b.py": ""})
@@ -143,7 +151,7 @@ async def test_paths_are_absolute_for_the_model_and_relative_in_the_structure(
     assert text(nothing) == "No files found"
 
 
-async def test_lines_are_found_in_hidden_files_too(engine: Engine, tmp_path: Path) -> None:
+async def test_lines_are_found_in_hidden_files_too(engine: SearchEngine, tmp_path: Path) -> None:
     """L-62, L-66: but not in `.git` or what is ignored."""
     plant(tmp_path, TREE)
 
@@ -164,7 +172,9 @@ async def test_lines_are_found_in_hidden_files_too(engine: Engine, tmp_path: Pat
     assert [path for path, _, _ in inside] == ["src/c.log", "src/top.txt"]
 
 
-async def test_one_file_is_searched_even_if_it_is_ignored(engine: Engine, tmp_path: Path) -> None:
+async def test_one_file_is_searched_even_if_it_is_ignored(
+    engine: SearchEngine, tmp_path: Path
+) -> None:
     """L-62: it was asked for by name."""
     plant(tmp_path, TREE)
 
@@ -174,7 +184,7 @@ async def test_one_file_is_searched_even_if_it_is_ignored(engine: Engine, tmp_pa
     ]
 
 
-async def test_a_match_says_where_it_is(engine: Engine, tmp_path: Path) -> None:
+async def test_a_match_says_where_it_is(engine: SearchEngine, tmp_path: Path) -> None:
     """L-62, L-63: line, offset in the file, and the parts that matched by bytes of the line."""
     (tmp_path / "a.txt").write_bytes("é\r\nfoo é foo\r\n".encode())
 
@@ -194,7 +204,7 @@ async def test_a_match_says_where_it_is(engine: Engine, tmp_path: Path) -> None:
     assert text(ended) == f"Found 2 lines\n\n{tmp_path}/a.txt:\n  1: é\n  2: foo é foo"
 
 
-async def test_previews_and_parts_are_bounded(engine: Engine, tmp_path: Path) -> None:
+async def test_previews_and_parts_are_bounded(engine: SearchEngine, tmp_path: Path) -> None:
     """L-63: 2000 characters of a line, none of them halved, and 100 parts."""
     (tmp_path / "a.txt").write_text("x" * 500 + "𝄞" * 3000)
 
@@ -205,7 +215,9 @@ async def test_previews_and_parts_are_bounded(engine: Engine, tmp_path: Path) ->
     assert len(line["submatches"]) == 100
 
 
-async def test_a_record_that_is_too_long_fails_the_search(engine: Engine, tmp_path: Path) -> None:
+async def test_a_record_that_is_too_long_fails_the_search(
+    engine: SearchEngine, tmp_path: Path
+) -> None:
     """L-63: 64 KiB."""
     (tmp_path / "a.txt").write_text("x" * 70_000)
 
@@ -214,7 +226,7 @@ async def test_a_record_that_is_too_long_fails_the_search(engine: Engine, tmp_pa
     assert told == "Unable to search .: a match is longer than 64 KiB"
 
 
-async def test_what_is_no_text_is_not_searched(engine: Engine, tmp_path: Path) -> None:
+async def test_what_is_no_text_is_not_searched(engine: SearchEngine, tmp_path: Path) -> None:
     """L-62: a zero byte near the beginning says so; text in another encoding still counts."""
     (tmp_path / "a.bin").write_bytes(b"needle\n\0\n")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9 needle\n")
@@ -223,7 +235,9 @@ async def test_what_is_no_text_is_not_searched(engine: Engine, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "a{2,1}", "(?=x)", r"(a)\1", "a\nb", r"a\nb", "*"])
-async def test_a_bad_pattern_is_its_own_error(engine: Engine, tmp_path: Path, pattern: str) -> None:
+async def test_a_bad_pattern_is_its_own_error(
+    engine: SearchEngine, tmp_path: Path, pattern: str
+) -> None:
     """L-64: never a partial result."""
     (tmp_path / "a.txt").write_text("x(=a")
 
@@ -241,13 +255,13 @@ async def test_a_bad_glob_is_its_own_error(tmp_path: Path, pattern: str) -> None
     assert await refused(grep.tool(), tmp_path, pattern="x", include=pattern) == told
 
 
-def pretended(tmp_path: Path, *records: object, ending: str) -> Engine:
+def pretended(tmp_path: Path, *records: object, ending: str) -> SearchEngine:
     """A search program that says these things and ends so."""
     program = tmp_path / "program"
     lines = "".join(f"print({json.dumps(json.dumps(one))})\n" for one in records)
     program.write_text(f"#!{sys.executable}\nimport sys, time\n{lines}sys.stdout.flush()\n{ending}")
     program.chmod(0o755)
-    return Engine(str(program), limit_s=3.0)
+    return SearchEngine(str(program), limit_s=3.0)
 
 
 def match(name: str, line: str) -> dict[str, object]:
@@ -293,7 +307,7 @@ async def test_what_the_program_says_is_confirmed(tmp_path: Path) -> None:
     assert await matched(engine, here, pattern="x") == [("a.txt", 1, "mine")]
 
 
-async def test_a_search_stops_at_its_limit(engine: Engine, tmp_path: Path) -> None:
+async def test_a_search_stops_at_its_limit(engine: SearchEngine, tmp_path: Path) -> None:
     """L-65: there is a limit though nobody named one, and the result says that it was met."""
     plant(tmp_path, {f"{number:03}.txt": "x\nx\n" for number in range(101)})
 
@@ -313,7 +327,7 @@ async def test_a_search_stops_at_its_limit(engine: Engine, tmp_path: Path) -> No
     assert exactly.structured["truncated"] is False
 
 
-async def test_links_are_not_followed(engine: Engine, tmp_path: Path) -> None:
+async def test_links_are_not_followed(engine: SearchEngine, tmp_path: Path) -> None:
     """L-05, L-65: a loop has an end, and nothing outside is found."""
     here = plant(tmp_path / "here", {"a.txt": "needle\n"})
     plant(tmp_path / "there", {"b.txt": "needle\n"})
@@ -325,7 +339,7 @@ async def test_links_are_not_followed(engine: Engine, tmp_path: Path) -> None:
     assert await matched(engine, here, pattern="needle") == [("a.txt", 1, "needle")]
 
 
-async def test_odd_names_are_found(engine: Engine, tmp_path: Path) -> None:
+async def test_odd_names_are_found(engine: SearchEngine, tmp_path: Path) -> None:
     """L-61: with line breaks, leading dashes or no encoding at all."""
     plant(tmp_path, {"-e": "x\n", "a\nb": "x\n", os.fsdecode(b"\xff"): "x\n"})
 
@@ -342,7 +356,7 @@ async def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
     """L-64: by the engine that tries every way; nothing keeps running."""
     (tmp_path / "a.txt").write_text("needle\n")
     (tmp_path / "b.txt").write_text("a" * 5000 + "\n")
-    quick, slower = Engine(None, limit_s=0.5), Engine(None, limit_s=5.0)
+    quick, slower = SearchEngine(None, limit_s=0.5), SearchEngine(None, limit_s=5.0)
 
     told = await refused(grep.tool(quick), tmp_path, pattern="(a|aa)+$x", path="b.txt")
     partly = await done(grep.tool(slower), tmp_path, pattern="needle|(a|aa)+$x")
@@ -372,7 +386,7 @@ def _linked(path: Path) -> str | None:
 async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
     """L-62: it is killed with the call."""
     (tmp_path / "a.txt").write_text("a" * 5000 + "\n")
-    tool = grep.tool(Engine(None))
+    tool = grep.tool(SearchEngine(None))
     decoded = tool.input.model_validate({"pattern": "(a|aa)+$x"})
     task = asyncio.ensure_future(tool.execute(decoded, context(tmp_path)))
     until = time.monotonic() + 20
@@ -391,7 +405,7 @@ async def test_nothing_in_the_searched_directory_is_run(tmp_path: Path) -> None:
     for name in ("json", "re", "sitecustomize", "fairlead_tools"):
         (tmp_path / f"{name}.py").write_text("open('run', 'w')\n")
 
-    assert len(await matched(Engine(None), tmp_path, pattern="open")) == 4
+    assert len(await matched(SearchEngine(None), tmp_path, pattern="open")) == 4
     assert not (tmp_path / "run").exists()
 
 
@@ -410,7 +424,7 @@ async def test_nothing_in_the_searched_directory_is_run(tmp_path: Path) -> None:
     ],
 )
 async def test_patterns_mean_the_same_in_both_engines(
-    engine: Engine, tmp_path: Path, pattern: str, lines: list[str]
+    engine: SearchEngine, tmp_path: Path, pattern: str, lines: list[str]
 ) -> None:
     """L-62: classes, groups and codes as the program reads them."""
     (tmp_path / "a.txt").write_text("ab1\na foo\nbx\n]y\n\näöa, ü\n")
@@ -476,7 +490,7 @@ def test_both_engines_find_the_same_in_any_tree(
 
     told = subprocess.run(command, cwd=here, capture_output=True, check=False).stdout
     with chdir(here):
-        own = list(Finder(hidden=hidden).files())
+        own = list(FileFinder(hidden=hidden).files())
 
     assert own == [name.removeprefix("./") for name in told.decode().split("\0") if name]
 

@@ -19,15 +19,15 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.calls.execution import encoded
 from fairlead_tools.registry.registry import Registry, Scope
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
-from fairlead_tools.servers.pool import Servers
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
+from fairlead_tools.servers.pool import ToolServers
 from services.tools.tests.conftest import AT
 
 pytestmark = pytest.mark.integration
 
 HERE = Scope("default", "/w")
 SUPPORT = Path(__file__).parents[3] / "tests" / "support"
-CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 WAIT_S = 60.0
 
 
@@ -64,7 +64,7 @@ class World:
     @asynccontextmanager
     async def serving(self, mcp: dict[str, Any], **config: object) -> AsyncIterator[None]:
         settings = Config.model_validate({"mcp": mcp, **config})
-        async with Servers(settings, self.registry).connected():
+        async with ToolServers(settings, self.registry).connect():
             await self.until(lambda: bool(self.names()))
             yield
 
@@ -196,10 +196,10 @@ async def test_its_process_ends_with_ours(world: World, tmp_path: Path) -> None:
     script = tmp_path / "host.py"
     script.write_text(
         "import asyncio, sys\n"
-        "from fairlead_tools.servers.stdio import Command, Ending, spoken\n"
+        "from fairlead_tools.servers.stdio import ServerCommand, ServerExit, start_server\n"
         "async def main():\n"
         "    argv = ('sh', '-c', f'trap \"\" TERM HUP; echo $$ > {sys.argv[1]}; exec sleep 1000')\n"
-        "    async with spoken(Command(argv, {}), Ending()):\n"
+        "    async with start_server(ServerCommand(argv, {}), ServerExit()):\n"
         "        await asyncio.sleep(1000)\n"
         "asyncio.run(main())\n"
     )

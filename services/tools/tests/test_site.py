@@ -15,15 +15,15 @@ from fairlead_service.config.configuration import Config
 from fairlead_testing.pages import Pages, serving
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import skills
-from fairlead_tools.context.sources.files import Texts
-from fairlead_tools.context.web_pages import Web
+from fairlead_tools.context.sources.files import TextFiles
+from fairlead_tools.context.web_pages import WebClient
 from fairlead_tools.skills.site import (
     FILES_PARALLEL,
     SKILLS_PARALLEL,
-    Entry,
-    Refusal,
-    Site,
-    checked,
+    SkillEntry,
+    SkillRefused,
+    SkillSite,
+    file_urls,
 )
 
 
@@ -34,8 +34,8 @@ def pages() -> Iterator[Pages]:
 
 
 @pytest.fixture
-def site(pages: Pages, tmp_path: Path) -> Site:
-    return Site(f"{pages.url}/s", tmp_path / "cache", Web(Config().context))
+def site(pages: Pages, tmp_path: Path) -> SkillSite:
+    return SkillSite(f"{pages.url}/s", tmp_path / "cache", WebClient(Config().context))
 
 
 def offer(pages: Pages, *entries: dict[str, Any]) -> None:
@@ -51,11 +51,11 @@ def publish(pages: Pages, name: str = "a", text: str = "one") -> None:
     pages.said[f"/s/{name}/ref/x.txt"] = text.encode()
 
 
-def loaded(site: Site) -> dict[str, str]:
-    return {skill.name: skill.content for skill in site.load(Texts(1000))}
+def loaded(site: SkillSite) -> dict[str, str]:
+    return {skill.name: skill.content for skill in site.load(TextFiles(1000))}
 
 
-async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: Site) -> None:
+async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: SkillSite) -> None:
     """M-18: every file of every skill, below a directory of the site's own."""
     offer(pages, entry(), entry("b", "1", "b.md"))
     publish(pages)
@@ -64,12 +64,12 @@ async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: Site) -> 
     await site.sync()
 
     assert loaded(site) == {"a": "one", "b": "flat"}
-    skill = next(one for one in site.load(Texts(1000)) if one.name == "a")
+    skill = next(one for one in site.load(TextFiles(1000)) if one.name == "a")
     assert skill.directory is not None
     assert (skill.directory / "ref" / "x.txt").read_text() == "one"
 
 
-async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: Site) -> None:
+async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: SkillSite) -> None:
     """M-21: only the index is asked for."""
     offer(pages, entry())
     publish(pages)
@@ -82,18 +82,18 @@ async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: Site
     assert loaded(site) == {"a": "one"}
 
 
-async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: Site) -> None:
+async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: SkillSite) -> None:
     """M-21: files that it no longer lists are gone; a reader of the old one may finish."""
     offer(pages, entry())
     publish(pages)
     await site.sync()
-    (before,) = site.load(Texts(1000))
+    (before,) = site.load(TextFiles(1000))
     offer(pages, entry("a", "2", "SKILL.md"))
     publish(pages, text="two")
 
     await site.sync()
 
-    (after,) = site.load(Texts(1000))
+    (after,) = site.load(TextFiles(1000))
     assert (after.content, before.directory) == ("two", before.directory)
     assert after.directory is not None
     assert before.directory is not None
@@ -103,7 +103,9 @@ async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: Site) 
     assert not before.directory.exists()
 
 
-async def test_an_update_that_does_not_complete_changes_nothing(pages: Pages, site: Site) -> None:
+async def test_an_update_that_does_not_complete_changes_nothing(
+    pages: Pages, site: SkillSite
+) -> None:
     """M-21: and leaves nothing half done behind."""
     offer(pages, entry())
     publish(pages)
@@ -120,7 +122,7 @@ async def test_an_update_that_does_not_complete_changes_nothing(pages: Pages, si
     assert loaded(site) == {"a": "two"}
 
 
-async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: Site) -> None:
+async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: SkillSite) -> None:
     """M-21: the index says what there is."""
     offer(pages, entry(), entry("b"))
     publish(pages)
@@ -133,7 +135,7 @@ async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: Sit
     assert loaded(site) == {"b": "one"}
 
 
-async def test_without_a_version_every_look_downloads(pages: Pages, site: Site) -> None:
+async def test_without_a_version_every_look_downloads(pages: Pages, site: SkillSite) -> None:
     """M-18: nobody else could say whether it changed."""
     offer(pages, entry(version=None))
     for text in ("one", "two"):
@@ -145,7 +147,7 @@ async def test_without_a_version_every_look_downloads(pages: Pages, site: Site) 
 
 @pytest.mark.parametrize("index", [404, 500, b"", b"[]", b'{"skills": 3}', b'{"skills": [{}]}'])
 async def test_without_an_index_the_cache_stays_as_it_is(
-    pages: Pages, site: Site, index: bytes | int
+    pages: Pages, site: SkillSite, index: bytes | int
 ) -> None:
     """M-22: nothing new comes of it; what was had before is still good."""
     pages.said["/s/index.json"] = index
@@ -161,7 +163,7 @@ async def test_without_an_index_the_cache_stays_as_it_is(
     assert loaded(site) == {"a": "one"}
 
 
-async def test_a_failure_that_may_pass_is_tried_twice_more(pages: Pages, site: Site) -> None:
+async def test_a_failure_that_may_pass_is_tried_twice_more(pages: Pages, site: SkillSite) -> None:
     """M-22: one that will not pass is not."""
     pages.said["/s/index.json"] = 503
     await site.sync()
@@ -174,8 +176,8 @@ async def test_a_failure_that_may_pass_is_tried_twice_more(pages: Pages, site: S
 @pytest.mark.parametrize("name", ["", "..", ".", "a/b", "../a", "a\\b", "-a", "a\n", "x" * 65])
 def test_an_unsafe_name_is_refused(name: str) -> None:
     """M-19: it would name a place outside the cache."""
-    with pytest.raises(Refusal):
-        checked(Entry(name=name, files=("SKILL.md",)), "http://site/s/")
+    with pytest.raises(SkillRefused):
+        file_urls(SkillEntry(name=name, files=("SKILL.md",)), "http://site/s/")
 
 
 @pytest.mark.parametrize(
@@ -200,11 +202,11 @@ def test_an_unsafe_name_is_refused(name: str) -> None:
 )
 def test_an_unsafe_path_is_refused(file: str) -> None:
     """M-19: traversal, absolute paths and other sites, whatever their spelling."""
-    with pytest.raises(Refusal):
-        checked(Entry(name="a", files=("SKILL.md", file)), "http://site/s/")
+    with pytest.raises(SkillRefused):
+        file_urls(SkillEntry(name="a", files=("SKILL.md", file)), "http://site/s/")
 
 
-async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: Site) -> None:
+async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: SkillSite) -> None:
     """M-19: and the others are not held up by it."""
     offer(pages, entry("bad", "1", "SKILL.md", "../../x"), entry())
     publish(pages)
@@ -218,19 +220,19 @@ async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: 
 
 def test_a_skill_lists_its_own_file() -> None:
     """M-20: SKILL.md, or the one with its name."""
-    assert checked(Entry(name="a", files=("SKILL.md",)), "http://site/s/") == {
+    assert file_urls(SkillEntry(name="a", files=("SKILL.md",)), "http://site/s/") == {
         "SKILL.md": "http://site/s/a/SKILL.md"
     }
-    assert checked(Entry(name="a", files=("a.md", ".x")), "http://site/s/")
-    with pytest.raises(Refusal):
-        checked(Entry(name="a", files=("b.md",)), "http://site/s/")
+    assert file_urls(SkillEntry(name="a", files=("a.md", ".x")), "http://site/s/")
+    with pytest.raises(SkillRefused):
+        file_urls(SkillEntry(name="a", files=("b.md",)), "http://site/s/")
 
 
 async def test_downloads_run_side_by_side_within_bounds(pages: Pages, tmp_path: Path) -> None:
     """M-23: four skills and eight files at a time."""
     running = most = 0
 
-    class Watched(Web):
+    class Watched(WebClient):
         @override
         async def get(self, url: str) -> bytes:
             nonlocal running, most
@@ -243,7 +245,7 @@ async def test_downloads_run_side_by_side_within_bounds(pages: Pages, tmp_path: 
     many = tuple(f"f{at}.txt" for at in range(9))
     offer(pages, *(entry(f"s{at}", "1", "SKILL.md", *many) for at in range(8)))
 
-    await Site("http://site/s", tmp_path, Watched(Config().context)).sync()
+    await SkillSite("http://site/s", tmp_path, Watched(Config().context)).sync()
 
     assert (SKILLS_PARALLEL, FILES_PARALLEL) == (4, 8)
     assert most == FILES_PARALLEL

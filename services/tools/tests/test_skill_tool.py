@@ -18,10 +18,10 @@ from fairlead_tools.builtin import skill
 from fairlead_tools.calls.execution import Performance
 from fairlead_tools.calls.rules import rules
 from fairlead_tools.context.sources import skills
-from fairlead_tools.context.web_pages import Web
-from fairlead_tools.registry.registry import Prepared
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
-from fairlead_tools.skills.catalog import BUILT_IN, Catalog, built_in
+from fairlead_tools.context.web_pages import WebClient
+from fairlead_tools.registry.registry import PreparedCall
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
+from fairlead_tools.skills.catalog import BUILT_IN, SkillCatalog, builtin_skill
 from services.tools.tests.conftest import World
 from services.tools.tests.test_permitting import ask, asks, configured, served
 
@@ -29,11 +29,11 @@ from services.tools.tests.test_permitting import ask, asks, configured, served
 def tool(**changes: Any) -> Tool:  # noqa: ANN401
     whole = {"skills": {"config_directory": None, "sources": ["s"]}, **changes}
     config = Config.model_validate(whole)
-    return skill.tool(config, Catalog(config, Web(config.context)))
+    return skill.tool(config, SkillCatalog(config, WebClient(config.context)))
 
 
-def context(place: Path, agent: str = "build") -> Context:
-    return Context(
+def context(place: Path, agent: str = "build") -> CallContext:
+    return CallContext(
         at=Address("default", "ses_1"),
         location=LocationRef(directory=str(place)),
         agent=agent,
@@ -45,7 +45,7 @@ def context(place: Path, agent: str = "build") -> Context:
 
 async def ran(made: Tool, name: str, place: Path, agent: str = "build") -> str | None:
     """What the model reads, or None when the call failed."""
-    asked = Prepared(made, made.input.model_validate({"name": name}))
+    asked = PreparedCall(made, made.input.model_validate({"name": name}))
     outcome = await Performance(asked, context(place, agent)).run()
     if not isinstance(outcome, Succeeded):
         assert outcome.message == f"Unable to load skill {name}"  # type: ignore[union-attr]
@@ -119,7 +119,9 @@ async def test_permission_is_asked_for_each_name(tmp_path: Path) -> None:
     nested(tmp_path)
     made = tool()
 
-    needs = await made.needed(made.input.model_validate({"name": "deep"}), context(tmp_path))
+    needs = await made.required_permissions(
+        made.input.model_validate({"name": "deep"}), context(tmp_path)
+    )
 
     assert needs == (Need("skill", resources=("deep",), save=("deep",)),)
     assert made.permission == "skill"
@@ -134,7 +136,9 @@ async def test_nobody_is_asked_about_what_cannot_be_loaded(
     made = tool(**changes)
 
     with pytest.raises(CallFailed, match=f"Unable to load skill {name}"):
-        await made.needed(made.input.model_validate({"name": name}), context(tmp_path))
+        await made.required_permissions(
+            made.input.model_validate({"name": name}), context(tmp_path)
+        )
 
 
 @pytest.mark.parametrize("asked", [{}, {"name": ""}, {"name": 3}, {"name": "a", "more": 1}])
@@ -153,7 +157,7 @@ async def test_the_merged_rules_decide_about_each_skill(
     rule = ask("skill", BUILT_IN, said)
     agent = {"permissions": [rule.model_dump()] if whose == "agent" else []}
     config = configured(*([rule] if whose == "everybody" else []), build=agent)
-    made = skill.tool(config, Catalog(config, Web(config.context)))
+    made = skill.tool(config, SkillCatalog(config, WebClient(config.context)))
     world.registry.register(made)
     await world.call(made, name=BUILT_IN)
 
@@ -170,6 +174,6 @@ async def test_the_merged_rules_decide_about_each_skill(
     assert len(asked) == (said == "ask")
     (only,) = told
     assert (only == f"Unable to load skill {BUILT_IN}") is (said == "deny")
-    listed = skills.observe((built_in(),), rules(config, "build"))
+    listed = skills.observe((builtin_skill(),), rules(config, "build"))
     assert listed is not None
     assert (BUILT_IN in listed.baseline) is (said != "deny")

@@ -12,9 +12,9 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.permission import PermissionRule
 from fairlead_service.config.configuration import Config
 from fairlead_tools.context.sources.skills import LEAD, NONE, observe
-from fairlead_tools.context.web_pages import Web
-from fairlead_tools.skills.catalog import BUILT_IN, Catalog
-from fairlead_tools.skills.front_matter import Unparsable, split
+from fairlead_tools.context.web_pages import WebClient
+from fairlead_tools.skills.catalog import BUILT_IN, SkillCatalog
+from fairlead_tools.skills.front_matter import InvalidFrontMatter, split
 from fairlead_tools.skills.skill import InvalidSkill, Skill, parse
 
 SEVERAL = (
@@ -36,12 +36,12 @@ def write(path: Path, name: str | None = None, description: str | None = "d") ->
     return path
 
 
-def catalog(**skills: Any) -> Catalog:  # noqa: ANN401
+def catalog(**skills: Any) -> SkillCatalog:  # noqa: ANN401
     config = Config.model_validate({"skills": {"config_directory": None, **skills}})
-    return Catalog(config, Web(config.context))
+    return SkillCatalog(config, WebClient(config.context))
 
 
-def found(made: Catalog, at: Path) -> dict[str, Path | None]:
+def found(made: SkillCatalog, at: Path) -> dict[str, Path | None]:
     skills = made.load(LocationRef(directory=str(at)))
     return {skill.name: skill.path for skill in skills if skill.name != BUILT_IN}
 
@@ -162,7 +162,7 @@ def test_front_matter_is_read_leniently(text: str, fields: dict[str, str], body:
 @pytest.mark.parametrize("text", ["---\nname: a\n", "---\nnonsense\n---\n", "---\n{}\n---\n"])
 def test_front_matter_that_is_none_is_refused(text: str) -> None:
     """M-15: then the file is no skill."""
-    with pytest.raises(Unparsable):
+    with pytest.raises(InvalidFrontMatter):
         split(text)
     with pytest.raises(InvalidSkill):
         parse(text, None, name="x")

@@ -18,7 +18,7 @@ from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools.calls import execution
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import Asked, Gate, Told, World, ended, standing, tool, until
 
 
@@ -130,7 +130,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
     monkeypatch.setattr(execution, "CANCEL_S", 0.01)
     gate, stubborn = asyncio.Event(), asyncio.Event()
 
-    async def run(_asked: Asked, _context: Context) -> Told:
+    async def run(_asked: Asked, _context: CallContext) -> Told:
         stubborn.set()
         while not gate.is_set():
             try:

@@ -20,7 +20,7 @@ from fairlead_schema.tools.content import CompletedCall, FailedCall, TextContent
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
 from fairlead_tools.calls import progress
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
 
 
@@ -28,11 +28,11 @@ class Speaker:
     """A tool that tells what a test hands it, then waits."""
 
     def __init__(self) -> None:
-        self.contexts: list[Context] = []
+        self.contexts: list[CallContext] = []
         self.opened = asyncio.Event()
         self.raises: Exception | None = None
 
-    async def __call__(self, asked: Asked, context: Context) -> Told:
+    async def __call__(self, asked: Asked, context: CallContext) -> Told:
         self.contexts.append(context)
         await self.opened.wait()
         if self.raises:
@@ -191,7 +191,7 @@ async def test_output_is_live_and_never_stored(world: World) -> None:
     assert isinstance(deltas, MemoryDeltas)
     async with standing(world.worker()):
         await until(lambda: bool(speaker.contexts))
-        say = speaker.contexts[-1].say
+        say = speaker.contexts[-1].emit_output
         await say("one")
         await until(lambda: len(deltas.sent) == 1)
         for _ in range(1000):

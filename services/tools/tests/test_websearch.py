@@ -14,16 +14,16 @@ from fairlead_tools.builtin.websearch import (
     NOTHING,
     REPLY_BYTES_MAX,
     WebsearchInput,
-    needed,
+    execute,
+    needs,
+    parse_results,
     provider,
-    results,
-    run,
     tools,
 )
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import AT
 
-CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 KEY = "sk-very-secret"
 
 
@@ -71,7 +71,7 @@ async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
     answers(web, found("one", "two"))
     asked = WebsearchInput(query="nats", numResults=3, type="fast")
 
-    told = await run(configured(web, tool="find"), asked, CONTEXT)
+    told = await execute(configured(web, tool="find"), asked, CONTEXT)
 
     ((_path, headers, body),) = web.asked
     assert json.loads(body)["params"] == {
@@ -80,14 +80,14 @@ async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
     }
     assert headers["authorization"] == f"bearer {KEY}"
     assert (told.provider, told.output) == ("acme", "one\n\ntwo")
-    assert (await needed(asked, CONTEXT))[0].resources == ("nats",)
+    assert (await needs(asked, CONTEXT))[0].resources == ("nats",)
 
 
 async def test_a_key_may_go_in_another_header(web: Site) -> None:
     """L-82."""
     answers(web, found("one"))
 
-    await run(configured(web, api_key_header="x-api-key"), WebsearchInput(query="q"), CONTEXT)
+    await execute(configured(web, api_key_header="x-api-key"), WebsearchInput(query="q"), CONTEXT)
 
     assert web.asked[0][1]["x-api-key"] == KEY
 
@@ -111,7 +111,7 @@ async def test_an_event_stream_is_read_too(web: Site) -> None:
     stream = f": hello\nevent: message\ndata: {json.dumps(found('streamed'))}\n\n"
     answers(web, stream.encode(), "text/event-stream")
 
-    told = await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+    told = await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
 
     assert told.output == "streamed"
 
@@ -121,16 +121,16 @@ async def test_nothing_found_is_a_fixed_text(web: Site, empty: dict[str, Any]) -
     """L-82."""
     answers(web, empty)
 
-    assert (await run(configured(web), WebsearchInput(query="q"), CONTEXT)).output == NOTHING
+    assert (await execute(configured(web), WebsearchInput(query="q"), CONTEXT)).output == NOTHING
 
 
 async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
     """L-82: not even if the service tells it."""
     answers(web, found(f"your key is {KEY}"))
-    told = await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+    told = await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
     answers(web, {"error": {"code": -1, "message": f"bad key {KEY}"}})
     with pytest.raises(CallFailed) as caught:
-        await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+        await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
 
     assert KEY not in told.output + str(caught.value)
     assert caught.value.__cause__ is None
@@ -151,7 +151,7 @@ async def test_what_is_no_result_is_a_typed_failure(web: Site, page: bytes, said
     web.pages["/search"] = page
 
     with pytest.raises(CallFailed, match=said):
-        await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+        await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
 
 
 async def test_a_service_without_its_key_is_not_asked(
@@ -161,11 +161,11 @@ async def test_a_service_without_its_key_is_not_asked(
     monkeypatch.delenv("SEARCH_KEY")
 
     with pytest.raises(CallFailed, match="SEARCH_KEY is not set"):
-        await run(configured(web), WebsearchInput(query="q"), CONTEXT)
+        await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
     assert web.asked == []
 
 
 def test_without_a_service_there_is_no_tool() -> None:
     """L-80."""
     assert tools(ToolsConfig()) == ()
-    assert results(json.dumps(found("x"))) == "x"
+    assert parse_results(json.dumps(found("x"))) == "x"

@@ -25,13 +25,13 @@ from fairlead_tools.calls.lifecycle import Life
 from fairlead_tools.calls.subagents import Children
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.context.observe import Observer
-from fairlead_tools.context.registered import Plugins
+from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.registry.application import verbs
-from fairlead_tools.registry.application.calls import make
-from fairlead_tools.registry.application.records import Records
-from fairlead_tools.registry.application.verbs import Desk
+from fairlead_tools.registry.application.calls import tool_from_record
+from fairlead_tools.registry.application.records import ToolRecords
+from fairlead_tools.registry.application.verbs import ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
-from fairlead_tools.servers.pool import Servers
+from fairlead_tools.servers.pool import ToolServers
 from fairlead_tools.settings import ToolsSettings
 
 Rules: TypeAlias = Callable[[str | None], tuple[PermissionRule, ...]]
@@ -59,18 +59,22 @@ class Tools:
         """Connect, answer and run calls until the process ends; then finish or hand over."""
         async with (
             connect(self._settings.nats_url, name="fairlead-tools") as eventlog,
-            Servers(self._settings.config, self.registry).connected(),
+            ToolServers(self._settings.config, self.registry).connect(),
         ):
             health.depend("nats", eventlog.complaint)
             await eventlog.liveness.answer_pings(self._worker_id)
             config = self._settings.config
             timeout_s = config.context.timeout_s
-            self.observer.plugins = Plugins(eventlog, self._settings.pool, timeout_s)
-            spool.sweep(config.tools.spool_dir)
+            self.observer.registered_sources = RegisteredSources(
+                eventlog, self._settings.pool, timeout_s
+            )
+            spool.remove_stale_spools(config.tools.spool_dir)
             execute = Execute(self._worker_id, eventlog, self.registry, config.tools, config.rules)
-            records = Records(eventlog.tool_registrations, self.registry, partial(make, eventlog))
-            self.registry.learns_from(records.learn)
-            self.server.provide(verbs.DESK, Desk(records, self.registry, execute.life))
+            records = ToolRecords(
+                eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
+            )
+            self.registry.refresh_with(records.refresh)
+            self.server.provide(verbs.DESK, ToolVerbs(records, self.registry, execute.life))
             self._hire(eventlog, execute.life)
             await self.server.start()
             standing = asyncio.create_task(execute.stand())
@@ -106,9 +110,11 @@ class Tools:
     async def _remove_source(self, command: RemoveSource) -> SourceRegistrations:
         return await self._plugins().remove(command)
 
-    def _plugins(self) -> Plugins:
-        assert self.observer.plugins is not None, "requests are answered once there is a log"
-        return self.observer.plugins
+    def _plugins(self) -> RegisteredSources:
+        assert self.observer.registered_sources is not None, (
+            "requests are answered once there is a log"
+        )
+        return self.observer.registered_sources
 
 
 def registry(settings: ToolsSettings) -> Registry:
@@ -126,7 +132,7 @@ async def list_tools(
 ) -> ToolCatalog:
     """What an agent may call at a location now."""
     scope = Scope(command.tenant, command.location.directory)
-    await tools.learn(scope)
+    await tools.refresh(scope)
     return tools.catalog(scope, rules(command.agent))
 
 

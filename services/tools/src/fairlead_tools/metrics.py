@@ -5,16 +5,16 @@ from typing import Final
 from prometheus_client import Counter, Gauge, Histogram
 
 CALLS: Final = Counter("fairlead_tool_calls", "Tool call requests, by how they ended.", ("end",))
-LOSSY: Final = Counter(
+OUTPUTS_CUT: Final = Counter(
     "fairlead_tool_output_lossy", "Outputs that could not be kept whole: the model saw both ends."
 )
-RUNNING: Final = Gauge("fairlead_tool_calls_running", "Tool calls running now.")
-OBSERVING: Final = Histogram(
+CALLS_RUNNING: Final = Gauge("fairlead_tool_calls_running", "Tool calls running now.")
+OBSERVATION_SECONDS: Final = Histogram(
     "fairlead_observation_seconds",
     "How long one sample of a location's context took.",
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
-AWAY: Final = Counter(
+SOURCES_UNAVAILABLE: Final = Counter(
     "fairlead_sources_unavailable",
     "Context sources that could not be observed; those of other services count as `plugin`.",
     ("source", "why"),

@@ -9,23 +9,25 @@ from pathlib import Path
 from fairlead_eventlog.ports import OutputStore
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.content import MANAGED_PREFIX, managed_id
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 from fairlead_tools.spool import PREFIX
 
 
 class ManagedOutputs:
     """Managed outputs, for tools that read files: each call reaches those of its own tenant."""
 
-    def owns(self, path: str) -> bool:
+    def is_managed(self, path: str) -> bool:
         """Whether a path has the form of a managed output. Looks nothing up."""
         return path.startswith(MANAGED_PREFIX)
 
-    def local(self, path: str, context: Context) -> AbstractAsyncContextManager[Path | None]:
+    def open_file(
+        self, path: str, context: CallContext
+    ) -> AbstractAsyncContextManager[Path | None]:
         """The output as a file for a while; None if there is none. Raises LogUnavailable."""
-        return context.managed(path)
+        return context.open_managed(path)
 
 
-async def streamed(
+async def stream_output(
     outputs: OutputStore, tenant: TenantId, path: str
 ) -> AsyncIterator[bytes] | None:
     """A managed output piece by piece; None if the path names none that this tenant has.
@@ -39,14 +41,14 @@ async def streamed(
 
 
 @asynccontextmanager
-async def materialised(
+async def open_output_file(
     outputs: OutputStore, tenant: TenantId, path: str, *, directory: str | None = None
 ) -> AsyncIterator[Path | None]:
     """A managed output as a file, while it is looked at; None if the path names none.
 
     For tools that page or search: nothing of it is held in memory. Raises LogUnavailable.
     """
-    pieces = await streamed(outputs, tenant, path)
+    pieces = await stream_output(outputs, tenant, path)
     if pieces is None:
         yield None
         return

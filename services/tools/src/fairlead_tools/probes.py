@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import RetryClass
 from fairlead_tools.registry.registry import Registry
-from fairlead_tools.registry.tool import Context, Tool
+from fairlead_tools.registry.tool import CallContext, Tool
 
 DELAY_MS_MAX: Final = 600_000
 SLOW_MS: Final = 30_000
@@ -61,14 +61,16 @@ def register(registry: Registry, file: str | None) -> None:
                 description=f"Leaves a line in a file and answers. For tests only. Retry: {retry}.",
                 input=SlowInput if name == "probe_slow" else ProbeInput,
                 output=ProbeOutput,
-                execute=partial(run, name, file),
+                execute=partial(run_probe, name, file),
                 retry=retry,
                 timeout_s=DELAY_MS_MAX / 1000,
             )
         )
 
 
-async def run(name: str, file: str | None, asked: ProbeInput, context: Context) -> ProbeOutput:
+async def run_probe(
+    name: str, file: str | None, asked: ProbeInput, context: CallContext
+) -> ProbeOutput:
     """One run of a probe."""
     path = asked.path or file
     line = f"{name} {asked.key} {context.worker} {os.getpid()}"
@@ -82,11 +84,11 @@ async def run(name: str, file: str | None, asked: ProbeInput, context: Context) 
         # Without a file a probe does nothing at all, which is what the benchmark wants of it.
         return ProbeOutput(key=asked.key, runs=0)
     await asyncio.to_thread(_append, path, f"{line} ended")
-    runs = await asyncio.to_thread(begun, path, name, asked.key)
+    runs = await asyncio.to_thread(count_runs, path, name, asked.key)
     return ProbeOutput(key=asked.key, runs=runs)
 
 
-def begun(path: str, name: str, key: str) -> int:
+def count_runs(path: str, name: str, key: str) -> int:
     """How many runs the file tells of."""
     lines = (line.split() for line in Path(path).read_text().splitlines())
     return sum((line[0], line[1], line[-1]) == (name, key, "begun") for line in lines)

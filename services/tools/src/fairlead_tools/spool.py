@@ -29,7 +29,7 @@ class Spool:
         self.recent = b""
 
     @property
-    def dropped(self) -> int:
+    def dropped_bytes(self) -> int:
         """How many bytes are kept nowhere."""
         return self._beyond - len(self._end[-END_BYTES:])
 
@@ -50,8 +50,8 @@ class Spool:
         """Write the end behind what was kept from the start. Nothing is added after this."""
         if not self._file.closed:
             with suppress(OSError), self._file:
-                if self.dropped:
-                    self._file.write(f"\n[... {self.dropped:,} bytes dropped ...]\n".encode())
+                if self.dropped_bytes:
+                    self._file.write(f"\n[... {self.dropped_bytes:,} bytes dropped ...]\n".encode())
                 self._file.write(self._end[-END_BYTES:])
 
     def remove(self) -> None:
@@ -68,14 +68,14 @@ class Spool:
         return count
 
 
-def pieces(path: Path) -> Iterator[bytes]:
+def read_pieces(path: Path) -> Iterator[bytes]:
     """A file, piece by piece."""
     with path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
             yield piece
 
 
-def sweep(directory: str | None) -> None:
+def remove_stale_spools(directory: str | None) -> None:
     """Remove the spools of workers that are gone: a killed one could not."""
     for path in Path(directory or tempfile.gettempdir()).glob(f"{PREFIX}*"):
         pid = path.name.removeprefix(PREFIX).partition("-")[0]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairlead_tools.files.search.finder import Finder
+from fairlead_tools.files.search.finder import FileFinder
 
 GIT = shutil.which("git")
 NO_CONFIG = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "LC_ALL": "C"}
@@ -55,7 +55,7 @@ def test_the_finder_and_git_ignore_the_same_files(
 
     listed = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
     with chdir(root):
-        found = list(Finder(hidden=True).files())
+        found = list(FileFinder(hidden=True).files())
 
     assert sorted(found) == sorted(name for name in listed.decode().split("\0") if name)
 
@@ -74,7 +74,7 @@ def test_a_hostile_rule_costs_no_more_than_its_length(tmp_path: Path, rule: str)
 
     began = time.process_time()
     with chdir(tmp_path):
-        found = sum(1 for _ in Finder(hidden=False).files())
+        found = sum(1 for _ in FileFinder(hidden=False).files())
 
     assert time.process_time() - began < 5
     assert found in {0, 20}

@@ -23,13 +23,13 @@ from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, execute, needs, tool_with
 from fairlead_tools.calls.execution import encoded
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.registry.tool import CallContext, CallFailed
 from fairlead_tools.settings import ToolsSettings
 from fairlead_tools.web import guard
-from fairlead_tools.web.fetch import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, fetch, textual
+from fairlead_tools.web.fetch import AGENT, BODY_BYTES_MAX, PLAIN_AGENT, fetch, is_text
 from services.tools.tests.conftest import AT
 
-CONTEXT = Context(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
+CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 NEAR = partial(fetch, private=True)
 
 
@@ -147,7 +147,7 @@ async def test_what_is_no_text_is_refused(web: Site, mime: str) -> None:
     web.pages["/"] = reply(b"\x89", mime=mime)
 
     assert "not text" in await refused(web.url())
-    assert not textual(mime)
+    assert not is_text(mime)
 
 
 async def test_a_body_that_is_declared_too_large_is_not_read(web: Site) -> None:
@@ -249,7 +249,7 @@ async def test_a_redirect_to_another_host_is_told_and_not_followed(web: Site) ->
 )
 def test_what_is_not_the_open_network_is_not_public(address: str) -> None:
     """L-75: nor is an address that carries such a one inside."""
-    assert not guard.public(ipaddress.ip_address(address))
+    assert not guard.is_public(ipaddress.ip_address(address))
 
 
 @given(st.ip_addresses(v=4))
@@ -257,8 +257,10 @@ def test_an_address_is_as_public_as_the_one_inside(address: ipaddress.IPv4Addres
     """L-75: however it is written."""
     inside = [f"::ffff:{address}", str(ipaddress.IPv6Address((0x64FF9B << 96) + int(address)))]
 
-    assert {guard.public(ipaddress.ip_address(one)) for one in inside} == {guard.public(address)}
-    assert not (address.is_private and guard.public(address))
+    assert {guard.is_public(ipaddress.ip_address(one)) for one in inside} == {
+        guard.is_public(address)
+    }
+    assert not (address.is_private and guard.is_public(address))
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0x7f000001", "2130706433"])

@@ -28,7 +28,7 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         return ()
     outputs = ManagedOutputs()
     return (
-        read.tool(ImageLimits.of(config.tools), outputs, read.shown(config.tools)),
+        read.tool(ImageLimits.of(config.tools), outputs, read.page_limits(config.tools)),
         write.tool(),
         edit.tool(),
         apply_patch.tool(),

@@ -10,13 +10,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
-from fairlead_tools.files.changes import Change, Kind, Unfit, carry_out, plan, text
+from fairlead_tools.builtin.places import EDIT, find_place, path_errors_as, permitted_place
+from fairlead_tools.files.changes import (
+    Change,
+    Kind,
+    PatchMismatch,
+    apply_change,
+    plan_changes,
+    visible_text,
+)
 from fairlead_tools.files.diff import FileDiff, diff
-from fairlead_tools.files.mutation import Busy, Stale, unbroken
-from fairlead_tools.files.patch import Hunk, MalformedPatch, Update, parse
-from fairlead_tools.files.path import PathRefused, Place, authority
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
+from fairlead_tools.files.mutation import FileChanged, FileLocked, run_to_end
+from fairlead_tools.files.patch import Hunk, MalformedPatch, Update, parse_patch
+from fairlead_tools.files.path import PathRefused, Place, external_needs
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 
 LETTERS: Final[dict[Kind, str]] = {"add": "A", "update": "M", "delete": "D", "move": "M"}
 DESCRIPTION: Final = """\
@@ -46,7 +53,7 @@ class PatchInput(BaseModel):
     patch: str = Field(alias="patchText", description="The whole patch, from Begin to End")
 
 
-class Applied(BaseModel):
+class AppliedChange(BaseModel):
     """One change that was made."""
 
     type: Kind
@@ -59,36 +66,36 @@ class Applied(BaseModel):
 class PatchOutput(BaseModel):
     """All changes, in their order."""
 
-    applied: tuple[Applied, ...]
+    applied: tuple[AppliedChange, ...]
     files: tuple[FileDiff, ...]
 
 
-async def needs(asked: PatchInput, context: Context) -> tuple[Need, ...]:
+async def needs(asked: PatchInput, context: CallContext) -> tuple[Need, ...]:
     """Each directory outside once; then all files together. Nothing is read for it."""
-    hunks = _parsed(asked)
-    places = [place for path in _paths(hunks) for place in [await _sought(context, path)]]
+    hunks = _parse(asked)
+    places = [place for path in _paths(hunks) for place in [await _find_place(context, path)]]
     resources = tuple(dict.fromkeys(place.resource for place in places))
-    return (*authority(*places), Need(EDIT, resources, ("*",)))
+    return (*external_needs(*places), Need(EDIT, resources, ("*",)))
 
 
-async def execute(asked: PatchInput, context: Context) -> PatchOutput:
+async def execute(asked: PatchInput, context: CallContext) -> PatchOutput:
     """Work everything out; then change one file after the other."""
-    hunks = _parsed(asked)
+    hunks = _parse(asked)
     places: dict[str, Place] = {}
     for path in _paths(hunks):
-        with saying(f"Patch verification failed: unable to edit {path}"):
-            places[path] = await reached(context, path, EDIT)
+        with path_errors_as(f"Patch verification failed: unable to edit {path}"):
+            places[path] = await permitted_place(context, path, EDIT)
     try:
-        changes = await asyncio.to_thread(plan, hunks, places)
-    except Unfit as error:
+        changes = await asyncio.to_thread(plan_changes, hunks, places)
+    except PatchMismatch as error:
         raise CallFailed(f"Patch verification failed: {error}") from error
-    applied: list[Applied] = []
+    applied: list[AppliedChange] = []
     for change in changes:
         try:
-            await unbroken(carry_out, change)
-        except (PathRefused, OSError, Stale, Busy) as error:
+            await run_to_end(apply_change, change)
+        except (PathRefused, OSError, FileChanged, FileLocked) as error:
             raise CallFailed(_failure(change, error, applied)) from error
-        applied.append(_applied(change))
+        applied.append(_applied_change(change))
     files = await asyncio.to_thread(lambda: tuple(map(_diff, changes)))
     return PatchOutput(applied=tuple(applied), files=files)
 
@@ -109,13 +116,13 @@ def tool() -> Tool:
 
 def project(output: Json) -> tuple[ToolContent, ...]:
     """One line for each change."""
-    lines = [_line(Applied.model_validate(one)) for one in output["applied"]]
+    lines = [_line(AppliedChange.model_validate(one)) for one in output["applied"]]
     return (TextContent(text="\n".join(("Applied the patch:", *lines))),)
 
 
-def _parsed(asked: PatchInput) -> tuple[Hunk, ...]:
+def _parse(asked: PatchInput) -> tuple[Hunk, ...]:
     try:
-        return parse(asked.patch)
+        return parse_patch(asked.patch)
     except MalformedPatch as error:
         raise CallFailed(f"Patch verification failed: {error}") from error
 
@@ -126,25 +133,27 @@ def _paths(hunks: tuple[Hunk, ...]) -> list[str]:
     return list(dict.fromkeys(path for pair in pairs for path in pair if path is not None))
 
 
-async def _sought(context: Context, path: str) -> Place:
-    with saying(f"Patch verification failed: unable to edit {path}"):
-        return await sought(context, path)
+async def _find_place(context: CallContext, path: str) -> Place:
+    with path_errors_as(f"Patch verification failed: unable to edit {path}"):
+        return await find_place(context, path)
 
 
-def _applied(change: Change) -> Applied:
+def _applied_change(change: Change) -> AppliedChange:
     place = change.result
     origin = None if change.to is None else change.place.resource
-    return Applied(type=change.kind, resource=place.resource, target=place.target, origin=origin)
+    return AppliedChange(
+        type=change.kind, resource=place.resource, target=place.target, origin=origin
+    )
 
 
-def _line(one: Applied) -> str:
+def _line(one: AppliedChange) -> str:
     moved = "" if one.origin is None else f" (moved from {one.origin})"
     return f"{LETTERS[one.type]} {one.resource}{moved}"
 
 
-def _failure(change: Change, error: Exception, applied: list[Applied]) -> str:
+def _failure(change: Change, error: Exception, applied: list[AppliedChange]) -> str:
     match error:
-        case Stale():
+        case FileChanged():
             why = "it has changed meanwhile; read it again"
         case FileExistsError():
             why = "it exists already"
@@ -157,4 +166,4 @@ def _failure(change: Change, error: Exception, applied: list[Applied]) -> str:
 
 
 def _diff(change: Change) -> FileDiff:
-    return diff(change.result.resource, text(change.before), text(change.after))
+    return diff(change.result.resource, visible_text(change.before), visible_text(change.after))

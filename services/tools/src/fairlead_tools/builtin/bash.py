@@ -17,10 +17,10 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
-from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.shell import command as shell
 from fairlead_tools.shell import environment, scan
-from fairlead_tools.shell.sandbox import Sandbox, prepared
+from fairlead_tools.shell.sandbox import Sandbox, prepare_sandbox
 from fairlead_tools.spool import Spool
 
 TIMEOUT_MS: Final = 120_000
@@ -64,8 +64,8 @@ def tool(settings: ToolsConfig) -> Tool:
     """The tool as it is configured. Raises SandboxUnavailable."""
     sandbox = None
     if settings.sandbox == "bwrap":
-        sandbox = prepared(network=settings.sandbox_network, read=settings.sandbox_read)
-    bash = Bash(settings, sandbox)
+        sandbox = prepare_sandbox(network=settings.sandbox_network, read=settings.sandbox_read)
+    bash = BashTool(settings, sandbox)
     return Tool(
         name="bash",
         description=DESCRIPTION,
@@ -79,7 +79,7 @@ def tool(settings: ToolsConfig) -> Tool:
 
 
 @dataclass(slots=True)
-class Bash:
+class BashTool:
     """Runs commands as the configuration says."""
 
     settings: ToolsConfig
@@ -87,43 +87,48 @@ class Bash:
     _approved: OrderedDict[str, Path] = field(default_factory=OrderedDict)
     """Where each call may run: what was asked about is what is opened."""
 
-    async def needs(self, asked: BashInput, context: Context) -> tuple[Need, ...]:
+    async def needs(self, asked: BashInput, context: CallContext) -> tuple[Need, ...]:
         """The directory first if it is not the location's own, then the command as it is (L-51)."""
         location, directory = await asyncio.to_thread(_places, asked, context)
         self._approve(context.key, directory)
         pattern = f"{directory}/*"
         external = Need("external_directory", (pattern,), save=(pattern,))
         metadata: dict[str, Any] = {"command": asked.command, "workdir": str(directory)}
-        strange = scan.outside(asked.command, location, directory)
+        strange = scan.outside_paths(asked.command, location, directory)
         if strange:
             metadata["outside"] = list(strange)
         need = Need("bash", (asked.command,), save=(asked.command,), metadata=metadata)
         return (need,) if directory.is_relative_to(location) else (external, need)
 
-    async def run(self, asked: BashInput, context: Context) -> Result:
+    async def run(self, asked: BashInput, context: CallContext) -> Result:
         """Run it to its end, or until its time is over; what it said is kept either way."""
         location, directory = await asyncio.to_thread(_places, asked, context)
         self._check(context.key, location, directory)
-        descriptor = await asyncio.to_thread(_opened, directory)
+        descriptor = await asyncio.to_thread(_open_directory, directory)
         spool = Spool(self.settings.spool_dir, self.settings.spool_bytes_max)
         try:
             command = self._command(asked, context, location, directory, descriptor)
-            ended = await shell.run(command, _Ears(spool, context).hear)
+            ended = await shell.run_command(command, _OutputSink(spool, context).hear)
         except BaseException:
             spool.remove()
             raise
         finally:
             os.close(descriptor)
         spool.close()
-        strange = () if self.sandbox else scan.outside(asked.command, location, directory)
-        return _told(asked, ended, spool, strange)
+        strange = () if self.sandbox else scan.outside_paths(asked.command, location, directory)
+        return _result(asked, ended, spool, strange)
 
     def _command(
-        self, asked: BashInput, context: Context, location: Path, directory: Path, descriptor: int
-    ) -> shell.Command:
+        self,
+        asked: BashInput,
+        context: CallContext,
+        location: Path,
+        directory: Path,
+        descriptor: int,
+    ) -> shell.ShellCommand:
         argv: tuple[str, ...] = (self.settings.shell, "-c", asked.command)
         if self.sandbox is not None:
-            argv = self.sandbox.around(argv, location=location, directory=directory)
+            argv = self.sandbox.wrap(argv, location=location, directory=directory)
         settings = self.settings
         limits = {
             "cpu_s": settings.cpu_s_max,
@@ -131,10 +136,10 @@ class Bash:
             "processes": settings.processes_max,
             "file_bytes": settings.file_bytes_max,
         }
-        return shell.Command(
+        return shell.ShellCommand(
             argv=argv,
             directory=descriptor,
-            environment=environment.passed(os.environ, settings.environment),
+            environment=environment.command_environment(os.environ, settings.environment),
             mark=context.key,
             timeout_s=asked.timeout / 1000,
             limits={name: most for name, most in limits.items() if most is not None},
@@ -153,10 +158,10 @@ class Bash:
             raise CallFailed(f"The working directory is not the one that was approved: {directory}")
 
 
-class _Ears:
+class _OutputSink:
     """Hears a command: into the spool, live, and as progress."""
 
-    def __init__(self, spool: Spool, context: Context) -> None:
+    def __init__(self, spool: Spool, context: CallContext) -> None:
         self._spool = spool
         self._context = context
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -164,12 +169,12 @@ class _Ears:
     async def hear(self, piece: bytes) -> None:
         # A local file in the page cache: quicker than handing the piece to a thread.
         self._spool.write(piece)
-        await self._context.say(self._decoder.decode(piece))
+        await self._context.emit_output(self._decoder.decode(piece))
         recent = TextContent(text=self._spool.recent.decode(errors="replace"))
         await self._context.report({"bytes": self._spool.bytes}, (recent,))
 
 
-def _places(asked: BashInput, context: Context) -> tuple[Path, Path]:
+def _places(asked: BashInput, context: CallContext) -> tuple[Path, Path]:
     """The location and the directory to work in, without links. Raises CallFailed."""
     try:
         location = Path(context.location.directory).resolve(strict=True)
@@ -181,7 +186,7 @@ def _places(asked: BashInput, context: Context) -> tuple[Path, Path]:
     return location, directory
 
 
-def _opened(directory: Path) -> int:
+def _open_directory(directory: Path) -> int:
     """The directory itself, whatever takes its name from now on. Raises CallFailed."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -193,18 +198,20 @@ def _opened(directory: Path) -> int:
     raise CallFailed(f"The working directory changed while it was entered: {directory}")
 
 
-def _told(asked: BashInput, ended: shell.Ended, spool: Spool, strange: tuple[str, ...]) -> Result:
+def _result(
+    asked: BashInput, ended: shell.CommandExit, spool: Spool, strange: tuple[str, ...]
+) -> Result:
     """Two texts, the output and how it ended; an exit code other than zero is a success (L-54)."""
     late = ended.exit is None
-    output = BashOutput(exit=ended.exit, truncated=spool.dropped > 0, timeout=late or None)
+    output = BashOutput(exit=ended.exit, truncated=spool.dropped_bytes > 0, timeout=late or None)
     lines = [
         f"The command was ended after {asked.timeout} ms; what it had said is above. "
         "If it needs longer, set a longer timeout."
         if late
         else f"Exit code: {ended.exit}"
     ]
-    if spool.dropped:
-        lines.append(f"{spool.dropped:,} bytes in the middle of the output were dropped.")
+    if spool.dropped_bytes:
+        lines.append(f"{spool.dropped_bytes:,} bytes in the middle of the output were dropped.")
     if strange:
         lines.append(f"Note: the command names paths outside its directory: {', '.join(strange)}")
     status = TextContent(text="\n".join(lines))

@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
+from fairlead_tools.builtin.places import EDIT, find_place, path_errors_as, permitted_place
 from fairlead_tools.files.diff import FileDiff, diff
-from fairlead_tools.files.mutation import Busy, Stale, TooLarge, change, unbroken
-from fairlead_tools.files.path import Place, authority
-from fairlead_tools.files.replacement import NotReplaced, check, replaced
-from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.files.mutation import FileChanged, FileLocked, FileTooLarge, change, run_to_end
+from fairlead_tools.files.path import Place, external_needs
+from fairlead_tools.files.replacement import NotReplaced, check_replacement, replace_text
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
 SIDE_LINES_MAX: Final = 6
 LINE_LENGTH_MAX: Final = 240
@@ -45,30 +45,30 @@ class EditOutput(BaseModel):
     replacements: int
 
 
-async def needs(asked: EditInput, context: Context) -> tuple[Need, ...]:
+async def needs(asked: EditInput, context: CallContext) -> tuple[Need, ...]:
     """The directory outside, if it is there; then the file. Nothing is read for it."""
     _check(asked)
-    with saying(f"Unable to edit {asked.path}"):
-        place = await sought(context, asked.path)
+    with path_errors_as(f"Unable to edit {asked.path}"):
+        place = await find_place(context, asked.path)
     preview = await asyncio.to_thread(diff, place.resource, asked.old, asked.new)
-    return (*authority(place), Need(EDIT, (place.resource,), ("*",), {"diff": preview.patch}))
+    return (*external_needs(place), Need(EDIT, (place.resource,), ("*",), {"diff": preview.patch}))
 
 
-async def execute(asked: EditInput, context: Context) -> Result:
+async def execute(asked: EditInput, context: CallContext) -> Result:
     """Replace, unless somebody changes the file at the same moment."""
     _check(asked)
     message = f"Unable to edit {asked.path}"
-    with saying(message):
-        place = await reached(context, asked.path, EDIT)
+    with path_errors_as(message):
+        place = await permitted_place(context, asked.path, EDIT)
         try:
-            return await unbroken(_edited, place, asked)
+            return await run_to_end(_edit, place, asked)
         except NotReplaced as error:
             raise CallFailed(f"{message}: {error}") from error
-        except Stale as error:
+        except FileChanged as error:
             raise CallFailed(
                 f"{asked.path} has changed since it was read. Read it again, then edit."
             ) from error
-        except (Busy, TooLarge, UnicodeError) as error:
+        except (FileLocked, FileTooLarge, UnicodeError) as error:
             raise CallFailed(message) from error
 
 
@@ -94,27 +94,27 @@ def project(edited: Json) -> tuple[ToolContent, ...]:
 
 def _check(asked: EditInput) -> None:
     try:
-        check(asked.old, asked.new)
+        check_replacement(asked.old, asked.new)
     except NotReplaced as error:
         raise CallFailed(f"Unable to edit {asked.path}: {error}") from error
 
 
-def _edited(place: Place, asked: EditInput) -> Result:
+def _edit(place: Place, asked: EditInput) -> Result:
     count = 0
 
     def make(raw: bytes) -> bytes:
         nonlocal count
-        text, count = replaced(
+        text, count = replace_text(
             raw.decode(), asked.old, asked.new, everywhere=bool(asked.everywhere)
         )
         return text.encode()
 
     before, after = (side.decode() for side in change(place, make))
     output = EditOutput(files=(diff(place.resource, before, after),), replacements=count)
-    return Result(output, (TextContent(text=_told(place.resource, asked, count)),))
+    return Result(output, (TextContent(text=_summary(place.resource, asked, count)),))
 
 
-def _told(resource: str, asked: EditInput, count: int) -> str:
+def _summary(resource: str, asked: EditInput, count: int) -> str:
     times = "1 replacement" if count == 1 else f"{count} replacements"
     sides = (*_side("-", asked.old), *_side("+", asked.new))
     return "\n".join((f"Edited {resource}: {times}", *sides))
@@ -122,11 +122,11 @@ def _told(resource: str, asked: EditInput, count: int) -> str:
 
 def _side(mark: str, text: str) -> list[str]:
     lines = text.splitlines()
-    shown = [f"{mark} {_cut(line)}" for line in lines[:SIDE_LINES_MAX]]
+    shown = [f"{mark} {_truncate(line)}" for line in lines[:SIDE_LINES_MAX]]
     if len(lines) > SIDE_LINES_MAX:
         shown[-1] = f"{mark} ... ({len(lines) - SIDE_LINES_MAX + 1} more lines)"
     return shown
 
 
-def _cut(line: str) -> str:
+def _truncate(line: str) -> str:
     return line if len(line) <= LINE_LENGTH_MAX else line[: LINE_LENGTH_MAX - 3] + "..."

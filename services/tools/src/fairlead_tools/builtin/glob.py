@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import TextContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.reach import reached, saying, sought
-from fairlead_tools.files.path import authority, shown
-from fairlead_tools.files.search.globs import BadGlob, compiled, matches
-from fairlead_tools.files.search.search import BadSearch, Engine, Unsearchable, engine
-from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.builtin.places import find_place, path_errors_as, permitted_place
+from fairlead_tools.files.path import external_needs, printable
+from fairlead_tools.files.search.globs import BadGlob, compile_glob, matches_glob
+from fairlead_tools.files.search.search import BadSearch, SearchEngine, SearchFailed, find_engine
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
 ACTION: Final = "glob"
 LIMIT: Final = 100
@@ -50,43 +50,43 @@ class GlobOutput(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Finder:
+class GlobTool:
     """Finds with this engine."""
 
-    engine: Engine
+    engine: SearchEngine
 
-    async def needs(self, asked: GlobInput, context: Context) -> tuple[Need, ...]:
+    async def needs(self, asked: GlobInput, context: CallContext) -> tuple[Need, ...]:
         _check(asked.pattern)
-        with saying(_unable(asked.path)):
-            place = await sought(context, asked.path or ".")
+        with path_errors_as(_unable(asked.path)):
+            place = await find_place(context, asked.path or ".")
         where = {"path": place.resource}
-        return (*authority(place), Need(ACTION, (asked.pattern,), ("*",), where))
+        return (*external_needs(place), Need(ACTION, (asked.pattern,), ("*",), where))
 
-    async def execute(self, asked: GlobInput, context: Context) -> Result:
+    async def execute(self, asked: GlobInput, context: CallContext) -> Result:
         _check(asked.pattern)
-        with saying(_unable(asked.path)):
-            place = await reached(context, asked.path or ".", None)
+        with path_errors_as(_unable(asked.path)):
+            place = await permitted_place(context, asked.path or ".", None)
             try:
-                accept = partial(matches, asked.pattern)
+                accept = partial(matches_glob, asked.pattern)
                 found, ended = await self.engine.files(place.path, accept, asked.limit or LIMIT)
-            except (BadSearch, Unsearchable) as error:
+            except (BadSearch, SearchFailed) as error:
                 raise CallFailed(f"{_unable(asked.path)}: {error}") from error
         base = place.root
         output = GlobOutput(
             value=tuple(
-                FoundFile(path=shown(one.relative_to(base) if base else one)) for one in found
+                FoundFile(path=printable(one.relative_to(base) if base else one)) for one in found
             ),
             truncated=not ended.complete,
         )
-        lines = [shown(one) for one in found] or [NOTHING]
+        lines = [printable(one) for one in found] or [NOTHING]
         if not ended.complete:
             lines.append(f"\n(There may be more: only {len(found)} are listed)")
         return Result(output, (TextContent(text="\n".join(lines)),))
 
 
-def tool(searching: Engine | None = None) -> Tool:
+def tool(searching: SearchEngine | None = None) -> Tool:
     """The tool; it searches with what the machine has, unless told otherwise."""
-    finder = Finder(searching or engine())
+    finder = GlobTool(searching or find_engine())
     return Tool(
         name="glob",
         description=DESCRIPTION,
@@ -100,7 +100,7 @@ def tool(searching: Engine | None = None) -> Tool:
 
 def _check(pattern: str) -> None:
     try:
-        compiled(pattern)
+        compile_glob(pattern)
     except BadGlob as error:
         raise CallFailed(f"Invalid pattern: {pattern}") from error
 

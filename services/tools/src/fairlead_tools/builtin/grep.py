@@ -11,13 +11,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import TextContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.reach import reached, saying, sought
-from fairlead_tools.files.outputs import NoOutputs, Outputs
-from fairlead_tools.files.path import authority, shown
-from fairlead_tools.files.search.globs import BadGlob, compiled, matches
-from fairlead_tools.files.search.record import Line
-from fairlead_tools.files.search.search import BadSearch, Ended, Engine, Unsearchable, engine
-from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.builtin.places import find_place, path_errors_as, permitted_place
+from fairlead_tools.files.outputs import NoOutputFiles, OutputFiles
+from fairlead_tools.files.path import external_needs, printable
+from fairlead_tools.files.search.globs import BadGlob, compile_glob, matches_glob
+from fairlead_tools.files.search.record import MatchedLine
+from fairlead_tools.files.search.search import (
+    BadSearch,
+    SearchEnd,
+    SearchEngine,
+    SearchFailed,
+    find_engine,
+)
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
 ACTION: Final = "grep"
 LIMIT: Final = 100
@@ -68,37 +74,37 @@ class GrepOutput(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Searcher:
+class GrepTool:
     """Searches with this engine; managed outputs come from `outputs`."""
 
-    engine: Engine
-    outputs: Outputs
+    engine: SearchEngine
+    outputs: OutputFiles
 
-    async def needs(self, asked: GrepInput, context: Context) -> tuple[Need, ...]:
+    async def needs(self, asked: GrepInput, context: CallContext) -> tuple[Need, ...]:
         _check(asked.include)
-        if asked.path is not None and self.outputs.owns(asked.path):
+        if asked.path is not None and self.outputs.is_managed(asked.path):
             return (Need(ACTION, (asked.pattern,), ("*",), {"path": asked.path}),)
-        with saying(_unable(asked.path)):
-            place = await sought(context, asked.path or ".")
+        with path_errors_as(_unable(asked.path)):
+            place = await find_place(context, asked.path or ".")
         where = {"path": place.resource}
-        return (*authority(place), Need(ACTION, (asked.pattern,), ("*",), where))
+        return (*external_needs(place), Need(ACTION, (asked.pattern,), ("*",), where))
 
-    async def execute(self, asked: GrepInput, context: Context) -> Result:
+    async def execute(self, asked: GrepInput, context: CallContext) -> Result:
         _check(asked.include)
-        if asked.path is not None and self.outputs.owns(asked.path):
-            async with self.outputs.local(asked.path, context) as local:
+        if asked.path is not None and self.outputs.is_managed(asked.path):
+            async with self.outputs.open_file(asked.path, context) as local:
                 if local is None:
                     raise CallFailed(_unable(asked.path))
                 found, ended = await self._found(asked, await asyncio.to_thread(local.resolve))
-            return _told([(asked.path, asked.path, line) for line in found], ended)
-        with saying(_unable(asked.path)):
-            place = await reached(context, asked.path or ".", None)
+            return _result([(asked.path, asked.path, line) for line in found], ended)
+        with path_errors_as(_unable(asked.path)):
+            place = await permitted_place(context, asked.path or ".", None)
             found, ended = await self._found(asked, place.path)
         base = place.root
-        named = [(shown(line.path), _named(line.path, base), line) for line in found]
-        return _told(named, ended)
+        named = [(printable(line.path), _relative_name(line.path, base), line) for line in found]
+        return _result(named, ended)
 
-    async def _found(self, asked: GrepInput, place: Path) -> tuple[list[Line], Ended]:
+    async def _found(self, asked: GrepInput, place: Path) -> tuple[list[MatchedLine], SearchEnd]:
         accept = partial(_accepts, asked.include)
         try:
             return await self.engine.lines(
@@ -106,13 +112,13 @@ class Searcher:
             )
         except BadSearch as error:
             raise CallFailed(f"Invalid regular expression: {asked.pattern}") from error
-        except Unsearchable as error:
+        except SearchFailed as error:
             raise CallFailed(f"{_unable(asked.path)}: {error}") from error
 
 
-def tool(searching: Engine | None = None, outputs: Outputs | None = None) -> Tool:
+def tool(searching: SearchEngine | None = None, outputs: OutputFiles | None = None) -> Tool:
     """The tool; it searches with what the machine has, unless told otherwise."""
-    searcher = Searcher(searching or engine(), outputs or NoOutputs())
+    searcher = GrepTool(searching or find_engine(), outputs or NoOutputFiles())
     return Tool(
         name="grep",
         description=DESCRIPTION,
@@ -124,7 +130,7 @@ def tool(searching: Engine | None = None, outputs: Outputs | None = None) -> Too
     )
 
 
-def _told(named: list[tuple[str, str, Line]], ended: Ended) -> Result:
+def _result(named: list[tuple[str, str, MatchedLine]], ended: SearchEnd) -> Result:
     """Lines by their absolute and their structured path."""
     output = GrepOutput(
         value=tuple(
@@ -151,17 +157,17 @@ def _told(named: list[tuple[str, str, Line]], ended: Ended) -> Result:
 
 
 def _accepts(include: str | None, path: str) -> bool:
-    return include is None or matches(include, path)
+    return include is None or matches_glob(include, path)
 
 
-def _named(path: Path, base: Path | None) -> str:
-    return shown(path.relative_to(base) if base else path)
+def _relative_name(path: Path, base: Path | None) -> str:
+    return printable(path.relative_to(base) if base else path)
 
 
 def _check(include: str | None) -> None:
     try:
         if include is not None:
-            compiled(include)
+            compile_glob(include)
     except BadGlob as error:
         raise CallFailed(f"Invalid pattern: {include}") from error
 

@@ -13,14 +13,20 @@ from fairlead_schema.tools.content import FileContent, Json, TextContent, ToolCo
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.reach import reached, saying, sought
+from fairlead_tools.builtin.places import find_place, path_errors_as, permitted_place
 from fairlead_tools.files import kind, pages
-from fairlead_tools.files.directory import Kind, listing
-from fairlead_tools.files.image import SOURCE_BYTES_MAX, ImageLimits, ImageRefused, Picture, normal
-from fairlead_tools.files.outputs import NoOutputs, Outputs
+from fairlead_tools.files.directory import EntryKind, list_directory
+from fairlead_tools.files.image import (
+    SOURCE_BYTES_MAX,
+    EncodedImage,
+    ImageLimits,
+    ImageRefused,
+    fit_image,
+)
+from fairlead_tools.files.outputs import NoOutputFiles, OutputFiles
 from fairlead_tools.files.pages import PAGE_BYTES_MAX, PAGE_LINES_MAX, Binary, OutOfRange
-from fairlead_tools.files.path import Place, authority, opened, resolve
-from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.files.path import Place, external_needs, open_place, resolve
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
 ACTION: Final = "read"
 # What is said about a page: where it goes on, and which of its lines were cut.
@@ -73,11 +79,11 @@ class TextPage(BaseModel):
     next: Next = None
 
 
-class Entry(BaseModel):
+class DirectoryEntry(BaseModel):
     """One entry of a directory; the name of a directory ends with a slash."""
 
     name: str
-    type: Kind
+    type: EntryKind
 
 
 class DirectoryPage(BaseModel):
@@ -85,7 +91,7 @@ class DirectoryPage(BaseModel):
 
     type: Literal["directory-page"] = "directory-page"
     path: str
-    entries: tuple[Entry, ...]
+    entries: tuple[DirectoryEntry, ...]
     offset: int
     truncated: bool
     next: Next = None
@@ -106,34 +112,34 @@ class ReadOutput(RootModel[TextPage | DirectoryPage | ImageFile | WholeText]):
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ReadTool:
     """Reads with these limits; managed outputs come from `outputs`."""
 
     limits: ImageLimits
-    outputs: Outputs
+    outputs: OutputFiles
 
-    async def needs(self, asked: ReadInput, context: Context) -> tuple[Need, ...]:
-        if self.outputs.owns(asked.path):
+    async def needs(self, asked: ReadInput, context: CallContext) -> tuple[Need, ...]:
+        if self.outputs.is_managed(asked.path):
             return (Need(ACTION, (asked.path,), ("*",)),)
-        with saying(f"Unable to read {asked.path}"):
-            place = await sought(context, asked.path)
+        with path_errors_as(f"Unable to read {asked.path}"):
+            place = await find_place(context, asked.path)
             if place.root is not None:
                 await asyncio.to_thread(place.path.lstat)
-        return (*authority(place), Need(ACTION, (place.resource,), ("*",)))
+        return (*external_needs(place), Need(ACTION, (place.resource,), ("*",)))
 
-    async def execute(self, asked: ReadInput, context: Context) -> Result:
-        if not self.outputs.owns(asked.path):
-            with saying(f"Unable to read {asked.path}"):
-                place = await reached(context, asked.path, ACTION)
+    async def execute(self, asked: ReadInput, context: CallContext) -> Result:
+        if not self.outputs.is_managed(asked.path):
+            with path_errors_as(f"Unable to read {asked.path}"):
+                place = await permitted_place(context, asked.path, ACTION)
                 return await asyncio.to_thread(self._read, place, place.resource, asked)
-        async with self.outputs.local(asked.path, context) as local:
+        async with self.outputs.open_file(asked.path, context) as local:
             if local is None:
                 raise CallFailed(f"Unable to read {asked.path}")
             place = await asyncio.to_thread(resolve, str(local.parent), local.name)
             return await asyncio.to_thread(self._read, place, asked.path, asked)
 
     def _read(self, place: Place, told: str, asked: ReadInput) -> Result:
-        with opened(place) as (descriptor, status):
+        with open_place(place) as (descriptor, status):
             if stat.S_ISDIR(status.st_mode):
                 return Result(_directory(descriptor, place.path, told, asked))
             with open(descriptor, "rb", closefd=False) as file:
@@ -142,11 +148,11 @@ class Reader:
     def _file(self, file: BinaryIO, place: Place, told: str, asked: ReadInput) -> Result:
         head = file.read(kind.HEAD)
         file.seek(0)
-        mime = kind.image(head)
+        mime = kind.image_type(head)
         if mime is not None:
             picture = self._picture(file, mime, asked.path)
             return _image(picture, place, told)
-        if kind.binary(place.path.name, head):
+        if kind.is_binary(place.path.name, head):
             raise CallFailed(f"Cannot read binary file: {asked.path}")
         try:
             return Result(_text(file, place, told, asked))
@@ -155,17 +161,17 @@ class Reader:
         except (UnicodeDecodeError, OutOfRange) as error:
             raise CallFailed(f"Unable to read {asked.path}") from error
 
-    def _picture(self, file: BinaryIO, mime: str, path: str) -> Picture:
+    def _picture(self, file: BinaryIO, mime: str, path: str) -> EncodedImage:
         raw = file.read(SOURCE_BYTES_MAX + 1)
         if len(raw) > SOURCE_BYTES_MAX:
             raise CallFailed(f"Image exceeds {SOURCE_BYTES_MAX >> 20} MiB: {path}")
         try:
-            return normal(raw, mime, self.limits)
+            return fit_image(raw, mime, self.limits)
         except ImageRefused as error:
             raise CallFailed(f"{error}: {path}") from error
 
 
-def shown(settings: ToolsConfig) -> OutputLimits | None:
+def page_limits(settings: ToolsConfig) -> OutputLimits | None:
     """How much of it the model sees: a page whole, unless less than that is configured."""
     less = settings.output_bytes_max < PAGE_BYTES_MAX or settings.output_lines_max < PAGE_LINES_MAX
     return (
@@ -175,11 +181,11 @@ def shown(settings: ToolsConfig) -> OutputLimits | None:
 
 def tool(
     limits: ImageLimits | None = None,
-    outputs: Outputs | None = None,
+    outputs: OutputFiles | None = None,
     page: OutputLimits | None = None,
 ) -> Tool:
     """The tool, with its limits and with the store of managed outputs, if there is one."""
-    reader = Reader(limits or ImageLimits(), outputs or NoOutputs())
+    reader = ReadTool(limits or ImageLimits(), outputs or NoOutputFiles())
     return Tool(
         name="read",
         description=DESCRIPTION,
@@ -209,12 +215,12 @@ def project(read: Json) -> tuple[ToolContent, ...]:
 
 def _directory(descriptor: int, path: Path, told: str, asked: ReadInput) -> DirectoryPage:
     try:
-        page = listing(descriptor, path, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
+        page = list_directory(descriptor, path, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
     except OutOfRange as error:
         raise CallFailed(f"Unable to read {asked.path}") from error
     return DirectoryPage(
         path=told,
-        entries=tuple(Entry(name=name, type=type_) for name, type_ in page.entries),
+        entries=tuple(DirectoryEntry(name=name, type=type_) for name, type_ in page.entries),
         offset=page.offset,
         truncated=page.next is not None,
         next=page.next,
@@ -222,12 +228,12 @@ def _directory(descriptor: int, path: Path, told: str, asked: ReadInput) -> Dire
 
 
 def _text(file: BinaryIO, place: Place, told: str, asked: ReadInput) -> WholeText | TextPage:
-    mime = kind.text(place.path.name)
+    mime = kind.text_type(place.path.name)
     if asked.offset is None and asked.limit is None:
-        content = pages.whole(file)
+        content = pages.read_whole(file)
         if content is not None:
-            return WholeText(content=content, mime=mime, **_named(place, told))
-    page = pages.page(file, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
+            return WholeText(content=content, mime=mime, **_file_fields(place, told))
+    page = pages.read_page(file, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
     return TextPage(
         path=told,
         content=page.content,
@@ -238,13 +244,13 @@ def _text(file: BinaryIO, place: Place, told: str, asked: ReadInput) -> WholeTex
     )
 
 
-def _image(picture: Picture, place: Place, told: str) -> Result:
-    output = ImageFile(mime=picture.mime, **_named(place, told))
+def _image(picture: EncodedImage, place: Place, told: str) -> Result:
+    output = ImageFile(mime=picture.mime, **_file_fields(place, told))
     said = TextContent(text=f"The image {output.name} is shown below.")
-    shown = FileContent(uri=picture.uri, mime=picture.mime, name=output.name)
-    return Result(output, (said, shown))
+    image = FileContent(uri=picture.uri, mime=picture.mime, name=output.name)
+    return Result(output, (said, image))
 
 
-def _named(place: Place, told: str) -> dict[str, Any]:
+def _file_fields(place: Place, told: str) -> dict[str, Any]:
     name = os.fsencode(place.path.name).decode(errors="replace")
     return {"path": told, "uri": place.path.as_uri(), "name": name}

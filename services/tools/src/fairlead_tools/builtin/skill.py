@@ -14,10 +14,10 @@ from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need, effect
 from fairlead_tools.calls.rules import rules
-from fairlead_tools.context.sources.files import shown
+from fairlead_tools.context.sources.files import printable_path
 from fairlead_tools.context.sources.skills import ACTION
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
-from fairlead_tools.skills.catalog import Catalog
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
+from fairlead_tools.skills.catalog import SkillCatalog
 from fairlead_tools.skills.skill import SKILL, Skill
 
 FILES_MAX: Final = 10
@@ -42,43 +42,45 @@ class SkillOutput(BaseModel):
     files: tuple[str, ...] = ()
 
 
-def tool(config: Config, catalog: Catalog) -> Tool:
+def tool(config: Config, catalog: SkillCatalog) -> Tool:
     """The tool, over the skills of whatever location a call comes from."""
     return Tool(
         name="skill",
         description="Load the instructions of a skill by its name, as listed in the context.",
         input=SkillInput,
         output=SkillOutput,
-        execute=partial(_run, config, catalog),
+        execute=partial(_execute, config, catalog),
         needs=partial(_needs, config, catalog),
-        project=_told,
+        project=_project,
         action=ACTION,
         retry="pure",
     )
 
 
 async def _needs(
-    config: Config, catalog: Catalog, asked: SkillInput, context: Context
+    config: Config, catalog: SkillCatalog, asked: SkillInput, context: CallContext
 ) -> tuple[Need, ...]:
     """Leave to load this one."""
-    await _found(config, catalog, asked, context)
+    await _load_skill(config, catalog, asked, context)
     return (Need(ACTION, resources=(asked.name,), save=(asked.name,)),)
 
 
-async def _run(
-    config: Config, catalog: Catalog, asked: SkillInput, context: Context
+async def _execute(
+    config: Config, catalog: SkillCatalog, asked: SkillInput, context: CallContext
 ) -> SkillOutput:
-    skill = await _found(config, catalog, asked, context)
+    skill = await _load_skill(config, catalog, asked, context)
     place = skill.directory
     return SkillOutput(
         name=skill.name,
         content=skill.content,
-        directory=None if place is None else shown(place),
+        directory=None if place is None else printable_path(place),
         files=() if place is None else await asyncio.to_thread(_beside, place),
     )
 
 
-async def _found(config: Config, catalog: Catalog, asked: SkillInput, context: Context) -> Skill:
+async def _load_skill(
+    config: Config, catalog: SkillCatalog, asked: SkillInput, context: CallContext
+) -> Skill:
     """The skill that was asked for. One that is denied looks like one that is not there."""
     known = rules(config, context.agent)
     if known is None or effect(known, ACTION, asked.name) == "deny":
@@ -100,7 +102,7 @@ def _unable(asked: SkillInput) -> CallFailed:
 def _beside(place: Path) -> tuple[str, ...]:
     """The first files of a skill by name, hidden ones too, without the skill itself."""
     files = sorted(islice(_files(place), SEEN_MAX))
-    return tuple(shown(path) for path in files if path != place / SKILL)[:FILES_MAX]
+    return tuple(printable_path(path) for path in files if path != place / SKILL)[:FILES_MAX]
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -108,7 +110,7 @@ def _files(place: Path) -> Iterator[Path]:
         yield from (Path(here) / name for name in names)
 
 
-def _told(encoded: Json) -> tuple[ToolContent, ...]:
+def _project(encoded: Json) -> tuple[ToolContent, ...]:
     lines = [f"# Skill: {encoded['name']}", "", encoded["content"]]
     if encoded["directory"] is not None:
         lines += ["", f"Relative paths in this skill start at {encoded['directory']}"]

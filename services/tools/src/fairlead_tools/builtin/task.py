@@ -11,7 +11,7 @@ from fairlead_session.calls.child_ids import TASK
 from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.people.permission import Need
 from fairlead_tools.calls.subagents import Children, Work
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 
 
 class TaskInput(BaseModel):
@@ -37,13 +37,13 @@ class TaskOutput(BaseModel):
 def tool(children: Children, agents: Mapping[str, str]) -> Tool:
     """The tool for these sub-agents: their names, and what each is good at."""
 
-    async def needs(asked: TaskInput, _context: Context) -> tuple[Need, ...]:
+    async def needs(asked: TaskInput, _context: CallContext) -> tuple[Need, ...]:
         if asked.agent not in agents:
             known = ", ".join(sorted(agents)) or "none"
             raise CallFailed(f"Unknown sub-agent: {asked.agent}. There are: {known}")
         return (Need(TASK, (asked.agent,), save=(asked.agent,)),)
 
-    async def attend(asked: TaskInput, context: Context) -> Outcome | None:
+    async def attend(asked: TaskInput, context: CallContext) -> Outcome | None:
         return await children.attend(context, Work(asked.agent, asked.prompt))
 
     return Tool(

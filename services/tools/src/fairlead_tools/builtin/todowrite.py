@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from fairlead_schema.events import TodoUpdated
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
-from fairlead_tools.registry.tool import Context, Result, Tool
+from fairlead_tools.registry.tool import CallContext, Result, Tool
 
 
 class Todos(BaseModel):
@@ -27,15 +27,15 @@ def tool() -> Tool:
         input=Todos,
         output=Todos,
         execute=_write,
-        project=_told,
+        project=_project,
         retry="pure",
     )
 
 
-async def _write(asked: Todos, _context: Context) -> Result:
+async def _write(asked: Todos, _context: CallContext) -> Result:
     return Result(asked, facts=(TodoUpdated(todos=tuple(asked.todos)),))
 
 
-def _told(encoded: Json) -> tuple[ToolContent, ...]:
+def _project(encoded: Json) -> tuple[ToolContent, ...]:
     todos = encoded["todos"] if isinstance(encoded, dict) else []
     return (TextContent(text=json.dumps(todos, indent=2, ensure_ascii=False)),)

@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.people.permission import Need
-from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.web import guard
 from fairlead_tools.web.conversion import convert_page
-from fairlead_tools.web.fetch import ACCEPT, Page, fetch
+from fairlead_tools.web.fetch import ACCEPT, WebPage, fetch
 
 Format: TypeAlias = Literal["markdown", "text", "html"]
 
@@ -53,7 +53,7 @@ class WebfetchOutput(BaseModel):
     format: Format
 
 
-Fetch = Callable[[str, str], Awaitable[Page]]
+Fetch = Callable[[str, str], Awaitable[WebPage]]
 """Fetches a URL with an `Accept` header."""
 
 
@@ -76,15 +76,15 @@ def tool_with(fetch_page: Fetch) -> Tool:
     )
 
 
-async def needs(request: WebfetchInput, _context: Context) -> tuple[Need, ...]:
+async def needs(request: WebfetchInput, _context: CallContext) -> tuple[Need, ...]:
     """Permission for exactly this URL. An approval for always covers the whole host."""
-    target = guard.target(request.url)
+    target = guard.parse_target(request.url)
     always = f"{target.scheme}://{target.authority}/*"
     metadata = {"url": request.url, "format": request.format, "timeout": request.timeout}
     return (Need("webfetch", (request.url,), save=(always,), metadata=metadata),)
 
 
-async def execute(fetch_page: Fetch, request: WebfetchInput, _context: Context) -> Result:
+async def execute(fetch_page: Fetch, request: WebfetchInput, _context: CallContext) -> Result:
     """Fetch and convert a page within the requested time. Raises CallFailed."""
     try:
         async with asyncio.timeout(request.timeout):
@@ -98,7 +98,7 @@ async def execute(fetch_page: Fetch, request: WebfetchInput, _context: Context) 
     return Result(output, content=(TextContent(text=text),))
 
 
-def decode(page: Page) -> str:
+def decode(page: WebPage) -> str:
     """The body as text. Bytes that are no character become replacement characters."""
     try:
         return page.body.decode(page.charset or "utf-8", errors="replace")

@@ -14,9 +14,9 @@ from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.config.tool_servers import SearchServiceConfig
 from fairlead_session.people.permission import Need
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from fairlead_tools.web import guard
-from fairlead_tools.web.fetch import AGENT, body, opened
+from fairlead_tools.web.fetch import AGENT, open_request, read_body
 
 TIMEOUT_S: Final = 25.0
 REPLY_BYTES_MAX: Final = 256 * 1024
@@ -64,16 +64,16 @@ def tools(settings: ToolsConfig) -> tuple[Tool, ...]:
             description=DESCRIPTION,
             input=WebsearchInput,
             output=WebsearchOutput,
-            execute=partial(run, settings),
-            project=shown,
-            needs=needed,
+            execute=partial(execute, settings),
+            project=project,
+            needs=needs,
             retry="pure",
             timeout_s=TIMEOUT_S + 10.0,
         ),
     )
 
 
-async def needed(asked: WebsearchInput, _context: Context) -> tuple[Need, ...]:
+async def needs(asked: WebsearchInput, _context: CallContext) -> tuple[Need, ...]:
     told = asked.model_dump(exclude_none=True)
     return (Need("websearch", (asked.query,), save=("*",), metadata=told),)
 
@@ -86,7 +86,9 @@ def provider(settings: ToolsConfig, session_id: str) -> str:
     return names[zlib.crc32(session_id.encode()) % len(names)]
 
 
-async def run(settings: ToolsConfig, asked: WebsearchInput, context: Context) -> WebsearchOutput:
+async def execute(
+    settings: ToolsConfig, asked: WebsearchInput, context: CallContext
+) -> WebsearchOutput:
     """One search. Raises CallFailed, in words that hold no key."""
     name = provider(settings, context.at.session_id)
     service = settings.websearch[name]
@@ -95,7 +97,7 @@ async def run(settings: ToolsConfig, asked: WebsearchInput, context: Context) ->
         raise CallFailed(f"The search service {name} has no key: {service.api_key_env} is not set")
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            found = await _asked(service, key, asked)
+            found = await _search(service, key, asked)
     except TimeoutError as error:
         raise CallFailed(f"The search took longer than {TIMEOUT_S:g} s") from error
     except CallFailed as error:
@@ -103,9 +105,9 @@ async def run(settings: ToolsConfig, asked: WebsearchInput, context: Context) ->
     return WebsearchOutput(provider=name, output=_without(key, found) or NOTHING)
 
 
-async def _asked(service: SearchServiceConfig, key: str, asked: WebsearchInput) -> str:
+async def _search(service: SearchServiceConfig, key: str, asked: WebsearchInput) -> str:
     # Where the service is was configured by the operator: it may well stand nearby.
-    wanted = guard.target(service.url)
+    wanted = guard.parse_target(service.url)
     headers = {
         "accept": "application/json, text/event-stream",
         "content-type": "application/json",
@@ -117,13 +119,13 @@ async def _asked(service: SearchServiceConfig, key: str, asked: WebsearchInput) 
     call = {"name": service.tool, "arguments": asked.model_dump(exclude_none=True)}
     request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     content = json.dumps(request).encode()
-    async with opened("POST", wanted, headers, private=True, content=content) as response:
+    async with open_request("POST", wanted, headers, private=True, content=content) as response:
         if not response.is_success:
             raise CallFailed(f"The search service answered with status {response.status_code}")
-        return results((await body(response, REPLY_BYTES_MAX)).decode(errors="replace"))
+        return parse_results((await read_body(response, REPLY_BYTES_MAX)).decode(errors="replace"))
 
 
-def results(reply: str) -> str:
+def parse_results(reply: str) -> str:
     """The text of a reply, plain or as an event stream; empty, if nothing was found."""
     for message in _messages(reply):
         error = message.get("error")
@@ -138,7 +140,7 @@ def results(reply: str) -> str:
     raise CallFailed("The search service gave no answer that can be read")
 
 
-def shown(encoded: Json) -> tuple[ToolContent, ...]:
+def project(encoded: Json) -> tuple[ToolContent, ...]:
     return (TextContent(text=encoded["output"]),)
 
 

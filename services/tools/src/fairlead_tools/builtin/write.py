@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_session.people.permission import Need
-from fairlead_tools.builtin.reach import EDIT, reached, saying, sought
+from fairlead_tools.builtin.places import EDIT, find_place, path_errors_as, permitted_place
 from fairlead_tools.files import mutation
-from fairlead_tools.files.mutation import Busy, unbroken
-from fairlead_tools.files.path import authority
-from fairlead_tools.registry.tool import CallFailed, Context, Tool
+from fairlead_tools.files.mutation import FileLocked, run_to_end
+from fairlead_tools.files.path import external_needs
+from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 
 DESCRIPTION: Final = (
     "Writes a file, creating it and its directories or replacing what it held. Relative paths start "
@@ -39,21 +39,21 @@ class WriteOutput(BaseModel):
     existed: bool
 
 
-async def needs(asked: WriteInput, context: Context) -> tuple[Need, ...]:
+async def needs(asked: WriteInput, context: CallContext) -> tuple[Need, ...]:
     """The directory outside, if it is there; then the file."""
-    with saying(f"Unable to write {asked.path}"):
-        place = await sought(context, asked.path)
-    return (*authority(place), Need(EDIT, (place.resource,), ("*",)))
+    with path_errors_as(f"Unable to write {asked.path}"):
+        place = await find_place(context, asked.path)
+    return (*external_needs(place), Need(EDIT, (place.resource,), ("*",)))
 
 
-async def execute(asked: WriteInput, context: Context) -> WriteOutput:
+async def execute(asked: WriteInput, context: CallContext) -> WriteOutput:
     """Write, once the place is known to be the permitted one."""
     message = f"Unable to write {asked.path}"
-    with saying(message):
-        place = await reached(context, asked.path, EDIT)
+    with path_errors_as(message):
+        place = await permitted_place(context, asked.path, EDIT)
         try:
-            existed = await unbroken(mutation.write, place, asked.content.encode())
-        except (Busy, OSError, UnicodeEncodeError) as error:
+            existed = await run_to_end(mutation.write, place, asked.content.encode())
+        except (FileLocked, OSError, UnicodeEncodeError) as error:
             raise CallFailed(message) from error
     return WriteOutput(target=place.target, resource=place.resource, existed=existed)
 

@@ -34,8 +34,8 @@ from fairlead_tools.calls.execution import detail, failed
 from fairlead_tools.calls.liveness import Silences
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.calls.permission import Permitted, Permitting
-from fairlead_tools.registry.registry import Prepared, Registry, Scope
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.registry.registry import PreparedCall, Registry, Scope
+from fairlead_tools.registry.tool import CallContext, CallFailed
 
 # How long a request waits before somebody looks again at a call whose worker lives.
 LATER_S: Final = 1.0
@@ -51,9 +51,9 @@ LATE: Final = Failed("The queued call was not answered in time: its outcome is u
 class Ready:
     """Begun in the log: run it."""
 
-    prepared: Prepared
+    prepared: PreparedCall
     call: UnsettledCall
-    context: Context
+    context: CallContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +152,11 @@ class Beginning:
     async def _begun(self, session: Session, at: Address, decision: Begin, job: Job) -> Decision:
         assert session.profile is not None, "a session with calls was created"
         scope = Scope(at.tenant, session.profile.location.directory)
-        await self._registry.follow(decision.call, scope)
+        await self._registry.refresh_for_call(decision.call, scope)
         prepared = self._registry.prepare(decision.call, scope)
         if isinstance(prepared, Failed):
             return settle(session, decision.call, prepared), prepared
-        context = Context(
+        context = CallContext(
             at=at,
             location=session.profile.location,
             agent=decision.call.agent,
@@ -181,7 +181,7 @@ class Beginning:
             case _:
                 assert_never(first)
 
-    async def _attended(self, prepared: Prepared, context: Context) -> Outcome | None:
+    async def _attended(self, prepared: PreparedCall, context: CallContext) -> Outcome | None:
         """The outcome of a call that something else answers, once that is there; nobody waits."""
         assert prepared.tool.attend is not None, "only such a call is attended"
         try:

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ValidationError
 from fairlead_schema.json_depth import DEPTH_MAX, is_too_deep
 from fairlead_schema.tools.content import Json
 from fairlead_session.calls.lifecycle import Failed, Halt, Outcome, Succeeded
-from fairlead_tools.metrics import RUNNING
-from fairlead_tools.registry.registry import Prepared, told
-from fairlead_tools.registry.tool import CallFailed, Context, Handed, Result, Tool
+from fairlead_tools.metrics import CALLS_RUNNING
+from fairlead_tools.registry.registry import PreparedCall, describe_errors
+from fairlead_tools.registry.tool import CallContext, CallFailed, DeferredCall, Result, Tool
 
 log = logging.getLogger(__name__)
 
@@ -35,14 +35,14 @@ class Stopped:
 class Performance:
     """The run of one prepared call."""
 
-    def __init__(self, prepared: Prepared, context: Context) -> None:
+    def __init__(self, prepared: PreparedCall, context: CallContext) -> None:
         self._prepared = prepared
         self._context = context
         self._loop = asyncio.get_running_loop()
         self._stop: asyncio.Future[Stop] = self._loop.create_future()
         self._late: asyncio.Future[None] = self._loop.create_future()
         self._task: asyncio.Task[object] | None = None
-        self._ended: Outcome | Stopped | Handed | None = None
+        self._ended: Outcome | Stopped | DeferredCall | None = None
         self.spool: Path | None = None
         """Text that the tool left in a file: whoever settles the call removes it."""
 
@@ -59,14 +59,14 @@ class Performance:
     def begin(self) -> asyncio.Task[object]:
         """Let the tool run, if it does not yet. From here on its time is limited."""
         if self._task is None:
-            RUNNING.inc()
+            CALLS_RUNNING.inc()
             self._task = asyncio.create_task(self._execute())
             timer = self._loop.call_later(self._prepared.tool.timeout_s, self._time_out, self._task)
-            self._task.add_done_callback(lambda _: RUNNING.dec())
+            self._task.add_done_callback(lambda _: CALLS_RUNNING.dec())
             self._task.add_done_callback(lambda _: timer.cancel())
         return self._task
 
-    async def run(self) -> Outcome | Stopped | Handed:
+    async def run(self) -> Outcome | Stopped | DeferredCall:
         """Run the tool to its outcome. A crash is this call's failure and nobody else's."""
         if self._ended is None:
             self._ended = await self._run(self.begin())
@@ -78,7 +78,7 @@ class Performance:
             self._late.set_result(None)
             task.cancel()
 
-    async def _run(self, task: asyncio.Task[object]) -> Outcome | Stopped | Handed:
+    async def _run(self, task: asyncio.Task[object]) -> Outcome | Stopped | DeferredCall:
         try:
             if not task.done():
                 waited: set[asyncio.Future[Any]] = {task, self._stop, self._late}
@@ -109,7 +109,7 @@ class Performance:
         if late:
             log.error("tool ignores its cancellation", extra=self._ids())
 
-    def _outcome(self, task: asyncio.Task[object]) -> Outcome | Handed:
+    def _outcome(self, task: asyncio.Task[object]) -> Outcome | DeferredCall:
         if task.cancelled():
             return crashed("the tool cancelled itself")
         error = task.exception()
@@ -119,7 +119,7 @@ class Performance:
             log.warning("tool crashed", exc_info=error, extra=self._ids())
             return crashed(detail(error))
         returned = task.result()
-        if isinstance(returned, Handed):
+        if isinstance(returned, DeferredCall):
             return returned
         self.spool = returned.spool if isinstance(returned, Result) else None
         try:
@@ -147,7 +147,7 @@ def encoded(tool: Tool, returned: object) -> Outcome:
     try:
         output = tool.output.model_validate(raw)
     except ValidationError as error:
-        return crashed(f"Invalid tool output: {told(error)}")
+        return crashed(f"Invalid tool output: {describe_errors(error)}")
     value: Json = output.model_dump(mode="json", by_alias=True)
     if is_too_deep(value):
         return crashed(f"Invalid tool output: nested deeper than {DEPTH_MAX} levels")

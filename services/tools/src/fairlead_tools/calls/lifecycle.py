@@ -40,7 +40,7 @@ from fairlead_tools.calls.progress import Telling
 from fairlead_tools.calls.run import Run
 from fairlead_tools.calls.taken_request import Held, Unheld
 from fairlead_tools.registry.registry import Registry
-from fairlead_tools.registry.tool import Handed
+from fairlead_tools.registry.tool import DeferredCall
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class Life:
                 await held.job.retry_later(0.0)
                 return "handed-over"
             return await self._settle(at, call, INTERRUPTED, held, run.telling)
-        if isinstance(ended, Handed):
+        if isinstance(ended, DeferredCall):
             return await self._hand(at, call, ended.until, held)
         return await self._settle(at, call, await run.recordable(ended), held, run.telling)
 

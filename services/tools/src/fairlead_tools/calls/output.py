@@ -24,8 +24,8 @@ from fairlead_service import ids
 from fairlead_session.calls.lifecycle import Failed, Outcome
 from fairlead_session.calls.output_bounds import OutputLimits, Sample, kept, lossy, preview, sampled
 from fairlead_tools.calls.execution import crashed, detail
-from fairlead_tools.metrics import LOSSY
-from fairlead_tools.spool import pieces
+from fairlead_tools.metrics import OUTPUTS_CUT
+from fairlead_tools.spool import read_pieces
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +142,7 @@ class Retention:
                     else:
                         return managed_path(output_id)
         except (LogError, OSError, TimeoutError) as error:
-            LOSSY.inc()
+            OUTPUTS_CUT.inc()
             log.warning("output not kept", extra={"reason": str(error) or type(error).__name__})
             return None
 
@@ -161,7 +161,7 @@ def _source(spool: Path | None, *texts: str) -> Source:
 
     def flow() -> Iterator[bytes]:
         if spool is not None:
-            yield from pieces(spool)
+            yield from read_pieces(spool)
         for text in texts:
             yield text.encode(errors="backslashreplace")
 

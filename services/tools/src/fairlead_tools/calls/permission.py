@@ -16,8 +16,8 @@ from fairlead_session.people.permission import Need
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.execution import crashed, detail, failed
-from fairlead_tools.registry.registry import Prepared
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.registry.registry import PreparedCall
+from fairlead_tools.registry.tool import CallContext, CallFailed
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Permitting:
         self._rules = rules
 
     async def decide(
-        self, session: Session, call: UnsettledCall, prepared: Prepared, context: Context
+        self, session: Session, call: UnsettledCall, prepared: PreparedCall, context: CallContext
     ) -> PermissionAsked | QuestionAsked | Failed | Permitted:
         """What a person is asked first, why the call never runs, or that it may begin."""
         needs = await self._needs(prepared, context)
@@ -65,16 +65,18 @@ class Permitting:
             return asks.question(session.id, call, asked, ids.question_id())
         return Permitted(needs)
 
-    async def _saved(self, session: Session, context: Context) -> tuple[PermissionRule, ...]:
+    async def _saved(self, session: Session, context: CallContext) -> tuple[PermissionRule, ...]:
         assert session.profile is not None, "a session with calls was created"
         saved = await self._approvals.get_all(context.at.tenant, session.profile.project_id)
         return asks.approved(saved)
 
-    async def _needs(self, prepared: Prepared, context: Context) -> tuple[Need, ...] | Failed:
+    async def _needs(
+        self, prepared: PreparedCall, context: CallContext
+    ) -> tuple[Need, ...] | Failed:
         tool = prepared.tool
         try:
             async with asyncio.timeout(tool.timeout_s):
-                return await tool.needed(prepared.input, context)
+                return await tool.required_permissions(prepared.input, context)
         except CallFailed as error:
             return failed(detail(error))
         except TimeoutError:

@@ -64,7 +64,7 @@ class Telling:
         self._last = (dict(structured), told)
         self._reported.set()
 
-    async def say(self, text: str) -> None:
+    async def emit_output(self, text: str) -> None:
         """Broadcast output. What comes too fast for listeners is left out, the newest is kept."""
         self._live += text
         if len(self._live) > LIVE_LENGTH_MAX:

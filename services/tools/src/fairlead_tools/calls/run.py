@@ -14,14 +14,14 @@ from fairlead_tools.calls.interrupts import watch
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import Retention
 from fairlead_tools.calls.progress import Telling
-from fairlead_tools.outputs import materialised
-from fairlead_tools.registry.tool import Handed
+from fairlead_tools.outputs import open_output_file
+from fairlead_tools.registry.tool import DeferredCall
 
 # How long a call that may run any number of times runs before its start is written: one that is over
 # by then is started and settled in one commit (docs/adr/0020).
 SPRINT_S: Final = 0.01
 
-Ended: TypeAlias = Outcome | Stopped | Handed
+Ended: TypeAlias = Outcome | Stopped | DeferredCall
 
 
 class Run:
@@ -45,8 +45,10 @@ class Run:
         context = replace(
             ready.context,
             report=self.telling.report,
-            say=self.telling.say,
-            managed=partial(materialised, eventlog.outputs, at.tenant, directory=spool_dir),
+            emit_output=self.telling.emit_output,
+            open_managed=partial(
+                open_output_file, eventlog.outputs, at.tenant, directory=spool_dir
+            ),
         )
         self._performance = Performance(ready.prepared, context)
         self._recorded: Outcome | None = None

@@ -16,7 +16,7 @@ from fairlead_session.execution.budget import left
 from fairlead_session.execution.commands import at_rest
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.session import Session
-from fairlead_tools.registry.tool import CallFailed, Context
+from fairlead_tools.registry.tool import CallContext, CallFailed
 
 TIMEOUT_S: Final = 10.0
 UNWANTED: Final = Failed("The call was settled before its sub-agent began")
@@ -46,7 +46,7 @@ class Children:
         self._sessions = sessions
         self._depth_max = depth_max
 
-    async def attend(self, context: Context, work: Work) -> Outcome | None:
+    async def attend(self, context: CallContext, work: Work) -> Outcome | None:
         """Make and prompt the session of a call, if that is still to do; its answer, if any.
 
         Raises CallFailed when it cannot be made, LogError while nobody serves.
@@ -80,7 +80,9 @@ class Children:
         if child.profile is not None and not at_rest(child):
             await self._interrupt(below)
 
-    async def _make(self, context: Context, work: Work, child: SessionId, parent: Session) -> None:
+    async def _make(
+        self, context: CallContext, work: Work, child: SessionId, parent: Session
+    ) -> None:
         assert parent.profile is not None, "a session with calls was created"
         limits, model = left(parent), parent.profile.model
         create: dict[str, Any] = {
@@ -125,9 +127,9 @@ class Children:
             raise CallFailed(f"The sub-agent cannot be started: {error.get('message', error)}")
 
 
-def _child(context: Context) -> SessionId:
+def _child(context: CallContext) -> SessionId:
     return child_of(context.at.session_id, *_key(context))
 
 
-def _key(context: Context) -> tuple[str, str]:
+def _key(context: CallContext) -> tuple[str, str]:
     return context.assistant_message_id, context.call_id

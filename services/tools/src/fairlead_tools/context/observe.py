@@ -7,13 +7,13 @@ from typing import Final
 from fairlead_schema.context import ContextSample, Observation, ObserveContext
 from fairlead_service.config.configuration import Config
 from fairlead_tools.calls.rules import rules
-from fairlead_tools.context.reader import Read, Reading, unavailable
-from fairlead_tools.context.registered import Plugins
+from fairlead_tools.context.reader import ReadSource, SourceReader, unavailable
+from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.sources import date, environment, instructions, references, skills
-from fairlead_tools.context.sources.instructions import Fetched, Instructions
-from fairlead_tools.context.web_pages import Pages, Web
-from fairlead_tools.metrics import OBSERVING
-from fairlead_tools.skills.catalog import Catalog
+from fairlead_tools.context.sources.instructions import FetchedPages, Instructions
+from fairlead_tools.context.web_pages import WebClient, WebPages
+from fairlead_tools.metrics import OBSERVATION_SECONDS
+from fairlead_tools.skills.catalog import SkillCatalog
 
 ORDER: Final = (
     environment.KEY,
@@ -28,14 +28,14 @@ ORDER: Final = (
 class Observer:
     """Everything that can be said of the locations that this process serves."""
 
-    def __init__(self, config: Config, plugins: Plugins | None = None) -> None:
+    def __init__(self, config: Config, plugins: RegisteredSources | None = None) -> None:
         self.config = config
-        self._web = Web(config.context)
-        self._pages = Pages(config.context, self._web)
+        self._web = WebClient(config.context)
+        self._pages = WebPages(config.context, self._web)
         self._instructions = Instructions(config.context)
-        self._reading = Reading(config.context.timeout_s)
-        self.catalog = Catalog(config, self._web)
-        self.plugins = plugins
+        self._reading = SourceReader(config.context.timeout_s)
+        self.catalog = SkillCatalog(config, self._web)
+        self.registered_sources = plugins
 
     async def observe(self, asked: ObserveContext) -> ContextSample:
         """Every source, observed now, in order: built-in ones first, then those of other services.
@@ -55,7 +55,7 @@ class Observer:
         own[references.KEY] = references.observe(self.config.reference)
         built_in = (own[key] for key in ORDER)
         observations = (*(one for one in built_in if one is not None), *plugged)
-        OBSERVING.observe(time.perf_counter() - began)
+        OBSERVATION_SECONDS.observe(time.perf_counter() - began)
         return ContextSample(observations=observations)
 
     async def close(self) -> None:
@@ -64,7 +64,7 @@ class Observer:
         await self.catalog.close()
         await self._web.close()
 
-    def _reads(self, asked: ObserveContext, fetched: Fetched) -> dict[str, Read]:
+    def _reads(self, asked: ObserveContext, fetched: FetchedPages) -> dict[str, ReadSource]:
         """What has to look at the disk."""
         permitted = rules(self.config, asked.agent)
         return {
@@ -81,4 +81,6 @@ class Observer:
             return unavailable(date.KEY, "unreadable", f"time zone {timezone}: {error}")
 
     async def _plugged(self, asked: ObserveContext) -> tuple[Observation, ...]:
-        return () if self.plugins is None else await self.plugins.observe(asked)
+        return (
+            () if self.registered_sources is None else await self.registered_sources.observe(asked)
+        )

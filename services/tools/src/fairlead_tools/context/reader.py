@@ -8,20 +8,20 @@ from typing import Final, TypeAlias
 
 from fairlead_schema.context import Observation, UnavailableKind, UnavailableSource
 from fairlead_tools.context.sources.files import Unreadable
-from fairlead_tools.metrics import AWAY
+from fairlead_tools.metrics import SOURCES_UNAVAILABLE
 
 log = logging.getLogger(__name__)
 
 THREADS_MAX: Final = 32
 
-Read: TypeAlias = Callable[[], Observation | None]
+ReadSource: TypeAlias = Callable[[], Observation | None]
 """Observes a source; None when there is nothing of the kind."""
 
 
-class _Hop:
+class _ReadRun:
     """One thread's way through some sources, and how far it has come."""
 
-    def __init__(self, reads: Mapping[str, Read]) -> None:
+    def __init__(self, reads: Mapping[str, ReadSource]) -> None:
         self._reads = reads
         self.found: dict[str, Observation | None] = {}
         self.at: str | None = None
@@ -30,12 +30,12 @@ class _Hop:
     def run(self) -> None:
         for key, read in self._reads.items():
             self.at = key
-            self.found[key] = _read(key, read)
+            self.found[key] = _read_source(key, read)
             if self.abandoned:
                 return
 
 
-class Reading:
+class SourceReader:
     """Reads that may hang: all of a place in one thread, which is left alone where it stands.
 
     A source that hangs is not read again until its thread has come back; the others are.
@@ -47,10 +47,10 @@ class Reading:
         self._hung: set[tuple[str, str]] = set()
 
     async def sources(
-        self, place: str, reads: Mapping[str, Read]
+        self, place: str, reads: Mapping[str, ReadSource]
     ) -> Mapping[str, Observation | None]:
         """What the sources of a place say now. Whatever goes wrong makes one unavailable, not gone."""
-        hop = _Hop({key: read for key, read in reads.items() if (key, place) not in self._hung})
+        hop = _ReadRun({key: read for key, read in reads.items() if (key, place) not in self._hung})
         running = asyncio.get_running_loop().run_in_executor(self._threads, hop.run)
         await asyncio.wait({running}, timeout=self._timeout_s)
         if not running.done():
@@ -71,7 +71,7 @@ class Reading:
         running.add_done_callback(lambda _over: self._hung.discard((key, place)))
 
 
-def _read(key: str, read: Read) -> Observation | None:
+def _read_source(key: str, read: ReadSource) -> Observation | None:
     try:
         return read()
     except Unreadable as error:
@@ -88,6 +88,6 @@ def unavailable(
     key: str, why: UnavailableKind, reason: str, *, required: bool = True
 ) -> UnavailableSource:
     """A source that cannot be observed now, counted and told."""
-    AWAY.labels(key if key.startswith("core/") else "plugin", why).inc()
+    SOURCES_UNAVAILABLE.labels(key if key.startswith("core/") else "plugin", why).inc()
     log.warning("source unavailable", extra={"key": key, "why": why, "reason": reason})
     return UnavailableSource(key=key, reason=reason, why=why, required=required)

@@ -35,7 +35,7 @@ FRESH_S: Final = 1.0
 RESERVED: Final = ("fairlead.", "$", "_")
 
 
-class Told(Model):
+class LoaderAnswer(Model):
     """What a loader answers as its data: the source as it is now. No data: there is none."""
 
     value: Value = None
@@ -45,10 +45,10 @@ class Told(Model):
     shape: int | None = None
 
 
-_ANSWER = CommandAnswer[Told]
+_ANSWER = CommandAnswer[LoaderAnswer]
 
 
-class Plugins:
+class RegisteredSources:
     """The registered sources of one pool."""
 
     def __init__(self, eventlog: EventLog, pool: str, timeout_s: float) -> None:
@@ -96,7 +96,7 @@ class Plugins:
 
     async def _load(self) -> tuple[SourceRegistration, ...]:
         kept = await self._eventlog.sources.get_all(self._pool)
-        found = tuple(one for one in map(_read, kept.values()) if one is not None)
+        found = tuple(one for one in map(_parse_registration, kept.values()) if one is not None)
         self._known = (time.monotonic(), found)
         return found
 
@@ -105,12 +105,12 @@ class Plugins:
         timeout_s = min(one.timeout_ms / 1000, self._timeout_s)
         try:
             raw = await self._eventlog.requests.request(one.subject, body, timeout_s=timeout_s)
-            return _observed(one.key, raw)
+            return _parse_answer(one.key, raw)
         except NoResponders:
             why, reason = _Why("unreachable", f"nobody answers on {one.subject}")
         except LogError as error:
             why, reason = _Why("timeout", str(error))
-        except Misspoken as error:
+        except BadAnswer as error:
             why, reason = error.said
         return unavailable(one.key, why, reason, required=one.required)
 
@@ -120,7 +120,7 @@ class _Why(NamedTuple):
     reason: str
 
 
-class Misspoken(Exception):
+class BadAnswer(Exception):
     """A loader's answer that is none, or one that it cannot give now."""
 
     def __init__(self, why: UnavailableKind, reason: str) -> None:
@@ -128,24 +128,24 @@ class Misspoken(Exception):
         self.said = _Why(why, reason)
 
 
-def _observed(key: str, raw: bytes) -> ObservedSource | None:
+def _parse_answer(key: str, raw: bytes) -> ObservedSource | None:
     """What a loader said, if it can be understood. Raises Misspoken."""
     if len(raw) > ANSWER_BYTES_MAX:
-        raise Misspoken("too-large", f"it answered more than {ANSWER_BYTES_MAX} bytes")
+        raise BadAnswer("too-large", f"it answered more than {ANSWER_BYTES_MAX} bytes")
     try:
         answer = _ANSWER.model_validate_json(raw)
     except ValidationError as error:
-        raise Misspoken("malformed", _first(error)) from error
+        raise BadAnswer("malformed", _first(error)) from error
     if answer.error is not None:
-        raise Misspoken("unreachable", answer.error.message)
+        raise BadAnswer("unreachable", answer.error.message)
     if answer.data is None and "data" not in answer.model_fields_set:
-        raise Misspoken("malformed", "neither data nor error")
+        raise BadAnswer("malformed", "neither data nor error")
     if b"\\u0000" in raw or b"\0" in raw:
-        raise Misspoken("malformed", "its text holds a null character")
+        raise BadAnswer("malformed", "its text holds a null character")
     return None if answer.data is None else ObservedSource(key=key, **dict(answer.data))
 
 
-def _read(body: bytes) -> SourceRegistration | None:
+def _parse_registration(body: bytes) -> SourceRegistration | None:
     try:
         return SourceRegistration.model_validate_json(body)
     except ValidationError as error:

@@ -14,7 +14,7 @@ import httpx
 
 from fairlead_schema.context import UnavailableKind
 from fairlead_service.config.context import ContextConfig
-from fairlead_tools.context.sources.files import Unreadable, decoded, home
+from fairlead_tools.context.sources.files import Unreadable, decode_text, expand_home
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ REDIRECTS_MAX: Final = 3
 
 def cache_directory(settings: ContextConfig) -> Path:
     """Where downloads are kept; beside the system's own temporary files if it cannot be made."""
-    wanted = home(settings.cache)
+    wanted = expand_home(settings.cache)
     try:
         wanted.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -33,7 +33,7 @@ def cache_directory(settings: ContextConfig) -> Path:
     return wanted
 
 
-class Web:
+class WebClient:
     """Gets addresses that the configuration names."""
 
     def __init__(self, settings: ContextConfig) -> None:
@@ -82,10 +82,10 @@ class _Page:
     at: float
 
 
-class Pages:
+class WebPages:
     """Texts from the web. One that was had before is given at once, and renewed behind it."""
 
-    def __init__(self, settings: ContextConfig, web: Web) -> None:
+    def __init__(self, settings: ContextConfig, web: WebClient) -> None:
         self._settings = settings
         self._web = web
         self._pages: dict[str, _Page] = {}
@@ -122,7 +122,7 @@ class Pages:
 
     async def _fetch(self, url: str) -> str | Unreadable:
         try:
-            text: str | Unreadable = decoded(await self._web.get(url), url)
+            text: str | Unreadable = decode_text(await self._web.get(url), url)
         except Unreadable as error:
             log.warning("page not fetched", extra={"url": url, "reason": error.reason})
             known = self._pages.get(url)

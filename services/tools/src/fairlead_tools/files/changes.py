@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from fairlead_tools.files import mutation
-from fairlead_tools.files.content import content
-from fairlead_tools.files.mutation import BOM, TooLarge
-from fairlead_tools.files.patch import Add, Delete, Hunk, Unmatched, Update, apply
+from fairlead_tools.files.content import read_content
+from fairlead_tools.files.mutation import BOM, FileTooLarge
+from fairlead_tools.files.patch import Add, Delete, Hunk, LinesNotFound, Update, apply_chunks
 from fairlead_tools.files.path import PathRefused, Place
 
 Kind: TypeAlias = Literal["add", "update", "delete", "move"]
 
 
-class Unfit(Exception):
+class PatchMismatch(Exception):
     """The patch does not fit the files; says which and why."""
 
 
@@ -53,18 +53,18 @@ class Overlay:
         held = self._held(place)
         if isinstance(hunk, Add):
             if held is not None:
-                raise Unfit(f"{hunk.path} exists already")
-            return self._done(Change("add", place, None, _encoded(hunk.content)))
+                raise PatchMismatch(f"{hunk.path} exists already")
+            return self._done(Change("add", place, None, _encode(hunk.content)))
         if held is None:
-            raise Unfit(f"{hunk.path} does not exist")
+            raise PatchMismatch(f"{hunk.path} does not exist")
         if isinstance(hunk, Delete):
             return self._done(Change("delete", place, held.raw, None, like=held.like))
-        after = _updated(hunk, held.raw)
+        after = _update(hunk, held.raw)
         to = None if hunk.to is None else places[hunk.to]
         if to is None or to.path == place.path:
             return self._done(Change("update", place, held.raw, after, like=held.like))
         if self._held(to) is not None:
-            raise Unfit(f"{hunk.to} exists already")
+            raise PatchMismatch(f"{hunk.to} exists already")
         return self._done(Change("move", place, held.raw, after, to, held.like))
 
     def _held(self, place: Place) -> _File | None:
@@ -79,60 +79,60 @@ class Overlay:
         return change
 
 
-def plan(hunks: tuple[Hunk, ...], places: Mapping[str, Place]) -> tuple[Change, ...]:
+def plan_changes(hunks: tuple[Hunk, ...], places: Mapping[str, Place]) -> tuple[Change, ...]:
     """Every change of a patch, none of them done yet. Raises Unfit."""
     overlay = Overlay()
     return tuple(overlay.plan(hunk, places) for hunk in hunks)
 
 
-def carry_out(change: Change) -> None:
+def apply_change(change: Change) -> None:
     """Make one change, if its file is still what it was. Raises Stale, Busy, OSError."""
     if change.before is None:
         assert change.after is not None, "an added file has content"
         mutation.create(change.place, change.after)
     elif change.after is None:
-        _removed(change.place, change.before)
+        _remove(change.place, change.before)
     elif change.to is None:
         mutation.replace(change.place, change.after, expected=change.before)
     else:
         # A death in between leaves both files, never neither.
         mutation.create(change.to, change.after, like=change.like)
-        _removed(change.place, change.before)
+        _remove(change.place, change.before)
 
 
-def text(raw: bytes | None) -> str | None:
+def visible_text(raw: bytes | None) -> str | None:
     """What people see of a file's bytes."""
     return None if raw is None else raw.removeprefix(BOM).decode(errors="replace")
 
 
-def _removed(place: Place, expected: bytes) -> None:
+def _remove(place: Place, expected: bytes) -> None:
     if not mutation.remove(place, expected=expected):
-        raise mutation.Stale
+        raise mutation.FileChanged
 
 
 def _read(place: Place) -> _File | None:
     try:
-        return _File(*content(place))
+        return _File(*read_content(place))
     except FileNotFoundError:
         return None
     except (PathRefused, OSError) as error:
-        raise Unfit(f"{place.resource} cannot be read") from error
-    except TooLarge as error:
-        raise Unfit(f"{place.resource} is too large to patch") from error
+        raise PatchMismatch(f"{place.resource} cannot be read") from error
+    except FileTooLarge as error:
+        raise PatchMismatch(f"{place.resource} is too large to patch") from error
 
 
-def _updated(hunk: Update, raw: bytes) -> bytes:
+def _update(hunk: Update, raw: bytes) -> bytes:
     mark = BOM if raw.startswith(BOM) else b""
     try:
-        return mark + _encoded(apply(raw.removeprefix(BOM).decode(), hunk.chunks))
+        return mark + _encode(apply_chunks(raw.removeprefix(BOM).decode(), hunk.chunks))
     except UnicodeDecodeError as error:
-        raise Unfit(f"{hunk.path} is not text") from error
-    except Unmatched as error:
-        raise Unfit(f"{hunk.path}: {error}") from error
+        raise PatchMismatch(f"{hunk.path} is not text") from error
+    except LinesNotFound as error:
+        raise PatchMismatch(f"{hunk.path}: {error}") from error
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise Unfit("the patch holds half a character") from error
+        raise PatchMismatch("the patch holds half a character") from error

@@ -4,17 +4,17 @@ import os
 import stat
 from errno import EISDIR
 
-from fairlead_tools.files.mutation import CHANGE_BYTES_MAX, TooLarge
-from fairlead_tools.files.path import Place, opened
+from fairlead_tools.files.mutation import CHANGE_BYTES_MAX, FileTooLarge
+from fairlead_tools.files.path import Place, open_place
 
 
-def content(place: Place) -> tuple[bytes, os.stat_result]:
+def read_content(place: Place) -> tuple[bytes, os.stat_result]:
     """What a file holds, and what kind of file it is. Raises TooLarge."""
-    with opened(place) as (descriptor, status):
+    with open_place(place) as (descriptor, status):
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(EISDIR, "is a directory")
         with open(descriptor, "rb", closefd=False) as file:
             raw = file.read(CHANGE_BYTES_MAX + 1)
         if len(raw) > CHANGE_BYTES_MAX:
-            raise TooLarge
+            raise FileTooLarge
         return raw, status

@@ -53,7 +53,7 @@ def _lines(old: list[str], new: list[str]) -> Iterator[str]:
     if max(map(len, middle)) <= _COMPARED_MAX:
         made = difflib.unified_diff(*middle, n=CONTEXT_LINES, lineterm="")
         for line in list(made)[2:]:
-            yield (_moved(line, first) if line.startswith("@@") else line) + "\n"
+            yield (_shift_header(line, first) if line.startswith("@@") else line) + "\n"
         return
     removed, added = old[head:old_end], new[head:new_end]
     yield f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@\n"
@@ -66,12 +66,12 @@ def _common(one: list[str], other: list[str]) -> int:
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def _moved(header: str, by: int) -> str:
+def _shift_header(header: str, by: int) -> str:
     """A hunk's header, counted from the top of the file instead of the compared part."""
     _, old, new, _ = header.split(" ")
-    return f"@@ {_shifted(old, by)} {_shifted(new, by)} @@"
+    return f"@@ {_shift_span(old, by)} {_shift_span(new, by)} @@"
 
 
-def _shifted(span: str, by: int) -> str:
+def _shift_span(span: str, by: int) -> str:
     start, *length = span[1:].split(",")
     return ",".join((f"{span[0]}{int(start) + by}", *length))

@@ -6,23 +6,25 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from fairlead_tools.files.pages import OutOfRange
-from fairlead_tools.files.path import shown
+from fairlead_tools.files.path import printable
 
 ENTRIES_MAX: Final = 2_000
 
-Kind: TypeAlias = Literal["directory", "file"]
+EntryKind: TypeAlias = Literal["directory", "file"]
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryListing:
     """Some entries of a directory, the first being number `offset`."""
 
-    entries: tuple[tuple[str, Kind], ...]
+    entries: tuple[tuple[str, EntryKind], ...]
     offset: int
     next: int | None
 
 
-def listing(held: int, path: Path, offset: int = 1, limit: int = ENTRIES_MAX) -> Listing:
+def list_directory(
+    held: int, path: Path, offset: int = 1, limit: int = ENTRIES_MAX
+) -> DirectoryListing:
     """Directories first, then by name. What leads out of the directory is not told of."""
     with os.scandir(held) as entries:
         found = sorted(
@@ -34,13 +36,13 @@ def listing(held: int, path: Path, offset: int = 1, limit: int = ENTRIES_MAX) ->
         raise OutOfRange
     end = offset - 1 + limit
     told = tuple(
-        (shown(name) + ("/" if kind == "directory" else ""), kind)
+        (printable(name) + ("/" if kind == "directory" else ""), kind)
         for _, name, kind in found[offset - 1 : end]
     )
-    return Listing(told, offset, end + 1 if end < len(found) else None)
+    return DirectoryListing(told, offset, end + 1 if end < len(found) else None)
 
 
-def _kind(entry: os.DirEntry[str], path: Path) -> Kind | None:
+def _kind(entry: os.DirEntry[str], path: Path) -> EntryKind | None:
     try:
         if entry.is_symlink() and not _within(path / entry.name, path):
             return None

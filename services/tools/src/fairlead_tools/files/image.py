@@ -44,7 +44,7 @@ class ImageLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class EncodedImage:
     """An image as it is sent."""
 
     mime: str
@@ -55,28 +55,28 @@ class Picture:
         return f"data:{self.mime};base64,{self.encoded}"
 
 
-def normal(raw: bytes, mime: str, limits: ImageLimits) -> Picture:
+def fit_image(raw: bytes, mime: str, limits: ImageLimits) -> EncodedImage:
     """The image itself if it is within the limits, else a smaller one. Raises ImageRefused."""
     try:
         from PIL import Image  # noqa: PLC0415
     except ImportError:
-        return Picture(mime, _base64(raw))
+        return EncodedImage(mime, _base64(raw))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(raw), formats=("PNG", "JPEG", "GIF", "WEBP")) as image:
-                return _fitting(image, raw, mime, limits)
+                return _fit(image, raw, mime, limits)
     except (OSError, SyntaxError, ValueError, EOFError, Image.DecompressionBombError) as error:
         raise ImageRefused("Unable to decode image") from error
 
 
-def _fitting(image: "Image", raw: bytes, mime: str, limits: ImageLimits) -> Picture:
+def _fit(image: "Image", raw: bytes, mime: str, limits: ImageLimits) -> EncodedImage:
     width, height = image.size
     scale = min(limits.width_max / width, limits.height_max / height, 1.0)
     encoded = _base64(raw)
     if scale == 1.0 and len(encoded) <= limits.base64_bytes_max:
         image.verify()
-        return Picture(mime, encoded)
+        return EncodedImage(mime, encoded)
     told = f"{width}x{height} pixels, {len(encoded)} bytes in base64"
     if not limits.auto_resize or width * height > _PIXELS_MAX:
         raise ImageRefused(f"Image is too large to show: {told}")
@@ -84,7 +84,7 @@ def _fitting(image: "Image", raw: bytes, mime: str, limits: ImageLimits) -> Pict
         for kind, data in _encodings(smaller):
             encoded = _base64(data)
             if len(encoded) <= limits.base64_bytes_max:
-                return Picture(kind, encoded)
+                return EncodedImage(kind, encoded)
     raise ImageRefused(f"Image cannot be made small enough: {told}")
 
 
@@ -99,13 +99,13 @@ def _sizes(image: "Image", scale: float) -> Iterator["Image"]:
 
 
 def _encodings(image: "Image") -> Iterator[tuple[str, bytes]]:
-    yield "image/png", _saved(image, "PNG", {"optimize": False})
+    yield "image/png", _encode(image, "PNG", {"optimize": False})
     flat = image.convert("RGB")
     for quality in _QUALITIES:
-        yield "image/jpeg", _saved(flat, "JPEG", {"quality": quality})
+        yield "image/jpeg", _encode(flat, "JPEG", {"quality": quality})
 
 
-def _saved(image: "Image", kind: str, options: dict[str, int]) -> bytes:
+def _encode(image: "Image", kind: str, options: dict[str, int]) -> bytes:
     file = io.BytesIO()
     image.save(file, kind, **options)
     return file.getvalue()

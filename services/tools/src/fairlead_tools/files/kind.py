@@ -24,7 +24,7 @@ _TEXT: Final = frozenset(
 )
 
 
-def image(head: bytes) -> str | None:
+def image_type(head: bytes) -> str | None:
     """The media type of an image that models can see, whatever the file is called."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
@@ -37,12 +37,12 @@ def image(head: bytes) -> str | None:
     return None
 
 
-def binary(name: str, head: bytes) -> bool:
+def is_binary(name: str, head: bytes) -> bool:
     """Whether a name or a signature says already that there is no text inside."""
     return PurePath(name).suffix.lower() in _BINARY or head.startswith(b"%PDF-")
 
 
-def text(name: str) -> str:
+def text_type(name: str) -> str:
     """The media type of a text file."""
     guessed = mimetypes.guess_type(name)[0] or ""
     return guessed if guessed.startswith("text/") or guessed in _TEXT else "text/plain"

@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from errno import EMLINK, ENOENT, ENOTSUP, EPERM
 from typing import Final, ParamSpec, TypeVar
 
-from fairlead_tools.files.draft import NEW, link, named_in, written
-from fairlead_tools.files.path import PathRefused, Place, entered
+from fairlead_tools.files.draft import NEW, link_draft, name_draft, write_draft
+from fairlead_tools.files.path import PathRefused, Place, open_directory
 
 BOM: Final = b"\xef\xbb\xbf"
 CHUNK: Final = 1 << 20
@@ -30,19 +30,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Stale(Exception):
+class FileChanged(Exception):
     """The file is not what it was when the change was decided."""
 
 
-class TooLarge(Exception):
+class FileTooLarge(Exception):
     """More than anybody edits in one piece."""
 
 
-class Busy(Exception):
+class FileLocked(Exception):
     """Somebody else has held the file for too long."""
 
 
-async def unbroken(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+async def run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Do blocking work in a thread; a cancellation waits until it is done."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
     try:
@@ -60,9 +60,9 @@ def write(place: Place, text: bytes) -> bool:
     bare = text
     while bare.startswith(BOM):
         bare = bare[len(BOM) :]
-    with _entered(place, make=True) as (parent, name):
+    with _open_parent(place, make=True) as (parent, name):
         while True:
-            with _held(parent, name) as file:
+            with _lock_name(parent, name) as file:
                 if file is not None:
                     kept = BOM if os.pread(file, len(BOM), 0) == BOM or bare != text else b""
                     _swap(parent, name, kept + bare, os.fstat(file))
@@ -74,7 +74,7 @@ def write(place: Place, text: bytes) -> bool:
 
 def create(place: Place, text: bytes, *, like: os.stat_result | None = None) -> None:
     """Make a file that does not exist. Raises FileExistsError."""
-    with _entered(place, make=True) as (parent, name):
+    with _open_parent(place, make=True) as (parent, name):
         _create(parent, name, text, like)
 
 
@@ -83,35 +83,35 @@ def change(place: Place, make: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
 
     Nobody else who locks it comes in between; whoever does not is noticed. Raises Stale, TooLarge.
     """
-    with _entered(place) as (parent, name), _held(parent, name) as file:
+    with _open_parent(place) as (parent, name), _lock_name(parent, name) as file:
         if file is None:
             raise FileNotFoundError(ENOENT, "no such file", name)
         if os.fstat(file).st_size > CHANGE_BYTES_MAX:
-            raise TooLarge
+            raise FileTooLarge
         before = os.pread(file, CHANGE_BYTES_MAX, 0)
         after = make(before)
         if not _same(parent, name, file) or not _holds(file, before):
-            raise Stale
+            raise FileChanged
         _swap(parent, name, after, os.fstat(file))
         return before, after
 
 
 def replace(place: Place, text: bytes, *, expected: bytes) -> None:
     """Change a file that still holds the expected bytes. Raises Stale."""
-    with _entered(place) as (parent, name), _held(parent, name) as file:
+    with _open_parent(place) as (parent, name), _lock_name(parent, name) as file:
         if file is None or not _holds(file, expected):
-            raise Stale
+            raise FileChanged
         _swap(parent, name, text, os.fstat(file))
 
 
 def remove(place: Place, *, expected: bytes | None = None) -> bool:
     """Remove a file, if it still holds the expected bytes; tells whether it existed. Raises Stale."""
     try:
-        with _entered(place) as (parent, name), _held(parent, name) as file:
+        with _open_parent(place) as (parent, name), _lock_name(parent, name) as file:
             if file is None:
                 return False
             if expected is not None and not _holds(file, expected):
-                raise Stale
+                raise FileChanged
             os.unlink(name, dir_fd=parent)
             _sync(parent)
             return True
@@ -120,15 +120,15 @@ def remove(place: Place, *, expected: bytes | None = None) -> bool:
 
 
 @contextmanager
-def _entered(place: Place, *, make: bool = False) -> Iterator[tuple[int, str]]:
+def _open_parent(place: Place, *, make: bool = False) -> Iterator[tuple[int, str]]:
     if not place.path.name:
         raise PathRefused("the root is no file")
-    with entered(place.path.parent, make=make) as parent:
+    with open_directory(place.path.parent, make=make) as parent:
         yield parent, place.path.name
 
 
 @contextmanager
-def _held(parent: int, name: str) -> Iterator[int | None]:
+def _lock_name(parent: int, name: str) -> Iterator[int | None]:
     """Hold the file of a name alone; None if there is none."""
     until = time.monotonic() + LOCK_S
     while True:
@@ -145,7 +145,7 @@ def _held(parent: int, name: str) -> Iterator[int | None]:
                 yield file
                 return
             if time.monotonic() > until:
-                raise Busy
+                raise FileLocked
         finally:
             os.close(file)
 
@@ -156,7 +156,7 @@ def _lock(file: int, until: float) -> None:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > until:
-                raise Busy from error
+                raise FileLocked from error
             time.sleep(POLL_S)
 
 
@@ -176,9 +176,9 @@ def _holds(file: int, expected: bytes) -> bool:
 
 
 def _create(parent: int, name: str, text: bytes, like: os.stat_result | None) -> None:
-    with written(parent, text, like) as draft:
+    with write_draft(parent, text, like) as draft:
         try:
-            link(parent, draft, name)
+            link_draft(parent, draft, name)
         except OSError as error:
             if error.errno not in {EPERM, ENOTSUP, EMLINK}:
                 raise
@@ -189,8 +189,8 @@ def _create(parent: int, name: str, text: bytes, like: os.stat_result | None) ->
 
 
 def _swap(parent: int, name: str, text: bytes, like: os.stat_result) -> None:
-    with written(parent, text, like) as draft:
-        named = named_in(parent, draft)
+    with write_draft(parent, text, like) as draft:
+        named = name_draft(parent, draft)
         try:
             os.rename(named, name, src_dir_fd=parent, dst_dir_fd=parent)
         except OSError:

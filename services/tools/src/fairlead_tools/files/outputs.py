@@ -5,27 +5,29 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from fairlead_tools.registry.tool import Context
+from fairlead_tools.registry.tool import CallContext
 
 
-class Outputs(Protocol):
+class OutputFiles(Protocol):
     """Where managed outputs are kept."""
 
-    def owns(self, path: str) -> bool:
+    def is_managed(self, path: str) -> bool:
         """Whether a path has the form of a managed output. Looks nothing up."""
         ...
 
-    def local(self, path: str, context: Context) -> AbstractAsyncContextManager[Path | None]:
+    def open_file(
+        self, path: str, context: CallContext
+    ) -> AbstractAsyncContextManager[Path | None]:
         """The output as a file for a while; None if there is none."""
         ...
 
 
-class NoOutputs:
+class NoOutputFiles:
     """Nothing is kept."""
 
-    def owns(self, _path: str) -> bool:
+    def is_managed(self, _path: str) -> bool:
         return False
 
     @asynccontextmanager
-    async def local(self, _path: str, _context: Context) -> AsyncIterator[Path | None]:
+    async def open_file(self, _path: str, _context: CallContext) -> AsyncIterator[Path | None]:
         yield None

@@ -25,7 +25,7 @@ class OutOfRange(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LinePage:
     """Some lines of a file, the first being number `offset`."""
 
     content: str
@@ -37,7 +37,7 @@ class Page:
         return self.next is not None
 
 
-def whole(file: BinaryIO) -> str | None:
+def read_whole(file: BinaryIO) -> str | None:
     """The text of a small file; None if it needs pages. Raises Binary, UnicodeDecodeError."""
     raw = file.read(PAGE_BYTES_MAX + 1)
     if len(raw) > PAGE_BYTES_MAX:
@@ -47,7 +47,7 @@ def whole(file: BinaryIO) -> str | None:
     return raw.decode("utf-8-sig")
 
 
-def page(file: BinaryIO, offset: int = 1, limit: int = PAGE_LINES_MAX) -> Page:
+def read_page(file: BinaryIO, offset: int = 1, limit: int = PAGE_LINES_MAX) -> LinePage:
     """The lines from `offset` on. Raises Binary, OutOfRange, UnicodeDecodeError."""
     _skip(file, offset - 1)
     lines: list[str] = []
@@ -59,19 +59,19 @@ def page(file: BinaryIO, offset: int = 1, limit: int = PAGE_LINES_MAX) -> Page:
             return _last(lines, offset)
         size += len(line.removesuffix(b"\n")) + bool(lines)
         if lines and size > PAGE_BYTES_MAX:
-            return Page("\n".join(lines), offset, offset + len(lines))
+            return LinePage("\n".join(lines), offset, offset + len(lines))
         sample = (sample + line)[:_SAMPLE]
         _judge(line, sample)
         lines.append(_text(line, complete=complete, first=offset == 1 and not lines))
     if not file.read(1):
         return _last(lines, offset)
-    return Page("\n".join(lines), offset, offset + len(lines))
+    return LinePage("\n".join(lines), offset, offset + len(lines))
 
 
-def _last(lines: list[str], offset: int) -> Page:
+def _last(lines: list[str], offset: int) -> LinePage:
     if not lines and offset > 1:
         raise OutOfRange
-    return Page("\n".join(lines), offset, None)
+    return LinePage("\n".join(lines), offset, None)
 
 
 def _skip(file: BinaryIO, lines: int) -> None:

@@ -31,7 +31,7 @@ class MalformedPatch(Exception):
     """The text is no patch; says where it stops being one."""
 
 
-class Unmatched(Exception):
+class LinesNotFound(Exception):
     """The patch speaks of lines that the file does not have."""
 
 
@@ -77,9 +77,9 @@ class Update:
 Hunk: TypeAlias = Add | Delete | Update
 
 
-def parse(text: str) -> tuple[Hunk, ...]:
+def parse_patch(text: str) -> tuple[Hunk, ...]:
     """The file changes of a patch, in their order. Raises MalformedPatch."""
-    lines = _unwrapped(text).strip().split("\n")
+    lines = _without_heredoc(text).strip().split("\n")
     lines = [line.removesuffix("\r") for line in lines]
     if lines[0].strip() != BEGIN:
         raise MalformedPatch(f"the first line must be '{BEGIN}'")
@@ -98,7 +98,7 @@ def parse(text: str) -> tuple[Hunk, ...]:
     return tuple(hunks)
 
 
-def apply(text: str, chunks: tuple[Chunk, ...]) -> str:
+def apply_chunks(text: str, chunks: tuple[Chunk, ...]) -> str:
     """The text after all chunks. Raises Unmatched.
 
     Lines that the patch only mentions stay as they are in the text; added ones end as its lines do.
@@ -113,7 +113,7 @@ def apply(text: str, chunks: tuple[Chunk, ...]) -> str:
     appended: list[str] = []
     done = 0
     for chunk in chunks:
-        start = _found(bare, chunk, done)
+        start = _locate_chunk(bare, chunk, done)
         if start is None:
             appended += [line + ending for _, line in chunk.lines]
             continue
@@ -131,7 +131,7 @@ def apply(text: str, chunks: tuple[Chunk, ...]) -> str:
     return whole.removesuffix("\n").removesuffix("\r") if rest else whole
 
 
-def _unwrapped(text: str) -> str:
+def _without_heredoc(text: str) -> str:
     """Without the here-document that a model may have put around it."""
     wrapped = _HEREDOC.fullmatch(text.strip())
     return wrapped.group(3) if wrapped else text
@@ -195,14 +195,14 @@ def _chunks(lines: list[str], at: int) -> Iterator[Chunk]:
             yield Chunk(tuple(body), context, last=True)
             begun, body, context = False, [], None
         else:
-            body.append(_marked(line, number))
+            body.append(_parse_line(line, number))
     if body:
         yield Chunk(tuple(body), context)
     elif begun:
         raise MalformedPatch("the last chunk is empty")
 
 
-def _marked(line: str, number: int) -> tuple[Mark, str]:
+def _parse_line(line: str, number: int) -> tuple[Mark, str]:
     match line[:1]:
         case "" | " ":
             return " ", line[1:]
@@ -214,33 +214,33 @@ def _marked(line: str, number: int) -> tuple[Mark, str]:
             raise MalformedPatch(f"line {number} begins with none of ' ', '-', '+': {line[:80]!r}")
 
 
-def _found(lines: list[str], chunk: Chunk, at: int) -> int | None:
+def _locate_chunk(lines: list[str], chunk: Chunk, at: int) -> int | None:
     """Where a chunk begins, at `at` or after it; None if it only adds, which is for the end."""
     if chunk.context is not None:
-        before = _sought(lines, (chunk.context,), at, last=False)
+        before = _find_lines(lines, (chunk.context,), at, last=False)
         if before is None:
-            raise Unmatched(f"cannot find the line {chunk.context!r}")
+            raise LinesNotFound(f"cannot find the line {chunk.context!r}")
         at = before + 1
     if not chunk.old:
         return None
-    start = _sought(lines, chunk.old, at, last=chunk.last)
+    start = _find_lines(lines, chunk.old, at, last=chunk.last)
     if start is None:
         told = "\n".join(chunk.old)
-        raise Unmatched(f"cannot find these lines:\n{told[:1000]}")
+        raise LinesNotFound(f"cannot find these lines:\n{told[:1000]}")
     return start
 
 
-def _sought(lines: list[str], wanted: tuple[str, ...], at: int, *, last: bool) -> int | None:
+def _find_lines(lines: list[str], wanted: tuple[str, ...], at: int, *, last: bool) -> int | None:
     """The first place where lines are alike, the strictest likeness first."""
     ends = len(lines) - len(wanted)
     if last and ends >= at:
-        end = _alike(lines, wanted, range(ends, ends + 1))
+        end = _first_match(lines, wanted, range(ends, ends + 1))
         if end is not None:
             return end
-    return _alike(lines, wanted, range(at, ends + 1))
+    return _first_match(lines, wanted, range(at, ends + 1))
 
 
-def _alike(lines: list[str], wanted: tuple[str, ...], starts: range) -> int | None:
+def _first_match(lines: list[str], wanted: tuple[str, ...], starts: range) -> int | None:
     for form in (str, str.rstrip, str.strip, _plain):
         want = [form(line) for line in wanted]
         have = [form(line) for line in lines[starts.start :]] if starts else []

@@ -47,20 +47,20 @@ class Place:
     def resource(self) -> str:
         """How permissions name it: from the location inside, absolute outside."""
         if self.root is None:
-            return shown(self.path)
-        return shown(self.path.relative_to(self.root))
+            return printable(self.path)
+        return printable(self.path.relative_to(self.root))
 
     @property
     def target(self) -> str:
-        return shown(self.path)
+        return printable(self.path)
 
 
-def shown(path: Path | str) -> str:
+def printable(path: Path | str) -> str:
     """A path in characters that any log can hold, whatever bytes its names are."""
     return os.fsencode(path).decode(errors="replace")
 
 
-def expected(error: OSError) -> bool:
+def is_path_error(error: OSError) -> bool:
     """Whether an error is about the path that was asked for, and not about the machine."""
     return error.errno in _EXPECTED
 
@@ -82,13 +82,13 @@ def resolve(directory: str, path: str) -> Place:
     return Place(canonical, root if inside else None, boundary, linked)
 
 
-def authority(*places: Place) -> tuple[Need, ...]:
+def external_needs(*places: Place) -> tuple[Need, ...]:
     """What must be permitted before anything outside the location is touched; each directory once."""
     patterns = dict.fromkeys(_pattern(one.boundary) for one in places if one.root is None)
-    return tuple(Need(EXTERNAL, (one,), _saved(one)) for one in patterns)
+    return tuple(Need(EXTERNAL, (one,), _approval_patterns(one)) for one in patterns)
 
 
-def entitled(place: Place, action: str | None, permitted: tuple[Need, ...] | None) -> None:
+def check_permitted(place: Place, action: str | None, permitted: tuple[Need, ...] | None) -> None:
     """Check that a place is still the one that was permitted. Raises PathRefused.
 
     Without a record of what was permitted, a path outside must say itself where it leads: then
@@ -107,7 +107,7 @@ def entitled(place: Place, action: str | None, permitted: tuple[Need, ...] | Non
 
 
 @contextmanager
-def entered(directory: Path, *, make: bool = False) -> Iterator[int]:
+def open_directory(directory: Path, *, make: bool = False) -> Iterator[int]:
     """Hold a canonical directory open, perhaps making it; no link is followed on the way."""
     held = os.open("/", _PASS)
     try:
@@ -121,9 +121,9 @@ def entered(directory: Path, *, make: bool = False) -> Iterator[int]:
 
 
 @contextmanager
-def opened(place: Place) -> Iterator[tuple[int, os.stat_result]]:
+def open_place(place: Place) -> Iterator[tuple[int, os.stat_result]]:
     """Hold a file or a directory open for reading. Anything else is refused: it might wait."""
-    with entered(place.path.parent) as parent:
+    with open_directory(place.path.parent) as parent:
         name = place.path.name or "/"
         _plain(os.stat(name, dir_fd=parent, follow_symlinks=False))
         descriptor = os.open(name, READ, dir_fd=parent)
@@ -189,10 +189,10 @@ def _boundary(canonical: Path) -> Path:
 
 
 def _pattern(boundary: Path) -> str:
-    return f"{shown(boundary).rstrip('/')}/*"
+    return f"{printable(boundary).rstrip('/')}/*"
 
 
-def _saved(pattern: str) -> tuple[str, ...]:
+def _approval_patterns(pattern: str) -> tuple[str, ...]:
     """Approved for always, unless the directory's own name would match more than itself."""
     name = pattern.removesuffix("*")
     return () if "*" in name or "?" in name else (pattern,)

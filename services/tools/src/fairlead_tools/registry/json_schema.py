@@ -41,7 +41,7 @@ class Document(RootModel[Any]):
         return self
 
 
-def model(schema: Schema) -> type[Document]:
+def document_model(schema: Schema) -> type[Document]:
     """A model that takes what the schema takes. Raises InvalidTool."""
     try:
         written = json.dumps(schema)
@@ -49,18 +49,18 @@ def model(schema: Schema) -> type[Document]:
         raise InvalidTool(f"the schema is no JSON: {error}") from error
     if len(written) > SCHEMA_BYTES_MAX:
         raise InvalidTool(f"the schema is longer than {SCHEMA_BYTES_MAX} bytes")
-    return _made(written)
+    return _compile_model(written)
 
 
 def input_model(schema: Schema) -> type[Document]:
     """The same for an input, which is an object always. Raises InvalidTool."""
     if schema.get("type") != "object":
         raise InvalidTool('the input schema must say "type": "object"')
-    return model(schema)
+    return document_model(schema)
 
 
 @lru_cache(maxsize=512)
-def _made(written: str) -> type[Document]:
+def _compile_model(written: str) -> type[Document]:
     # Only who has such tools pays for the library.
     from jsonschema import Draft202012Validator, SchemaError, ValidationError  # noqa: PLC0415
     from jsonschema.validators import extend  # noqa: PLC0415
@@ -77,7 +77,7 @@ def _made(written: str) -> type[Document]:
         Draft202012Validator.check_schema(schema)
     except SchemaError as error:
         raise InvalidTool(f"not a JSON Schema: {error.message}") from error
-    kind = extend(Draft202012Validator, {"pattern": _unchecked})  # type: ignore[no-untyped-call]
+    kind = extend(Draft202012Validator, {"pattern": _skip_pattern})  # type: ignore[no-untyped-call]
     validator = kind(schema, registry=Registry())
 
     def complaints(_cls: type[Document], value: object) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _made(written: str) -> type[Document]:
     )
 
 
-def _unchecked(*_args: object) -> None:
+def _skip_pattern(*_args: object) -> None:
     """A pattern may be written to take for ever: its own service checks it."""
 
 

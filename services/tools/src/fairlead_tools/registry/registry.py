@@ -50,17 +50,17 @@ class Registration:
     directory: str | None = None
     owner: str = PROCESS
     rank: int = 0
-    but: frozenset[TenantId] = frozenset()
+    except_tenants: frozenset[TenantId] = frozenset()
 
-    def seen(self, scope: Scope) -> bool:
+    def is_visible(self, scope: Scope) -> bool:
         """Whether it is offered there."""
-        if scope.tenant in self.but:
+        if scope.tenant in self.except_tenants:
             return False
         return self.tenant in {None, scope.tenant} and self.directory in {None, scope.directory}
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedCall:
     """A call that may run: its tool and its decoded input."""
 
     tool: Tool
@@ -85,7 +85,7 @@ class Registry:
         self._views: dict[Scope, dict[str, Tool]] = {}
         self._refresh = refresh
 
-    def learns_from(self, refresh: Refresh) -> None:
+    def refresh_with(self, refresh: Refresh) -> None:
         """Ask there before answering what is offered."""
         self._refresh = refresh
 
@@ -93,7 +93,7 @@ class Registry:
         self, tool: Tool, *, tenant: TenantId | None = None, directory: str | None = None
     ) -> Registration:
         """Offer a tool from now on. Raises InvalidTool, and then nothing has changed."""
-        made = Registration(sound(tool), tenant, directory)
+        made = Registration(check_tool(tool), tenant, directory)
         self._replace((*self._all, made))
         return made
 
@@ -101,15 +101,15 @@ class Registry:
         """Take one registration away; what it shadowed answers again."""
         self._replace(tuple(one for one in self._all if one is not registration))
 
-    def supply(self, owner: str, registrations: Iterable[Registration]) -> None:
+    def replace_owned(self, owner: str, registrations: Iterable[Registration]) -> None:
         """Let an owner's registrations be exactly these. Raises InvalidTool, and nothing changes."""
         made = tuple(registrations)
         for one in made:
             assert one.owner == owner, "an owner speaks for itself"
-            sound(one.tool)
+            check_tool(one.tool)
         self._replace((*(one for one in self._all if one.owner != owner), *made))
 
-    def owns(self, name: str) -> bool:
+    def is_builtin(self, name: str) -> bool:
         """Whether the process itself offers a tool of this name."""
         return any(one.tool.name == name and one.owner == PROCESS for one in self._all)
 
@@ -128,16 +128,16 @@ class Registry:
         shown = (tool.info for tool in tools if not hidden(rules, tool.permission))
         return ToolCatalog(tools=tuple(shown))
 
-    async def learn(self, scope: Scope, *, sure: bool = False) -> None:
+    async def refresh(self, scope: Scope, *, sure: bool = False) -> None:
         """Know what is registered for a scope, as far as that can be known now."""
         if self._refresh is not None:
             await self._refresh(scope, sure=sure)
 
-    async def follow(self, call: UnsettledCall, scope: Scope) -> None:
+    async def refresh_for_call(self, call: UnsettledCall, scope: Scope) -> None:
         """Learn before a call is judged: unless its own tool answers, which needs no news."""
         tool = self.find(call.tool, scope)
         if tool is None or tool.remote or tool.info.revision != call.revision:
-            await self.learn(scope, sure=True)
+            await self.refresh(scope, sure=True)
 
     def _replace(self, registrations: tuple[Registration, ...]) -> None:
         # Sorting is stable: what one owner registers stays in its order.
@@ -147,7 +147,7 @@ class Registry:
     def _view(self, scope: Scope) -> dict[str, Tool]:
         view = self._views.get(scope)
         if view is None:
-            seen = [one for one in self._all if one.seen(scope)]
+            seen = [one for one in self._all if one.is_visible(scope)]
             layers = (
                 *(one for one in seen if one.directory is None),
                 *(one for one in seen if one.directory is not None),
@@ -158,7 +158,7 @@ class Registry:
             self._views[scope] = view
         return view
 
-    def prepare(self, call: UnsettledCall, scope: Scope = ANYWHERE) -> Prepared | Failed:
+    def prepare(self, call: UnsettledCall, scope: Scope = ANYWHERE) -> PreparedCall | Failed:
         """The tool and its input, or why the call never runs."""
         if call.revision is None:
             return Failed(f"Unknown tool: {call.tool}")
@@ -167,16 +167,16 @@ class Registry:
             # Removed, replaced or revealed since it was advertised.
             return Failed(f"Stale tool call: {call.tool}")
         try:
-            return Prepared(tool, tool.input.model_validate(dict(call.input)))
+            return PreparedCall(tool, tool.input.model_validate(dict(call.input)))
         except ValidationError as error:
-            return Failed(f"Invalid tool input: {told(error)}")
+            return Failed(f"Invalid tool input: {describe_errors(error)}")
         except Exception as error:
             # A validator is the tool's own code: its crash is this call's failure.
             log.exception("input cannot be checked", extra={"tool": call.tool})
             return Failed(f"Tool execution failed: {error}")
 
 
-def sound(tool: Tool) -> Tool:
+def check_tool(tool: Tool) -> Tool:
     """The tool, if it can be advertised and bounded. Raises InvalidTool."""
     if NAME.fullmatch(tool.name) is None:
         raise InvalidTool(f"{tool.name!r} is no tool name: it must match {NAME.pattern}")
@@ -189,7 +189,7 @@ def sound(tool: Tool) -> Tool:
     return tool
 
 
-def told(error: ValidationError) -> str:
+def describe_errors(error: ValidationError) -> str:
     """What does not fit, one thing after another, without links or values."""
     return "; ".join(
         ": ".join(part for part in (".".join(map(str, one["loc"])), one["msg"]) if part)

@@ -32,30 +32,32 @@ class CallFailed(Exception):
 Report: TypeAlias = Callable[[Mapping[str, Any], tuple[ToolContent, ...]], Awaitable[None]]
 """Tells how far a run has come: a structured value and content, durable at a bounded cadence."""
 
-Say: TypeAlias = Callable[[str], Awaitable[None]]
+EmitOutput: TypeAlias = Callable[[str], Awaitable[None]]
 """Tells a piece of output while it appears: live, and never stored."""
 
 
-Managed: TypeAlias = Callable[[str], AbstractAsyncContextManager[Path | None]]
+OpenManaged: TypeAlias = Callable[[str], AbstractAsyncContextManager[Path | None]]
 """A managed output as a file while it is looked at; None for a path that names none."""
 
 
 @asynccontextmanager
-async def unmanaged(_path: str) -> AsyncIterator[Path | None]:
+async def no_managed_output(_path: str) -> AsyncIterator[Path | None]:
     """Nothing is kept anywhere."""
     yield None
 
 
-async def unreported(_structured: Mapping[str, Any], _content: tuple[ToolContent, ...]) -> None:
+async def ignore_progress(
+    _structured: Mapping[str, Any], _content: tuple[ToolContent, ...]
+) -> None:
     """Nobody follows the run."""
 
 
-async def unheard(_text: str) -> None:
+async def ignore_output(_text: str) -> None:
     """Nobody listens."""
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class CallContext:
     """What an executor is told about its call."""
 
     at: Address
@@ -64,9 +66,9 @@ class Context:
     assistant_message_id: MessageId
     call_id: CallId
     worker: WorkerId
-    report: Report = unreported
-    say: Say = unheard
-    managed: Managed = unmanaged
+    report: Report = ignore_progress
+    emit_output: EmitOutput = ignore_output
+    open_managed: OpenManaged = no_managed_output
     permitted: tuple[Need, ...] | None = None
     """What the call was permitted, as its needs said then; None when nobody kept it."""
 
@@ -77,7 +79,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Handed:
+class DeferredCall:
     """What an executor returns that left the call in a queue: somebody settles it until then."""
 
     until: int
@@ -98,16 +100,16 @@ class Result:
     spool: Path | None = None
 
 
-Run: TypeAlias = Callable[[Any, Context], Awaitable[object]]
+Run: TypeAlias = Callable[[Any, CallContext], Awaitable[object]]
 """Runs with decoded input; what it returns must fit the output model, is a Result of that, or Handed."""
 
-Needs: TypeAlias = Callable[[Any, Context], Awaitable[tuple[Need, ...]]]
+Needs: TypeAlias = Callable[[Any, CallContext], Awaitable[tuple[Need, ...]]]
 """What a call must be permitted, in the order of asking. Changes nothing; may raise CallFailed."""
 
 Questions: TypeAlias = Callable[[Any], tuple[QuestionInfo, ...]]
 """What a person is asked on behalf of a call."""
 
-Attend: TypeAlias = Callable[[Any, Context], Awaitable[Outcome | None]]
+Attend: TypeAlias = Callable[[Any, CallContext], Awaitable[Outcome | None]]
 """Sees to it that something else answers a call; None until it has. Done again on every look.
 
 Raises CallFailed, and LogError while that cannot be seen to.
@@ -117,12 +119,12 @@ Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
 """What the model sees of an encoded output."""
 
 
-async def never(_asked: object, _context: Context) -> object:
+async def refuse_run(_asked: object, _context: CallContext) -> object:
     """The run of a tool that is answered without one."""
     raise CallFailed("This tool is answered elsewhere")
 
 
-def plain(encoded: Json) -> tuple[ToolContent, ...]:
+def plain_text(encoded: Json) -> tuple[ToolContent, ...]:
     """Text as it is; of anything else the model sees the structured value."""
     return (TextContent(text=encoded),) if isinstance(encoded, str) else ()
 
@@ -135,8 +137,8 @@ class Tool:
     description: str
     input: type[BaseModel]
     output: type[BaseModel]
-    execute: Run = never
-    project: Project = plain
+    execute: Run = refuse_run
+    project: Project = plain_text
     needs: Needs | None = None
     questions: Questions | None = None
     """For a tool that never runs: what a person is asked, whose answers settle the call."""
@@ -158,7 +160,9 @@ class Tool:
         """The action that rules about this tool speak of."""
         return self.action or self.name
 
-    async def needed(self, asked: BaseModel, context: Context) -> tuple[Need, ...]:
+    async def required_permissions(
+        self, asked: BaseModel, context: CallContext
+    ) -> tuple[Need, ...]:
         """What this call must be permitted before it runs. Raises CallFailed."""
         if self.needs is None:
             return (Need(self.permission, save=("*",)),)

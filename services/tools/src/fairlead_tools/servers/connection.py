@@ -27,7 +27,7 @@ from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
 from fairlead_tools.registry.tool import CallFailed, Tool
 from fairlead_tools.servers import http, stdio
 from fairlead_tools.servers.limits import PAGES_MAX, TOOLS_MAX
-from fairlead_tools.servers.tools import offered
+from fairlead_tools.servers.tools import convert_tools
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class ServerLost(Exception):
     """A connection to a tool server ended, or could not be made."""
 
 
-class Connection:
+class ServerConnection:
     """A server under one set of credentials."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Connection:
         self._credentials = credentials
         self._on_tools = on_tools
         self._client: Client | None = None
-        self._ending = stdio.Ending()
+        self._ending = stdio.ServerExit()
         self._changed = asyncio.Event()
         self.listed = asyncio.Event()
 
@@ -118,18 +118,18 @@ class Connection:
             return f"the variable {error.args[0]} is not set"
         except OSError as error:
             return f"{error.filename} cannot be read"
-        ending = self._ending = stdio.Ending()
+        ending = self._ending = stdio.ServerExit()
         try:
             await self._hold(secrets, ending)
         except Exception as error:  # noqa: BLE001
             if not ending.event.is_set():
-                return secrets.hide(_said(error))
+                return secrets.hide(_reason(error))
         finally:
             self._client = None
         words = ending.words.decode(errors="replace").strip()
         return secrets.hide(f"{ending.why}; it said: {words}" if words else ending.why)
 
-    async def _hold(self, secrets: Secrets, ending: stdio.Ending) -> None:
+    async def _hold(self, secrets: Secrets, ending: stdio.ServerExit) -> None:
         client = Client(
             self._transport(secrets, ending),
             read_timeout_seconds=self._server.start_timeout_s,
@@ -148,16 +148,16 @@ class Connection:
                 await cancel_and_wait(following)
 
     def _transport(
-        self, secrets: Secrets, ending: stdio.Ending
+        self, secrets: Secrets, ending: stdio.ServerExit
     ) -> AbstractAsyncContextManager[TransportStreams]:
         server = self._server
         if server.url is not None:
             return http.spoken(server.url, secrets.headers, server.timeout_s)
         assert server.command is not None, "a server has a command or a url"
         argv = (server.command, *server.args)
-        return stdio.spoken(stdio.Command(argv, secrets.env, server.directory), ending)
+        return stdio.start_server(stdio.ServerCommand(argv, secrets.env, server.directory), ending)
 
-    async def _stay(self, client: Client, ending: stdio.Ending) -> None:
+    async def _stay(self, client: Client, ending: stdio.ServerExit) -> None:
         """List again whenever the list has changed, until the server is gone."""
         gone = asyncio.create_task(ending.event.wait())
         try:
@@ -183,7 +183,9 @@ class Connection:
                 break
         if len(found) > TOOLS_MAX or cursor is not None:
             log.warning("tool server lists too many", extra={"server": self._name})
-        self._on_tools(offered(self._name, found[:TOOLS_MAX], self.call, self._server.timeout_s))
+        self._on_tools(
+            convert_tools(self._name, found[:TOOLS_MAX], self.call, self._server.timeout_s)
+        )
         self.listed.set()
 
     async def _hear(self, message: object) -> None:
@@ -206,7 +208,7 @@ class Connection:
         return f"The server {self._name} did not answer for {tool}: its outcome is unknown."
 
 
-def _said(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     """The first reason inside a group, in a few words."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

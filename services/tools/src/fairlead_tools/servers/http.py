@@ -14,7 +14,7 @@ from fairlead_tools.servers.limits import MESSAGE_BYTES_MAX
 CONNECT_S: Final = 10.0
 
 
-class Bounded(httpx2.AsyncHTTPTransport):
+class BoundedTransport(httpx2.AsyncHTTPTransport):
     """A transport whose answers end when they become too long."""
 
     @override
@@ -23,11 +23,11 @@ class Bounded(httpx2.AsyncHTTPTransport):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         # The standing stream of notifications has no end of its own: its events are bounded singly.
         if request.method == "POST":
-            response.stream = Counted(response.stream)
+            response.stream = BoundedStream(response.stream)
         return response
 
 
-class Counted(httpx2.AsyncByteStream):
+class BoundedStream(httpx2.AsyncByteStream):
     """A body that is read up to a limit."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
@@ -57,7 +57,7 @@ async def spoken(
     timeout = httpx2.Timeout(timeout_s, connect=CONNECT_S, read=None)
     async with (
         httpx2.AsyncClient(
-            headers=sent, timeout=timeout, transport=Bounded(), trust_env=False
+            headers=sent, timeout=timeout, transport=BoundedTransport(), trust_env=False
         ) as client,
         streamable_http_client(
             url, http_client=client, max_sse_event_size=MESSAGE_BYTES_MAX

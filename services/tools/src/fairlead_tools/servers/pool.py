@@ -16,7 +16,7 @@ from fairlead_tools.registry.registry import Registration, Registry
 from fairlead_tools.registry.tool import Tool
 
 if TYPE_CHECKING:
-    from fairlead_tools.servers.connection import Connection
+    from fairlead_tools.servers.connection import ServerConnection
 
 log = logging.getLogger(__name__)
 
@@ -27,19 +27,19 @@ FIRST_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class ServerBinding:
     """One server as somebody sees it. Those with a seat of their own do not see everybody's."""
 
     name: str
     server: ToolServerConfig
     credentials: Credentials
     tenant: TenantId | None = None
-    but: frozenset[TenantId] = frozenset()
+    except_tenants: frozenset[TenantId] = frozenset()
 
 
-def seats(config: Config) -> tuple[Seat, ...]:
+def server_bindings(config: Config) -> tuple[ServerBinding, ...]:
     """Every connection that the configuration asks for, in its order."""
-    found: list[Seat] = []
+    found: list[ServerBinding] = []
     for name, server in config.mcp.items():
         if not server.enabled:
             continue
@@ -48,30 +48,31 @@ def seats(config: Config) -> tuple[Seat, ...]:
             for tenant, settings in config.tenant.items()
             if name in settings.mcp
         }
-        found.append(Seat(name, server, server, None, frozenset(own)))
+        found.append(ServerBinding(name, server, server, None, frozenset(own)))
         found += [
-            Seat(name, server, laid.merge_over(server), tenant) for tenant, laid in own.items()
+            ServerBinding(name, server, laid.merge_over(server), tenant)
+            for tenant, laid in own.items()
         ]
     return tuple(found)
 
 
-class Servers:
+class ToolServers:
     """Keeps the registry's tools of servers as the servers list them."""
 
     def __init__(self, config: Config, registry: Registry) -> None:
-        self._seats = seats(config)
+        self._seats = server_bindings(config)
         self._registry = registry
         self._tools: dict[int, tuple[Tool, ...]] = {}
 
     @asynccontextmanager
-    async def connected(self) -> AsyncIterator[None]:
+    async def connect(self) -> AsyncIterator[None]:
         """Hold every connection for the length of a block."""
         if not self._seats:
             yield
             return
         # The library takes a while to load: only who has servers waits for it.
         live = await asyncio.to_thread(importlib.import_module, "fairlead_tools.servers.connection")
-        connections: list[Connection] = [
+        connections: list[ServerConnection] = [
             live.Connection(
                 seat.name,
                 seat.server,
@@ -88,11 +89,11 @@ class Servers:
             yield
         finally:
             await cancel_and_wait(*tasks)
-            self._registry.supply(OWNER, ())
+            self._registry.replace_owned(OWNER, ())
 
     def _on_tools(self, seat: int, tools: tuple[Tool, ...]) -> None:
         self._tools[seat] = tools
-        self._registry.supply(OWNER, self._registrations())
+        self._registry.replace_owned(OWNER, self._registrations())
 
     def _registrations(self) -> list[Registration]:
         """All of them in configured order, whichever was listed first."""
@@ -103,16 +104,16 @@ class Servers:
                     extra = {"server": seat.name, "tool": tool.name, "reason": "its name is taken"}
                     log.warning("tool of a server refused", extra=extra)
                     continue
-                made.append(Registration(tool, seat.tenant, None, OWNER, RANK, seat.but))
+                made.append(Registration(tool, seat.tenant, None, OWNER, RANK, seat.except_tenants))
         return made
 
-    def _taken(self, name: str, seat: Seat, made: list[Registration]) -> bool:
+    def _taken(self, name: str, seat: ServerBinding, made: list[Registration]) -> bool:
         """A server's tool never stands before one of the service or of another server."""
-        if self._registry.owns(name):
+        if self._registry.is_builtin(name):
             return True
         return any(
             one.tool.name == name
             and (None in {one.tenant, seat.tenant} or one.tenant == seat.tenant)
-            and not (one.tenant is None and seat.tenant in one.but)
+            and not (one.tenant is None and seat.tenant in one.except_tenants)
             for one in made
         )

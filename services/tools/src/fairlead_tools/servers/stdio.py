@@ -51,7 +51,7 @@ class Flood(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ServerCommand:
     """How to start a server."""
 
     argv: tuple[str, ...]
@@ -64,7 +64,7 @@ class Command:
 
 
 @dataclass(slots=True)
-class Ending:
+class ServerExit:
     """How a process ended, for whoever waits."""
 
     event: asyncio.Event = field(default_factory=asyncio.Event)
@@ -73,7 +73,9 @@ class Ending:
 
 
 @asynccontextmanager
-async def spoken(command: Command, ending: Ending) -> AsyncIterator[TransportStreams]:
+async def start_server(
+    command: ServerCommand, ending: ServerExit
+) -> AsyncIterator[TransportStreams]:
     """The streams of a started process; it is gone when the block is left. Raises OSError."""
     process = await asyncio.create_subprocess_exec(
         *command.argv,
@@ -83,11 +85,11 @@ async def spoken(command: Command, ending: Ending) -> AsyncIterator[TransportStr
         env=command.environment(os.environ),
         cwd=command.directory,
         start_new_session=True,
-        preexec_fn=_leashed,
+        preexec_fn=_die_with_parent,
     )
     told, heard = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     said, saying = anyio.create_memory_object_stream[SessionMessage](0)
-    taken = Taken()
+    taken = NotificationFilter()
     tasks = [
         asyncio.create_task(_listen(process, told, taken, ending)),
         asyncio.create_task(_catch_up(told, taken)),
@@ -109,8 +111,8 @@ async def spoken(command: Command, ending: Ending) -> AsyncIterator[TransportStr
 async def _listen(
     process: asyncio.subprocess.Process,
     told: MemoryObjectSendStream[SessionMessage | Exception],
-    taken: "Taken",
-    ending: Ending,
+    taken: "NotificationFilter",
+    ending: ServerExit,
 ) -> None:
     """Hand on every message that may be heard; closing the stream says that there is no more."""
     try:
@@ -130,7 +132,7 @@ async def _listen(
 
 
 async def _catch_up(
-    told: MemoryObjectSendStream[SessionMessage | Exception], taken: "Taken"
+    told: MemoryObjectSendStream[SessionMessage | Exception], taken: "NotificationFilter"
 ) -> None:
     """Hand on, a little later, that tools have changed, when that was said too often to be heard."""
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -166,7 +168,7 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 @dataclass(slots=True)
-class Taken:
+class NotificationFilter:
     """How many notifications were taken in this second, and how much was passed over."""
 
     second: int = 0
@@ -212,7 +214,7 @@ async def _speak(
             await process.stdin.drain()
 
 
-async def _overhear(process: asyncio.subprocess.Process, ending: Ending) -> None:
+async def _overhear(process: asyncio.subprocess.Process, ending: ServerExit) -> None:
     """Keep the last words of the error stream, and let nothing else of it pile up."""
     assert process.stderr is not None
     while chunk := await process.stderr.read(CHUNK_BYTES):
@@ -237,7 +239,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         transport.close()
 
 
-def _leashed() -> None:
+def _die_with_parent() -> None:
     """In the child: be killed when the parent is."""
     if _LIBC is not None:
         _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

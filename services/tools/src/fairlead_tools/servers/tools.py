@@ -23,9 +23,9 @@ from mcp_types import Tool as Listed
 
 from fairlead_schema.tools import content as ours
 from fairlead_schema.tools.content import RetryClass, ToolContent
-from fairlead_tools.registry.json_schema import Document, input_model, model
-from fairlead_tools.registry.registry import InvalidTool, sound
-from fairlead_tools.registry.tool import CallFailed, Context, Result, Tool
+from fairlead_tools.registry.json_schema import Document, document_model, input_model
+from fairlead_tools.registry.registry import InvalidTool, check_tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 from fairlead_tools.servers.limits import DESCRIPTION_LENGTH_MAX
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ Call: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[CallToolResult]]
 """Calls a tool by the server's own name for it. Raises CallFailed."""
 
 
-def offered(
+def convert_tools(
     server: str, listed: Iterable[Listed], call: Call, timeout_s: float
 ) -> tuple[Tool, ...]:
     """The tools of a server, in the order of their names; what cannot be offered is left out."""
@@ -46,7 +46,7 @@ def offered(
     for one in sorted(listed, key=lambda one: one.name):
         extra = {"server": server, "tool": one.name}
         try:
-            tool = sound(_tool(server, one, call, timeout_s))
+            tool = check_tool(_tool(server, one, call, timeout_s))
         except InvalidTool as error:
             log.warning("tool of a server refused", extra={**extra, "reason": str(error)})
             continue
@@ -57,12 +57,12 @@ def offered(
     return tuple(made.values())
 
 
-def name(server: str, listed: str) -> str:
+def tool_name(server: str, listed: str) -> str:
     """A name that providers take."""
     return _UNFIT.sub("_", f"{server}_{listed}")[:NAME_LENGTH_MAX]
 
 
-def retry(listed: Listed) -> RetryClass:
+def retry_class(listed: Listed) -> RetryClass:
     """What the server says of running it again; saying nothing, it runs once."""
     hints = listed.annotations
     if hints is not None and hints.read_only_hint:
@@ -70,7 +70,7 @@ def retry(listed: Listed) -> RetryClass:
     return "idempotent" if hints is not None and hints.idempotent_hint else "once"
 
 
-def result(answer: CallToolResult) -> Result:
+def convert_result(answer: CallToolResult) -> Result:
     """An answer as a result. Raises CallFailed with the server's words."""
     content = tuple(item for block in answer.content for item in _content(block))
     if answer.is_error:
@@ -82,22 +82,22 @@ def result(answer: CallToolResult) -> Result:
 
 def _tool(server: str, listed: Listed, call: Call, timeout_s: float) -> Tool:
     schema = listed.output_schema
-    identity = [server, listed.name, retry(listed), schema]
+    identity = [server, listed.name, retry_class(listed), schema]
     return Tool(
-        name=name(server, listed.name),
+        name=tool_name(server, listed.name),
         description=(listed.description or listed.title or listed.name)[:DESCRIPTION_LENGTH_MAX],
         input=input_model(listed.input_schema),
-        output=Document if schema is None else model(schema),
-        execute=partial(run, call, listed.name),
-        retry=retry(listed),
+        output=Document if schema is None else document_model(schema),
+        execute=partial(call_server, call, listed.name),
+        retry=retry_class(listed),
         timeout_s=timeout_s + MARGIN_S,
         version=sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
     )
 
 
-async def run(call: Call, called: str, asked: Document, _context: Context) -> Result:
+async def call_server(call: Call, called: str, asked: Document, _context: CallContext) -> Result:
     """One call to the server."""
-    return result(await call(called, asked.root))
+    return convert_result(await call(called, asked.root))
 
 
 def _content(block: ContentBlock) -> tuple[ToolContent, ...]:

@@ -22,12 +22,12 @@ END_S: Final = supervise.GRACE_S + 1.5
 DRAIN_S: Final = 1.0
 REAP_S: Final = 0.002
 
-Heard: TypeAlias = Callable[[bytes], Awaitable[None]]
+OnOutput: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Is given each piece of output, in order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """What to run, where, with what, for how long."""
 
     argv: tuple[str, ...]
@@ -41,30 +41,30 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class CommandExit:
     """How a command fared: its exit code, or that its time was over."""
 
     exit: int | None
 
 
-async def run(command: Command, heard: Heard) -> Ended:
+async def run_command(command: ShellCommand, heard: OnOutput) -> CommandExit:
     """Run a command; afterwards nothing that it started is left, also when this is cancelled."""
-    process = await _started(command)
+    process = await _start(command)
     assert process.stdout is not None, "it was asked for"
-    hearing = asyncio.create_task(_hear(process.stdout, heard))
+    hearing = asyncio.create_task(_read_output(process.stdout, heard))
     try:
         async with asyncio.timeout(command.timeout_s):
-            code = await _exited(process)
-        ended = Ended(supervise.SIGNALLED - code if code < 0 else code)
+            code = await _wait_for_exit(process)
+        ended = CommandExit(supervise.SIGNALLED - code if code < 0 else code)
     except TimeoutError:
-        ended = Ended(None)
+        ended = CommandExit(None)
     finally:
         # A second cancellation does not keep it from being finished.
         await asyncio.shield(asyncio.ensure_future(_end(process, command.mark, hearing)))
     return ended
 
 
-async def _started(command: Command) -> Process:
+async def _start(command: ShellCommand) -> Process:
     limits = json.dumps(dict(command.limits))
     launch = (str(os.getpid()), str(command.directory), limits, *command.argv)
     return await asyncio.create_subprocess_exec(
@@ -78,7 +78,7 @@ async def _started(command: Command) -> Process:
     )
 
 
-async def _exited(process: Process) -> int:
+async def _wait_for_exit(process: Process) -> int:
     """The exit code, as soon as there is one.
 
     `Process.wait` would also wait for the pipe, which a process that got away may hold for ever.
@@ -101,7 +101,7 @@ async def _exited(process: Process) -> int:
     return process.returncode
 
 
-async def _hear(pipe: asyncio.StreamReader, heard: Heard) -> None:
+async def _read_output(pipe: asyncio.StreamReader, heard: OnOutput) -> None:
     while piece := await pipe.read(PIECE_BYTES):
         await heard(piece)
 
@@ -113,22 +113,22 @@ async def _end(process: Process, mark: str, hearing: asyncio.Task[None]) -> None
             process.terminate()
         with suppress(TimeoutError):
             async with asyncio.timeout(END_S):
-                await _exited(process)
+                await _wait_for_exit(process)
     if process.returncode is None or process.returncode < 0:
         # The supervisor is stuck, or was killed itself, perhaps by its own command.
         with suppress(ProcessLookupError):
             process.kill()
-        await asyncio.to_thread(sweep, mark)
+        await asyncio.to_thread(kill_marked, mark)
     await asyncio.wait({hearing}, timeout=DRAIN_S)
     hearing.cancel()
     await asyncio.gather(hearing, return_exceptions=True)
 
 
-def sweep(mark: str, rounds: int = 100) -> int:
+def kill_marked(mark: str, rounds: int = 100) -> int:
     """Kill every process that bears the mark, until there is none; how many that were."""
     killed = 0
     for _ in range(rounds):
-        found = marked(mark)
+        found = marked_processes(mark)
         for pid in found:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -138,7 +138,7 @@ def sweep(mark: str, rounds: int = 100) -> int:
     return killed
 
 
-def marked(mark: str) -> list[int]:
+def marked_processes(mark: str) -> list[int]:
     """Every process that bears the mark."""
     wanted, found = f"{MARK}={mark}".encode(), list[int]()
     for entry in Path("/proc").iterdir():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-PASSED: Final = frozenset(
+INHERITED: Final = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "TMPDIR"),
         *("LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "LC_TIME"),
@@ -17,7 +17,7 @@ DEFAULTS: Final = {
 }
 
 
-def passed(own: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
+def command_environment(own: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
     """What a command is given of the service's own environment."""
-    names = PASSED | set(more)
+    names = INHERITED | set(more)
     return DEFAULTS | {name: value for name, value in own.items() if name in names}

@@ -39,7 +39,7 @@ class Sandbox:
     read: tuple[str, ...] = ()
     """More paths that commands may read."""
 
-    def around(self, argv: Iterable[str], *, location: Path, directory: Path) -> tuple[str, ...]:
+    def wrap(self, argv: Iterable[str], *, location: Path, directory: Path) -> tuple[str, ...]:
         """The command that runs a command inside: these two writable, the system readable."""
         readable = (*SYSTEM, *self.read, *(NETWORK if self.network else ()))
         return (
@@ -47,13 +47,13 @@ class Sandbox:
             *(("--share-net",) if self.network else ()),
             *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", "/var/tmp"),  # noqa: S108
             *(part for path in readable for part in ("--ro-bind-try", path, path)),
-            *(part for path in (location, directory) for part in _bound("--bind", path)),
+            *(part for path in (location, directory) for part in _bind("--bind", path)),
             *("--setenv", "HOME", HOME, "--setenv", "TMPDIR", HOME),
             *("--remount-ro", "/", "--chdir", str(directory), "--", *argv),
         )
 
 
-def prepared(*, network: bool, read: tuple[str, ...]) -> Sandbox:
+def prepare_sandbox(*, network: bool, read: tuple[str, ...]) -> Sandbox:
     """A sandbox that was seen to work here. Raises SandboxUnavailable."""
     program = shutil.which(PROGRAM)
     if program is None:
@@ -61,7 +61,7 @@ def prepared(*, network: bool, read: tuple[str, ...]) -> Sandbox:
             f'{PROGRAM} is not installed: install bubblewrap, or set it to "none"'
         )
     sandbox = Sandbox(program, network, read)
-    argv = sandbox.around(("/bin/sh", "-c", ":"), location=Path(HOME), directory=Path(HOME))
+    argv = sandbox.wrap(("/bin/sh", "-c", ":"), location=Path(HOME), directory=Path(HOME))
     try:
         tried = subprocess.run(argv, capture_output=True, timeout=CHECK_S, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
@@ -72,5 +72,5 @@ def prepared(*, network: bool, read: tuple[str, ...]) -> Sandbox:
     return sandbox
 
 
-def _bound(how: str, path: Path) -> tuple[str, str, str]:
+def _bind(how: str, path: Path) -> tuple[str, str, str]:
     return (how, str(path), str(path))

@@ -12,7 +12,7 @@ _PATH: Final = re.compile(r"(?:^|[=:<>&|;(])(/[^\s=:<>&|;()]*)")
 PATHS_MAX: Final = 10
 
 
-def outside(command: str, *directories: Path) -> tuple[str, ...]:
+def outside_paths(command: str, *directories: Path) -> tuple[str, ...]:
     """The absolute paths in a command that lie in none of these directories, a few of them."""
     try:
         words = shlex.split(command, comments=True)

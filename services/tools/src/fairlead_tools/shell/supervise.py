@@ -24,7 +24,7 @@ LOOK_S = 0.05
 CANNOT_RUN = 126
 SIGNALLED = 128
 
-HEARD = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+SIGNALS = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 LIMITS = {
     "cpu_s": resource.RLIMIT_CPU,
     "memory_bytes": resource.RLIMIT_AS,
@@ -42,23 +42,23 @@ def main(argv: list[str]) -> int:
     if os.getppid() != int(worker):
         # It died before it could be heard of.
         return SIGNALLED + signal.SIGTERM
-    signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     os.fchdir(int(directory))
     os.close(int(directory))
     child = os.fork()
     if child == 0:
-        become(command, json.loads(limits))
-    _let_go()
+        exec_command(command, json.loads(limits))
+    _release_pipe()
     status: dict[int, int] = {}
-    while child not in status and signal.sigwait(HEARD) == signal.SIGCHLD:
-        status |= reaped()
+    while child not in status and signal.sigwait(SIGNALS) == signal.SIGCHLD:
+        status |= reap_children()
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        status |= end(sign)
+        status |= end_descendants(sign)
     code = os.waitstatus_to_exitcode(status.get(child, signal.SIGKILL))
     return SIGNALLED - code if code < 0 else code
 
 
-def become(command: list[str], limits: Mapping[str, int]) -> None:
+def exec_command(command: list[str], limits: Mapping[str, int]) -> None:
     """Turn into the command, in a session of its own and within the limits."""
     try:
         os.setsid()
@@ -67,20 +67,20 @@ def become(command: list[str], limits: Mapping[str, int]) -> None:
             _, hard = resource.getrlimit(LIMITS[name])
             bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(LIMITS[name], (bound, bound))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         os.execvp(command[0], command)  # noqa: S606 - to run a command is what this is for
     except OSError as error:
         os.write(2, f"{command[0]}: {error.strerror}\n".encode())
     os._exit(CANNOT_RUN)
 
 
-def end(sign: signal.Signals) -> dict[int, int]:
+def end_descendants(sign: signal.Signals) -> dict[int, int]:
     """Signal every descendant until none is left or the time is over; whom that ended, and how."""
     deadline = time.monotonic() + GRACE_S
     told: set[int] = set()
-    ended = reaped()
+    ended = reap_children()
     # Whoever detaches becomes a child of this process: without children there is nobody.
-    while parent() and (left := list(descendants())) and time.monotonic() < deadline:
+    while has_children() and (left := list(descendants())) and time.monotonic() < deadline:
         # Parents first: they shall not remark on the end of their children.
         for pid in left:
             if sign == signal.SIGKILL or pid not in told:
@@ -89,11 +89,11 @@ def end(sign: signal.Signals) -> dict[int, int]:
                 _signal(pid, signal.SIGCONT)
         told.update(left)
         signal.sigtimedwait({signal.SIGCHLD}, LOOK_S)
-        ended |= reaped()
+        ended |= reap_children()
     return ended
 
 
-def reaped() -> dict[int, int]:
+def reap_children() -> dict[int, int]:
     """Children that have ended since the last look, with their states."""
     found: dict[int, int] = {}
     while True:
@@ -106,7 +106,7 @@ def reaped() -> dict[int, int]:
         found[pid] = status
 
 
-def parent() -> bool:
+def has_children() -> bool:
     """Whether there is any child left, alive or not yet reaped."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -142,7 +142,7 @@ def _signal(pid: int, sign: signal.Signals) -> None:
         return
 
 
-def _let_go() -> None:
+def _release_pipe() -> None:
     """Hold no end of the command's pipe: it has to close when the command's processes are gone."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):

@@ -11,11 +11,11 @@ from typing import Final
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
 from fairlead_tools.context.sources import environment
-from fairlead_tools.context.sources.files import Texts, home, real
-from fairlead_tools.context.sources.instructions import is_url, upward
-from fairlead_tools.context.web_pages import Web, cache_directory
+from fairlead_tools.context.sources.files import TextFiles, expand_home, real_path
+from fairlead_tools.context.sources.instructions import directories_up, is_url
+from fairlead_tools.context.web_pages import WebClient, cache_directory
 from fairlead_tools.skills import directory
-from fairlead_tools.skills.site import Site
+from fairlead_tools.skills.site import SkillSite
 from fairlead_tools.skills.skill import Skill, parse
 
 FOLDERS: Final = ("skill", "skills")
@@ -23,17 +23,17 @@ PROJECT: Final = ".fairlead"
 BUILT_IN: Final = "configure-fairlead"
 
 
-class Catalog:
+class SkillCatalog:
     """The skills of every location that this process serves."""
 
-    def __init__(self, config: Config, web: Web) -> None:
+    def __init__(self, config: Config, web: WebClient) -> None:
         self._settings = config.skills
         self._refresh_s = config.context.refresh_s
         self._first_s = config.context.timeout_s
-        self._texts = Texts(config.context.file_bytes_max)
+        self._texts = TextFiles(config.context.file_bytes_max)
         sources = dict.fromkeys(config.skills.sources)
         cache = cache_directory(config.context) if any(map(is_url, sources)) else Path()
-        self._sites = {url: Site(url, cache, web) for url in sources if is_url(url)}
+        self._sites = {url: SkillSite(url, cache, web) for url in sources if is_url(url)}
         self._synced_at = float("-inf")
         self._syncing: asyncio.Task[None] | None = None
 
@@ -54,7 +54,7 @@ class Catalog:
 
     def load(self, location: LocationRef) -> tuple[Skill, ...]:
         """All skills of a location, by name. Reads the disk."""
-        found = {BUILT_IN: built_in()}
+        found = {BUILT_IN: builtin_skill()}
         for source in dict.fromkeys(self._sources(location)):
             site = self._sites.get(str(source)) if isinstance(source, str) else None
             loaded = (
@@ -71,19 +71,23 @@ class Catalog:
 
     def _sources(self, location: LocationRef) -> Iterator[Path | str]:
         """In order: the operator's own directory, the project from its root down, the configured."""
-        place = real(location.directory)
-        root = environment.root(place) or place
-        bases = [home(self._settings.config_directory)] if self._settings.config_directory else []
+        place = real_path(location.directory)
+        root = environment.git_root(place) or place
+        bases = (
+            [expand_home(self._settings.config_directory)]
+            if self._settings.config_directory
+            else []
+        )
         if self._settings.project:
-            bases += [above / PROJECT for above in reversed(upward(place, root))]
+            bases += [above / PROJECT for above in reversed(directories_up(place, root))]
         for base in bases:
             yield from (base / folder for folder in FOLDERS)
         for source in self._settings.sources:
-            yield source if is_url(source) else place / home(source)
+            yield source if is_url(source) else place / expand_home(source)
 
 
 @cache
-def built_in() -> Skill:
+def builtin_skill() -> Skill:
     """The skill about this product."""
     text = files("fairlead_tools.skills").joinpath(f"{BUILT_IN}.md").read_text(encoding="utf-8")
     return parse(text, None, name=BUILT_IN)

@@ -7,7 +7,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from fairlead_tools.context.sources.files import Texts, Unreadable, contained, real, shown
+from fairlead_tools.context.sources.files import (
+    TextFiles,
+    Unreadable,
+    printable_path,
+    real_path,
+    resolve_inside,
+)
 from fairlead_tools.skills.skill import SKILL, InvalidSkill, Skill, parse
 
 log = logging.getLogger(__name__)
@@ -16,12 +22,12 @@ FILES_MAX: Final = 1000
 DEPTH_MAX: Final = 8
 
 
-def load(place: Path, texts: Texts) -> tuple[Skill, ...]:
+def load(place: Path, texts: TextFiles) -> tuple[Skill, ...]:
     """The skills of a directory, sorted by path. A file that is no skill is left out."""
     if not place.is_dir():
         return ()
-    root = real(place)
-    loaded = (_loaded(path, root, texts) for path in sorted(islice(_files(root), FILES_MAX)))
+    root = real_path(place)
+    loaded = (_load_file(path, root, texts) for path in sorted(islice(_files(root), FILES_MAX)))
     return tuple(skill for skill in loaded if skill is not None)
 
 
@@ -37,13 +43,13 @@ def _files(root: Path) -> Iterator[Path]:
             yield Path(place, SKILL)
 
 
-def _loaded(path: Path, root: Path, texts: Texts) -> Skill | None:
+def _load_file(path: Path, root: Path, texts: TextFiles) -> Skill | None:
     try:
-        text = texts.read(contained(path, root))
+        text = texts.read(resolve_inside(path, root))
         return parse(text, path, name=path.stem if path.parent == root else None)
     except Unreadable as error:
         reason = error.reason
     except InvalidSkill as error:
         reason = str(error)
-    log.info("file is no skill", extra={"path": shown(path), "reason": reason})
+    log.info("file is no skill", extra={"path": printable_path(path), "reason": reason})
     return None

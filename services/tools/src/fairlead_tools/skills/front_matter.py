@@ -13,7 +13,7 @@ _KEY: Final = re.compile(r"([A-Za-z_][\w-]*)\s*:(?:\s+(.*)|)$")
 _BLOCK: Final = re.compile(r"([|>])[+-]?$")
 
 
-class Unparsable(Exception):
+class InvalidFrontMatter(Exception):
     """The front matter does not end, or holds a line that is none of its own."""
 
 
@@ -24,7 +24,7 @@ def split(text: str) -> tuple[Mapping[str, str], str]:
         return {}, text
     end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == FENCE), None)
     if end is None:
-        raise Unparsable("the front matter has no end")
+        raise InvalidFrontMatter("the front matter has no end")
     return _fields(lines[1:end]), "\n".join(lines[end + 1 :]).strip("\n")
 
 
@@ -40,7 +40,7 @@ def _fields(lines: list[str]) -> dict[str, str]:
             continue
         found = _KEY.match(line)
         if found is None:
-            raise Unparsable(f"not `key: value`: {line!r}")
+            raise InvalidFrontMatter(f"not `key: value`: {line!r}")
         current = fields.setdefault(found[1], [])
         current[:] = [(found[2] or "").strip()]
     return {key: _value(*said) for key, said in fields.items()}

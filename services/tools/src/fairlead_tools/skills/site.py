@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from pydantic import BaseModel, Field, ValidationError
 
-from fairlead_tools.context.sources.files import Texts, Unreadable, shown
-from fairlead_tools.context.web_pages import Web
+from fairlead_tools.context.sources.files import TextFiles, Unreadable, printable_path
+from fairlead_tools.context.web_pages import WebClient
 from fairlead_tools.skills.skill import NAME, SKILL, InvalidSkill, Skill, parse
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ TRIES: Final = 3
 _PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._ -]*|\.[A-Za-z0-9_][A-Za-z0-9._ -]*")
 
 
-class Entry(BaseModel):
+class SkillEntry(BaseModel):
     """One skill of an index."""
 
     name: str
@@ -36,39 +36,39 @@ class Entry(BaseModel):
     files: tuple[str, ...] = Field(max_length=100)
 
 
-class Index(BaseModel):
+class SkillIndex(BaseModel):
     """What a site offers."""
 
-    skills: tuple[Entry, ...] = Field(max_length=500)
+    skills: tuple[SkillEntry, ...] = Field(max_length=500)
 
 
-class Refusal(Exception):
+class SkillRefused(Exception):
     """A skill of an index that is not downloaded. Says why."""
 
 
-def checked(entry: Entry, base: str) -> dict[str, str]:
+def file_urls(entry: SkillEntry, base: str) -> dict[str, str]:
     """The address of each file of a skill, by its path. Raises Refusal before anything is fetched."""
     if NAME.fullmatch(entry.name) is None:
-        raise Refusal(f"{entry.name!r} is no name")
+        raise SkillRefused(f"{entry.name!r} is no name")
     if not {SKILL, f"{entry.name}.md"} & set(entry.files):
-        raise Refusal(f"it lists neither {SKILL} nor {entry.name}.md")
+        raise SkillRefused(f"it lists neither {SKILL} nor {entry.name}.md")
     home = urlsplit(base)
     found: dict[str, str] = {}
     for file in entry.files:
         if not all(_PART.fullmatch(part) for part in file.split("/")):
-            raise Refusal(f"{file!r} is no path inside the skill")
+            raise SkillRefused(f"{file!r} is no path inside the skill")
         url = urljoin(base, f"{entry.name}/{file}")
         place = urlsplit(url)
         if (place.scheme, place.netloc) != (home.scheme, home.netloc):
-            raise Refusal(f"{file!r} is not on the same site")
+            raise SkillRefused(f"{file!r} is not on the same site")
         found[file] = url
     return found
 
 
-class Site:
+class SkillSite:
     """One site and its cache."""
 
-    def __init__(self, url: str, cache: Path, web: Web) -> None:
+    def __init__(self, url: str, cache: Path, web: WebClient) -> None:
         self._base = url if url.endswith("/") else f"{url}/"
         self._root = cache / "skills" / sha256(self._base.encode()).hexdigest()[:24]
         self._web = web
@@ -78,7 +78,9 @@ class Site:
     async def sync(self) -> None:
         """Bring the cache up to date; whatever fails leaves the skill that was there."""
         try:
-            index = Index.model_validate_json(await self._get(urljoin(self._base, "index.json")))
+            index = SkillIndex.model_validate_json(
+                await self._get(urljoin(self._base, "index.json"))
+            )
         except (Unreadable, ValidationError) as error:
             log.warning("no skill index", extra={"url": self._base, "reason": str(error)})
             return
@@ -86,24 +88,24 @@ class Site:
         await asyncio.gather(*(self._update(entry) for entry in index.skills))
         await asyncio.to_thread(self._drop, {entry.name for entry in index.skills})
 
-    def load(self, texts: Texts) -> tuple[Skill, ...]:
+    def load(self, texts: TextFiles) -> tuple[Skill, ...]:
         """The skills that the cache holds, by name."""
         current = self._root / "current"
         links = sorted(current.iterdir()) if current.is_dir() else []
-        loaded = (_cached(link.resolve(), link.name, texts) for link in links)
+        loaded = (_load_cached(link.resolve(), link.name, texts) for link in links)
         return tuple(skill for skill in loaded if skill is not None)
 
-    async def _update(self, entry: Entry) -> None:
+    async def _update(self, entry: SkillEntry) -> None:
         async with self._skills:
             try:
-                files = checked(entry, self._base)
+                files = file_urls(entry, self._base)
                 if entry.version is None or self._stored(entry.name) != _digest(entry):
                     await self._download(entry, files)
-            except (Refusal, Unreadable, OSError) as error:
+            except (SkillRefused, Unreadable, OSError) as error:
                 extra = {"url": self._base, "skill": entry.name[:64], "reason": str(error)}
                 log.warning("skill not updated", extra=extra)
 
-    async def _download(self, entry: Entry, files: dict[str, str]) -> None:
+    async def _download(self, entry: SkillEntry, files: dict[str, str]) -> None:
         staged = self._root / "store" / f"{_digest(entry)}-{uuid4().hex}"
         try:
             async with asyncio.TaskGroup() as group:
@@ -143,7 +145,7 @@ class Site:
             if place.resolve() not in used:
                 shutil.rmtree(place, ignore_errors=True)
 
-    def _swap(self, entry: Entry, staged: Path) -> None:
+    def _swap(self, entry: SkillEntry, staged: Path) -> None:
         link = self._root / f".link-{uuid4().hex}"
         link.symlink_to(staged)
         link.replace(self._root / "current" / entry.name)
@@ -154,16 +156,16 @@ class Site:
                 link.unlink(missing_ok=True)
 
 
-def _digest(entry: Entry) -> str:
+def _digest(entry: SkillEntry) -> str:
     return sha256((entry.version or "").encode()).hexdigest()[:16]
 
 
-def _cached(place: Path, name: str, texts: Texts) -> Skill | None:
+def _load_cached(place: Path, name: str, texts: TextFiles) -> Skill | None:
     path = place / SKILL if (place / SKILL).is_file() else place / f"{name}.md"
     try:
         return parse(texts.read(path), path, name=name)
     except (Unreadable, InvalidSkill) as error:
-        log.info("file is no skill", extra={"path": shown(path), "reason": str(error)})
+        log.info("file is no skill", extra={"path": printable_path(path), "reason": str(error)})
         return None
 
 

@@ -43,7 +43,7 @@ def parse(text: str, path: Path | None, *, name: str | None = None) -> Skill:
     """
     try:
         fields, content = front_matter.split(text)
-    except front_matter.Unparsable as error:
+    except front_matter.InvalidFrontMatter as error:
         raise InvalidSkill(str(error)) from error
     called = fields.get("name") or name
     if called is None:

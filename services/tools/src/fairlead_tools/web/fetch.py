@@ -28,7 +28,7 @@ ACCEPT: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """What a server said."""
 
     url: str
@@ -37,30 +37,30 @@ class Page:
     body: bytes
 
 
-async def fetch(url: str, accept: str, *, private: bool, limit: int = BODY_BYTES_MAX) -> Page:
+async def fetch(url: str, accept: str, *, private: bool, limit: int = BODY_BYTES_MAX) -> WebPage:
     """The page behind a URL and its redirects on the same host. Raises CallFailed."""
-    wanted, agent = guard.target(url), AGENT
+    wanted, agent = guard.parse_target(url), AGENT
     hops = 0
     while True:
         headers = {"accept": accept, "user-agent": agent}
-        async with opened("GET", wanted, headers, private=private) as response:
+        async with open_request("GET", wanted, headers, private=private) as response:
             if response.status_code in REDIRECTS and "location" in response.headers:
                 hops += 1
                 wanted = _next(wanted, response.headers["location"], hops)
                 continue
-            if _challenged(response) and agent == AGENT:
+            if _is_challenge(response) and agent == AGENT:
                 agent = PLAIN_AGENT
                 continue
             if not response.is_success:
                 raise CallFailed(f"{wanted.url} answered with status {response.status_code}")
             mime, charset = _kind(response.headers.get("content-type", ""))
-            if not textual(mime):
+            if not is_text(mime):
                 raise CallFailed(f"{wanted.url} is {mime or 'of no known type'}, not text")
-            return Page(wanted.url, mime, charset, await body(response, limit))
+            return WebPage(wanted.url, mime, charset, await read_body(response, limit))
 
 
 @asynccontextmanager
-async def opened(
+async def open_request(
     method: str,
     wanted: guard.Target,
     headers: Mapping[str, str],
@@ -71,7 +71,7 @@ async def opened(
     """One request to the checked address, its body still unread. Raises CallFailed."""
     import httpx  # noqa: PLC0415
 
-    address = await guard.pinned(wanted, private=private)
+    address = await guard.resolve_address(wanted, private=private)
     parts = urlsplit(wanted.url)
     host = f"[{address}]" if ":" in address else address
     url = urlunsplit((parts.scheme, f"{host}:{wanted.port}", parts.path, parts.query, ""))
@@ -93,7 +93,7 @@ async def opened(
         raise CallFailed(f"{wanted.host} cannot be read: {type(error).__name__}") from error
 
 
-async def body(response: "httpx.Response", limit: int) -> bytes:
+async def read_body(response: "httpx.Response", limit: int) -> bytes:
     """The whole body, decoded, if it fits. Raises CallFailed as soon as it does not."""
     declared = response.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > limit:
@@ -109,7 +109,7 @@ async def body(response: "httpx.Response", limit: int) -> bytes:
     return bytes(read)
 
 
-def textual(mime: str) -> bool:
+def is_text(mime: str) -> bool:
     """Whether a type is one that can be read; what says nothing is taken for text."""
     if not mime or mime.startswith("text/"):
         return True
@@ -123,7 +123,7 @@ def textual(mime: str) -> bool:
 def _next(wanted: guard.Target, location: str, hops: int) -> guard.Target:
     if hops > HOPS_MAX:
         raise CallFailed(f"{wanted.host} redirects more than {HOPS_MAX} times")
-    following = guard.target(urljoin(wanted.url, location))
+    following = guard.parse_target(urljoin(wanted.url, location))
     if following.host.lower() != wanted.host.lower():
         raise CallFailed(
             f"The page redirects to another host. Fetch {following.url} itself if it is wanted."
@@ -133,7 +133,7 @@ def _next(wanted: guard.Target, location: str, hops: int) -> guard.Target:
     return following
 
 
-def _challenged(response: "httpx.Response") -> bool:
+def _is_challenge(response: "httpx.Response") -> bool:
     refused = response.status_code == 403  # noqa: PLR2004
     return refused and response.headers.get("cf-mitigated") == "challenge"
 

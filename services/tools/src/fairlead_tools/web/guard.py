@@ -38,7 +38,7 @@ class Target:
         return host if self.port == SCHEMES[self.scheme] else f"{host}:{self.port}"
 
 
-def target(url: str) -> Target:
+def parse_target(url: str) -> Target:
     """A URL that may be asked for at all. Raises CallFailed."""
     if len(url) > URL_LENGTH_MAX:
         raise CallFailed(f"The URL is longer than {URL_LENGTH_MAX} characters")
@@ -58,7 +58,7 @@ def target(url: str) -> Target:
     return Target(url, parts.scheme, parts.hostname, port or SCHEMES[parts.scheme])
 
 
-async def pinned(wanted: Target, *, private: bool) -> str:
+async def resolve_address(wanted: Target, *, private: bool) -> str:
     """The one address to connect to. Raises CallFailed if any of the name's is forbidden."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(
@@ -68,7 +68,7 @@ async def pinned(wanted: Target, *, private: bool) -> str:
         raise CallFailed(f"{wanted.host} cannot be resolved") from error
     addresses = [str(info[4][0]).partition("%")[0] for info in found]
     for address in addresses:
-        if not private and not public(ipaddress.ip_address(address)):
+        if not private and not is_public(ipaddress.ip_address(address)):
             raise CallFailed(f"{wanted.host} leads to a private address, which is not allowed")
     if not addresses:
         raise CallFailed(f"{wanted.host} has no address")
@@ -76,11 +76,11 @@ async def pinned(wanted: Target, *, private: bool) -> str:
     return min(addresses, key=lambda address: ":" in address)
 
 
-def public(address: Address) -> bool:
+def is_public(address: Address) -> bool:
     """Whether an address, and any that it carries inside, belongs to the open network."""
     inner = _inside(address)
     if inner is not None:
-        return public(inner)
+        return is_public(inner)
     if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved

@@ -13,7 +13,7 @@ KEY: Final = "core/environment"
 def observe(location: LocationRef) -> ObservedSource:
     """The working directory, its root, whether git is there, and the platform."""
     directory = Path(location.directory)
-    top = root(directory)
+    top = git_root(directory)
     value = {
         "directory": str(directory),
         "root": str(top or directory),
@@ -23,19 +23,19 @@ def observe(location: LocationRef) -> ObservedSource:
     return ObservedSource(
         key=KEY,
         value=value,
-        baseline=f"Here is the environment you work in.\n{_rendered(value)}",
-        update=f"The environment you work in has changed.\n{_rendered(value)}",
+        baseline=f"Here is the environment you work in.\n{_render(value)}",
+        update=f"The environment you work in has changed.\n{_render(value)}",
     )
 
 
-def root(directory: Path) -> Path | None:
+def git_root(directory: Path) -> Path | None:
     """The nearest directory upwards that git knows."""
     return next(
         (place for place in (directory, *directory.parents) if (place / ".git").exists()), None
     )
 
 
-def _rendered(value: dict[str, object]) -> str:
+def _render(value: dict[str, object]) -> str:
     return "\n".join(
         (
             "<env>",

@@ -34,17 +34,17 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedText:
     signature: Signature
     text: str
 
 
-class Texts:
+class TextFiles:
     """Reads text files; one that has not changed on disk is not read twice."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _CachedText] = OrderedDict()
         self._lock = Lock()
 
     def read(self, path: Path) -> str:
@@ -52,13 +52,13 @@ class Texts:
         try:
             return self._read(path)
         except OSError as error:
-            reason = f"{shown(path)}: {error.strerror or type(error).__name__}"
+            reason = f"{printable_path(path)}: {error.strerror or type(error).__name__}"
             raise Unreadable("unreadable", reason) from error
 
     def _read(self, path: Path) -> str:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode):
-            raise Unreadable("unreadable", f"{shown(path)} is no regular file")
+            raise Unreadable("unreadable", f"{printable_path(path)} is no regular file")
         with self._lock:
             kept = self._kept.get(str(path))
         if kept is not None and kept.signature == _signature(found):
@@ -68,21 +68,21 @@ class Texts:
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise Unreadable("unreadable", f"{shown(path)} is no regular file")
+                raise Unreadable("unreadable", f"{printable_path(path)} is no regular file")
             self._fits(path, found.st_size)
             raw = file.read(self._bytes_max + 1)
         self._fits(path, len(raw))
-        text = decoded(raw, shown(path))
+        text = decode_text(raw, printable_path(path))
         if time.time_ns() - found.st_mtime_ns > SETTLED_NS:
-            self._keep(str(path), _Kept(_signature(found), text))
+            self._keep(str(path), _CachedText(_signature(found), text))
         return text
 
     def _fits(self, path: Path, size: int) -> None:
         if size > self._bytes_max:
-            reason = f"{shown(path)} has {size} bytes or more; at most {self._bytes_max} are read"
+            reason = f"{printable_path(path)} has {size} bytes or more; at most {self._bytes_max} are read"
             raise Unreadable("too-large", reason)
 
-    def _keep(self, path: str, kept: _Kept) -> None:
+    def _keep(self, path: str, kept: _CachedText) -> None:
         with self._lock:
             self._kept[path] = kept
             self._kept.move_to_end(path)
@@ -90,7 +90,7 @@ class Texts:
                 self._kept.popitem(last=False)
 
 
-def decoded(raw: bytes, name: str) -> str:
+def decode_text(raw: bytes, name: str) -> str:
     """Text out of bytes. Raises Unreadable for what is none."""
     try:
         text = raw.decode("utf-8-sig")
@@ -101,29 +101,29 @@ def decoded(raw: bytes, name: str) -> str:
     return text
 
 
-def real(path: str | Path) -> Path:
+def real_path(path: str | Path) -> Path:
     """Where a path leads, whether or not anything is there. Raises OSError for a loop."""
     return Path(os.path.realpath(path))
 
 
-def resolved(path: Path) -> Path:
+def resolve_file(path: Path) -> Path:
     """The file that a path leads to. Raises Unreadable."""
     try:
         return Path(os.path.realpath(path, strict=True))
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise Unreadable("unreadable", f"{shown(path)}: {reason}") from error
+        raise Unreadable("unreadable", f"{printable_path(path)}: {reason}") from error
 
 
-def contained(path: Path, root: Path) -> Path:
+def resolve_inside(path: Path, root: Path) -> Path:
     """The file that a path leads to, which must be inside a root. Raises Unreadable."""
-    target = resolved(path)
+    target = resolve_file(path)
     if not target.is_relative_to(root):
-        raise Unreadable("outside", f"{shown(path)} leads out of {shown(root)}")
+        raise Unreadable("outside", f"{printable_path(path)} leads out of {printable_path(root)}")
     return target
 
 
-def present(path: Path) -> bool:
+def is_present(path: Path) -> bool:
     """Whether something has this name, if only a broken link. Raises OSError if nobody can say."""
     try:
         path.lstat()
@@ -132,12 +132,12 @@ def present(path: Path) -> bool:
     return True
 
 
-def home(path: str) -> Path:
+def expand_home(path: str) -> Path:
     """A path as people write it; without a home directory `~` stays as it is."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - it never raises
 
 
-def shown(path: str | Path) -> str:
+def printable_path(path: str | Path) -> str:
     """A path on one line, in characters that any log can hold."""
     text = os.fsencode(path).decode(errors="backslashreplace")
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)

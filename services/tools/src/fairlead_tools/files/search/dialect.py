@@ -32,7 +32,7 @@ class BadPattern(Exception):
     """A pattern that cannot be searched for."""
 
 
-def translated(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """A pattern for single lines. Raises BadPattern."""
     made = ""
     at = 0

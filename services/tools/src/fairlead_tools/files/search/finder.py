@@ -12,16 +12,16 @@ import sys
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
-from fairlead_tools.files.search.dialect import BadPattern, translated
-from fairlead_tools.files.search.globs import BadGlob, matches
-from fairlead_tools.files.search.ignore import Layer, layer, layers, verdict
+from fairlead_tools.files.search.dialect import BadPattern, compile_pattern
+from fairlead_tools.files.search.globs import BadGlob, matches_glob
+from fairlead_tools.files.search.ignore import IgnoreLayer, is_ignored, read_layer, read_layers
 
 FAILED: Final = 2
 BAD_PATTERN: Final = "regex parse error"
 LINE_BYTES_MAX: Final = 1 << 20
 
 
-class Finder:
+class FileFinder:
     """One search below the working directory."""
 
     def __init__(self, *, hidden: bool) -> None:
@@ -30,7 +30,9 @@ class Finder:
 
     def files(self) -> Iterator[str]:
         """Every file that is not ignored, by name, level for level."""
-        pending: list[Iterator[tuple[str, Layer | None]]] = [self._entries("", layers(os.getcwd()))]  # noqa: PTH109
+        pending: list[Iterator[tuple[str, IgnoreLayer | None]]] = [
+            self._entries("", read_layers(os.getcwd()))  # noqa: PTH109
+        ]
         while pending:
             found = next(pending[-1], None)
             if found is None:
@@ -40,7 +42,9 @@ class Finder:
             else:
                 pending.append(self._entries(*found))
 
-    def _entries(self, directory: str, here: Layer | None) -> Iterator[tuple[str, Layer | None]]:
+    def _entries(
+        self, directory: str, here: IgnoreLayer | None
+    ) -> Iterator[tuple[str, IgnoreLayer | None]]:
         assert here is not None, "a directory has a layer"
         try:
             with os.scandir(directory or ".") as found:
@@ -55,34 +59,34 @@ class Finder:
                 continue
             if self._passed(here, entry.name, directory=inner):
                 continue
-            yield path, layer(path, here, entry.name) if inner else None
+            yield path, read_layer(path, here, entry.name) if inner else None
 
-    def _passed(self, here: Layer, name: str, *, directory: bool) -> bool:
+    def _passed(self, here: IgnoreLayer, name: str, *, directory: bool) -> bool:
         if name == ".git":
             return True
-        ignored = verdict(here, name, directory=directory)
+        ignored = is_ignored(here, name, directory=directory)
         hidden = name.startswith(".") and not self._hidden
         return hidden if ignored is None else ignored
 
 
-def lines(path: str, pattern: re.Pattern[str]) -> Iterator[dict[str, Any]]:
+def matching_lines(path: str, pattern: re.Pattern[str]) -> Iterator[dict[str, Any]]:
     """The lines of one file that match. A zero byte ends the file: what follows is no text."""
     with open(path, "rb") as file:  # noqa: PTH123
-        for number, offset, line in _numbered(file):
+        for number, offset, line in _number_lines(file):
             if b"\0" in line:
                 return
-            found = _found(pattern, line.removesuffix(b"\n"))
+            found = _submatches(pattern, line.removesuffix(b"\n"))
             if found:
                 yield {
-                    "path": _told(os.fsencode(path)),
-                    "lines": _told(line),
+                    "path": _encode(os.fsencode(path)),
+                    "lines": _encode(line),
                     "line_number": number,
                     "absolute_offset": offset,
                     "submatches": found,
                 }
 
 
-def _numbered(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
+def _number_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
     number, offset = 1, 0
     while line := file.readline(LINE_BYTES_MAX):
         yield number, offset, line
@@ -90,17 +94,17 @@ def _numbered(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
         number += line.endswith(b"\n")
 
 
-def _found(pattern: re.Pattern[str], line: bytes) -> list[dict[str, Any]]:
+def _submatches(pattern: re.Pattern[str], line: bytes) -> list[dict[str, Any]]:
     text = line.decode(errors="surrogateescape")
     made = []
     for one in pattern.finditer(text):
         start = len(text[: one.start()].encode(errors="surrogateescape"))
         match = one[0].encode(errors="surrogateescape")
-        made.append({"match": _told(match), "start": start, "end": start + len(match)})
+        made.append({"match": _encode(match), "start": start, "end": start + len(match)})
     return made
 
 
-def _told(raw: bytes) -> dict[str, str]:
+def _encode(raw: bytes) -> dict[str, str]:
     try:
         return {"text": raw.decode()}
     except UnicodeDecodeError:
@@ -110,18 +114,18 @@ def _told(raw: bytes) -> dict[str, str]:
 def main(asked: dict[str, Any]) -> int:
     """Carry out one search. Zero, or two if something could not be searched."""
     out = sys.stdout.buffer
-    finder = Finder(hidden=asked["hidden"])
+    finder = FileFinder(hidden=asked["hidden"])
     if asked["pattern"] is None:
         for path in finder.files():
             out.write(os.fsencode(path) + b"\0")
         return FAILED if finder.failed else 0
-    pattern = translated(asked["pattern"])
+    pattern = compile_pattern(asked["pattern"])
     include = asked["include"]
     for path in finder.files() if asked["file"] is None else (asked["file"],):
-        if include is not None and not matches(include, path):
+        if include is not None and not matches_glob(include, path):
             continue
         try:
-            for record in lines(path, pattern):
+            for record in matching_lines(path, pattern):
                 told = json.dumps({"type": "match", "data": record}, ensure_ascii=False)
                 out.write(told.encode() + b"\n")
             out.flush()

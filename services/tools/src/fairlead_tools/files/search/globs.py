@@ -19,20 +19,20 @@ class BadGlob(Exception):
 
 
 @lru_cache(maxsize=4096)
-def compiled(glob: str) -> re.Pattern[str]:
+def compile_glob(glob: str) -> re.Pattern[str]:
     """What the paths are like that a glob means, relative to where it is anchored. Raises BadGlob."""
     if not glob or len(glob) > LENGTH_MAX or "\0" in glob:
         raise BadGlob(glob)
     choices = list(_choices(glob))
-    return re.compile("|".join(_regex(_anchored(one)) for one in choices), re.DOTALL)
+    return re.compile("|".join(_regex(_anchor(one)) for one in choices), re.DOTALL)
 
 
-def matches(glob: str, path: str) -> bool:
+def matches_glob(glob: str, path: str) -> bool:
     """Whether a relative path fits a glob."""
-    return compiled(glob).fullmatch(path) is not None
+    return compile_glob(glob).fullmatch(path) is not None
 
 
-def _anchored(glob: str) -> str:
+def _anchor(glob: str) -> str:
     bare = glob.removeprefix("./")
     if bare.startswith("/"):
         return bare.lstrip("/")
@@ -64,7 +64,7 @@ def _braces(glob: str) -> tuple[str, list[str], str] | None:
         if char == "\\":
             at += 1
         elif char == "[" and not depth:
-            at = _closed(glob, at) or at
+            at = _class_end(glob, at) or at
         elif char == "{":
             depth += 1
             if depth == 1:
@@ -117,7 +117,7 @@ def _name(name: str) -> str:
                 pieces.append("")
         elif char == "?":
             pieces[-1] += "[^/]"
-        elif char == "[" and (end := _closed(name, at)) is not None:
+        elif char == "[" and (end := _class_end(name, at)) is not None:
             pieces[-1] += _class(name[at + 1 : end])
             at = end
         elif char == "\\" and at + 1 < len(name):
@@ -132,7 +132,7 @@ def _name(name: str) -> str:
     return first + "".join(f"(?>[^/]*?{one})" for one in later[:-1]) + f"[^/]*{later[-1]}"
 
 
-def _closed(glob: str, at: int) -> int | None:
+def _class_end(glob: str, at: int) -> int | None:
     """Where a class that opens here closes; a bracket right at its start is one of its members."""
     start = at + 1 + (glob[at + 1 : at + 2] in {"!", "^"})
     end = glob.find("]", start + 1)

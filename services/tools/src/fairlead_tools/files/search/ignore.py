@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from fairlead_tools.files.search.globs import BadGlob, compiled
+from fairlead_tools.files.search.globs import BadGlob, compile_glob
 
 KINDS: Final = (".rgignore", ".ignore", ".gitignore")
 FILE_BYTES_MAX: Final = 1 << 20
@@ -21,7 +21,7 @@ FILE_BYTES_MAX: Final = 1 << 20
 _TRAILING: Final = re.compile(r"(?<!\\)[ \t]+$")
 
 
-class Rule(NamedTuple):
+class IgnoreRule(NamedTuple):
     """One line of an ignore file."""
 
     pattern: re.Pattern[str]
@@ -29,40 +29,40 @@ class Rule(NamedTuple):
     directories: bool
 
 
-class Layer(NamedTuple):
+class IgnoreLayer(NamedTuple):
     """The ignore files of one directory, on top of those above it."""
 
-    above: "Layer | None"
+    above: "IgnoreLayer | None"
     name: str
     """The directory's own name, seen from above."""
-    rules: tuple[tuple[Rule, ...], ...]
+    rules: tuple[tuple[IgnoreRule, ...], ...]
     root: bool
     """Whether a repository begins here."""
 
 
-def layer(directory: str, above: Layer | None = None, name: str = "") -> Layer:
+def read_layer(directory: str, above: IgnoreLayer | None = None, name: str = "") -> IgnoreLayer:
     """Read the ignore files of a directory."""
     rules = tuple(tuple(_rules(_text(os.path.join(directory, kind)))) for kind in KINDS)  # noqa: PTH118
     root = os.path.exists(os.path.join(directory, ".git"))  # noqa: PTH110, PTH118
-    return Layer(above, name, rules, root)
+    return IgnoreLayer(above, name, rules, root)
 
 
-def layers(directory: str) -> Layer:
+def read_layers(directory: str) -> IgnoreLayer:
     """The ignore files of a directory and of all directories above it."""
-    made = layer("/")
+    made = read_layer("/")
     path = ""
     for name in directory.strip("/").split("/"):
         path += f"/{name}"
-        made = layer(path, made, name)
+        made = read_layer(path, made, name)
     return made
 
 
-def verdict(here: Layer, name: str, *, directory: bool) -> bool | None:
+def is_ignored(here: IgnoreLayer, name: str, *, directory: bool) -> bool | None:
     """Whether an entry of a directory is ignored; None if nothing speaks of it."""
     for kind, file in enumerate(KINDS):
         path, at, stopped = name, here, False
         while True:
-            said = None if stopped else _said(at.rules[kind], path, directory=directory)
+            said = None if stopped else _last_match(at.rules[kind], path, directory=directory)
             if said is not None:
                 return said
             stopped = stopped or (file == ".gitignore" and at.root)
@@ -72,7 +72,7 @@ def verdict(here: Layer, name: str, *, directory: bool) -> bool | None:
     return None
 
 
-def _said(rules: tuple[Rule, ...], path: str, *, directory: bool) -> bool | None:
+def _last_match(rules: tuple[IgnoreRule, ...], path: str, *, directory: bool) -> bool | None:
     for rule in reversed(rules):
         if (directory or not rule.directories) and rule.pattern.fullmatch(path):
             return rule.ignores
@@ -87,7 +87,7 @@ def _text(path: str) -> str:
         return ""
 
 
-def _rules(text: str) -> Iterator[Rule]:
+def _rules(text: str) -> Iterator[IgnoreRule]:
     for line in text.splitlines():
         glob = _TRAILING.sub("", line)
         if not glob or glob.startswith("#"):
@@ -99,6 +99,6 @@ def _rules(text: str) -> Iterator[Rule]:
         if not directories and glob.startswith("\\") and glob[1:2] in {"#", "!"}:
             glob = glob[1:]
         try:
-            yield Rule(compiled(glob), ignores, directories)
+            yield IgnoreRule(compile_glob(glob), ignores, directories)
         except BadGlob:
             continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from fairlead_tools.files.path import READ, entered
+from fairlead_tools.files.path import READ, open_directory
 
 PREVIEW_LENGTH_MAX: Final = 2_000
 SUBMATCHES_MAX: Final = 100
@@ -31,7 +31,7 @@ class Submatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MatchedLine:
     """A line that matches, as much of it as is worth telling."""
 
     path: Path
@@ -44,13 +44,15 @@ class Line:
 def is_file(path: Path) -> bool:
     """Whether a path is a file, on a way without links."""
     try:
-        with entered(path.parent) as parent:
+        with open_directory(path.parent) as parent:
             return stat.S_ISREG(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode)
     except OSError:
         return False
 
 
-def confirmed(directory: Path, record: bytes, accept: Callable[[str], bool]) -> Line | None:
+def confirm_match(
+    directory: Path, record: bytes, accept: Callable[[str], bool]
+) -> MatchedLine | None:
     """The line of a record, if the file still says so when it is read without following a link."""
     told = json.loads(record)
     if told["type"] != "match":
@@ -62,16 +64,18 @@ def confirmed(directory: Path, record: bytes, accept: Callable[[str], bool]) -> 
         return None
     text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
     submatches = tuple(
-        Submatch(_cut(_bytes(one["match"]).decode(errors="replace")), one["start"], one["end"])
+        Submatch(_truncate(_bytes(one["match"]).decode(errors="replace")), one["start"], one["end"])
         for one in match["submatches"][:SUBMATCHES_MAX]
     )
     path = directory / name
-    return Line(path, match["line_number"], match["absolute_offset"], _cut(text), submatches)
+    return MatchedLine(
+        path, match["line_number"], match["absolute_offset"], _truncate(text), submatches
+    )
 
 
 def _holds(path: Path, offset: int, raw: bytes) -> bool:
     try:
-        with entered(path.parent) as parent:
+        with open_directory(path.parent) as parent:
             file = os.open(path.name, READ, dir_fd=parent)
     except OSError:
         return False
@@ -89,5 +93,5 @@ def _bytes(told: dict[str, str]) -> bytes:
     return told["text"].encode() if "text" in told else base64.b64decode(told["bytes"])
 
 
-def _cut(text: str) -> str:
+def _truncate(text: str) -> str:
     return text[:PREVIEW_LENGTH_MAX]

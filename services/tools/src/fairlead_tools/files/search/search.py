@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from fairlead_tools.files.path import entered
-from fairlead_tools.files.search.record import Line, confirmed, is_file
+from fairlead_tools.files.path import open_directory
+from fairlead_tools.files.search.record import MatchedLine, confirm_match, is_file
 
 RECORD_BYTES_MAX: Final = 64 << 10
 SEARCH_S: Final = 60.0
@@ -39,12 +39,12 @@ class BadSearch(Exception):
     """The pattern is none."""
 
 
-class Unsearchable(Exception):
+class SearchFailed(Exception):
     """Nothing could be searched, or what was found cannot be told; says why."""
 
 
 @dataclass(slots=True)
-class Ended:
+class SearchEnd:
     """How a search ended."""
 
     complete: bool = True
@@ -52,7 +52,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class SearchEngine:
     """What searches: ripgrep where there is one, else our own finder."""
 
     program: str | None
@@ -60,12 +60,12 @@ class Engine:
 
     async def files(
         self, directory: Path, accept: Callable[[str], bool], limit: int
-    ) -> tuple[list[Path], Ended]:
+    ) -> tuple[list[Path], SearchEnd]:
         """Files below a directory, hidden and ignored ones left out, in order of their paths."""
         command = (self.program or "", *COMMON, "--files", "--null", "./")
         asked = {"hidden": False, "pattern": None}
         found: list[Path] = []
-        ended = Ended()
+        ended = SearchEnd()
         async with self._started(directory, command, asked) as process:
             async for record in self._records(process, b"\0", ended):
                 name = os.fsdecode(record).removeprefix("./")
@@ -75,7 +75,7 @@ class Engine:
                         break
                     found.append(directory / name)
             else:
-                await _judged(process, ended, found=bool(found))
+                await _check_exit(process, ended, found=bool(found))
         return found, ended
 
     async def lines(
@@ -85,7 +85,7 @@ class Engine:
         include: str | None,
         accept: Callable[[str], bool],
         limit: int,
-    ) -> tuple[list[Line], Ended]:
+    ) -> tuple[list[MatchedLine], SearchEnd]:
         """Lines that match below a directory, or of one file."""
         single = await asyncio.to_thread(is_file, place)
         directory, target = (place.parent, f"./{place.name}") if single else (place, "./")
@@ -99,11 +99,11 @@ class Engine:
             "include": None if single else include,
             "file": place.name if single else None,
         }
-        found: list[Line] = []
-        ended = Ended()
+        found: list[MatchedLine] = []
+        ended = SearchEnd()
         async with self._started(directory, command, asked) as process:
             async for record in self._records(process, b"\n", ended):
-                line = await asyncio.to_thread(confirmed, directory, record, accept)
+                line = await asyncio.to_thread(confirm_match, directory, record, accept)
                 if line is None:
                     continue
                 if len(found) == limit:
@@ -111,7 +111,7 @@ class Engine:
                     break
                 found.append(line)
             else:
-                await _judged(process, ended, found=bool(found))
+                await _check_exit(process, ended, found=bool(found))
         return found, ended
 
     @asynccontextmanager
@@ -123,7 +123,7 @@ class Engine:
             finder = (sys.executable, "-I", "-m", "fairlead_tools.files.search.finder")
             command = (*finder, json.dumps(asked))
         try:
-            process = await _spawned(directory, command)
+            process = await _spawn(directory, command)
         except ValueError as error:
             raise BadSearch from error
         try:
@@ -134,7 +134,9 @@ class Engine:
             # Empties the pipes, which hold little: nobody writes to them any more.
             await process.communicate()
 
-    async def _records(self, process: Process, end: bytes, ended: Ended) -> AsyncIterator[bytes]:
+    async def _records(
+        self, process: Process, end: bytes, ended: SearchEnd
+    ) -> AsyncIterator[bytes]:
         """What the process tells, piece by piece, until it ends or its time is up."""
         assert process.stdout is not None, "its output is ours"
         until = asyncio.get_running_loop().time() + self.limit_s
@@ -145,19 +147,19 @@ class Engine:
             except asyncio.IncompleteReadError:
                 return
             except asyncio.LimitOverrunError as error:
-                raise Unsearchable("a match is longer than 64 KiB") from error
+                raise SearchFailed("a match is longer than 64 KiB") from error
             except TimeoutError:
                 ended.complete, ended.late = False, True
                 return
             yield record.removesuffix(end)
 
 
-def engine() -> Engine:
+def find_engine() -> SearchEngine:
     """What this machine searches with."""
-    return Engine(shutil.which("rg"))
+    return SearchEngine(shutil.which("rg"))
 
 
-async def _spawned(directory: Path, command: tuple[str, ...]) -> Process:
+async def _spawn(directory: Path, command: tuple[str, ...]) -> Process:
     """Start a process in a directory that was reached without following a link."""
     holding = await asyncio.to_thread(_hold, directory)
     try:
@@ -176,15 +178,15 @@ async def _spawned(directory: Path, command: tuple[str, ...]) -> Process:
 
 
 def _hold(directory: Path) -> int:
-    with entered(directory) as held:
+    with open_directory(directory) as held:
         return os.dup(held)
 
 
-async def _judged(process: Process, ended: Ended, *, found: bool) -> None:
+async def _check_exit(process: Process, ended: SearchEnd, *, found: bool) -> None:
     """What an end of its own means. Errors beside results leave a search that is only partial."""
     if ended.late:
         if not found:
-            raise Unsearchable("it took too long")
+            raise SearchFailed("it took too long")
         return
     assert process.stderr is not None, "its complaints are ours"
     complaint = await process.stderr.read(_COMPLAINT_MAX)
@@ -193,5 +195,5 @@ async def _judged(process: Process, ended: Ended, *, found: bool) -> None:
     if _PATTERN_ERROR.search(complaint):
         raise BadSearch
     if not found:
-        raise Unsearchable("it cannot be read")
+        raise SearchFailed("it cannot be read")
     ended.complete = False

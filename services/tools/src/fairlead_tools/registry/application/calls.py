@@ -14,9 +14,9 @@ from fairlead_schema.commands.application_tools import RegisteredTool, ToolAnswe
 from fairlead_schema.ids import TenantId
 from fairlead_schema.tools.content import RetryClass
 from fairlead_service.ids import now_ms
-from fairlead_tools.registry.json_schema import Document, input_model, model
-from fairlead_tools.registry.registry import told
-from fairlead_tools.registry.tool import CallFailed, Context, Handed, Result, Tool
+from fairlead_tools.registry.json_schema import Document, document_model, input_model
+from fairlead_tools.registry.registry import describe_errors
+from fairlead_tools.registry.tool import CallContext, CallFailed, DeferredCall, Result, Tool
 
 # Nobody there means that nothing ran: a service that restarts is given a moment.
 PAUSES_S: Final = (0.2, 0.5, 1.0)
@@ -24,7 +24,7 @@ PAUSES_S: Final = (0.2, 0.5, 1.0)
 MARGIN_S: Final = 10.0
 
 
-def make(eventlog: EventLog, _tenant: TenantId, record: RegisteredTool) -> Tool:
+def tool_from_record(eventlog: EventLog, _tenant: TenantId, record: RegisteredTool) -> Tool:
     """The tool that a record describes. Raises InvalidTool."""
     content = record.model_dump(exclude={"since", "expires", "ttl_ms"})
     queue = record.mode == "queue"
@@ -33,7 +33,7 @@ def make(eventlog: EventLog, _tenant: TenantId, record: RegisteredTool) -> Tool:
         description=record.description,
         input=input_model(record.input_schema),
         output=output_model(record),
-        execute=partial(left if queue else asked, eventlog, record),
+        execute=partial(enqueue_call if queue else request_answer, eventlog, record),
         action=record.action,
         retry=record.retry,
         timeout_s=MARGIN_S if queue else record.timeout_ms / 1000 + MARGIN_S,
@@ -44,11 +44,11 @@ def make(eventlog: EventLog, _tenant: TenantId, record: RegisteredTool) -> Tool:
 
 def output_model(record: RegisteredTool) -> type[Document]:
     """What the tool gives; anything, if the record does not say."""
-    return Document if record.output_schema is None else model(record.output_schema)
+    return Document if record.output_schema is None else document_model(record.output_schema)
 
 
-async def asked(
-    eventlog: EventLog, record: RegisteredTool, given: Document, context: Context
+async def request_answer(
+    eventlog: EventLog, record: RegisteredTool, given: Document, context: CallContext
 ) -> Result:
     """Ask the service and wait for its answer. Raises CallFailed."""
     body = _task(record, given, context)
@@ -64,41 +64,41 @@ async def asked(
                 ) from error
             await asyncio.sleep(pause_s)
         except LogUnavailable as error:
-            raise CallFailed(unknown(record.name, record.retry)) from error
+            raise CallFailed(unknown_outcome(record.name, record.retry)) from error
         else:
-            return concluded(record.name, answer)
+            return parse_answer(record.name, answer)
     raise AssertionError("the last pause raises")
 
 
-async def left(
-    eventlog: EventLog, record: RegisteredTool, given: Document, context: Context
-) -> Handed:
+async def enqueue_call(
+    eventlog: EventLog, record: RegisteredTool, given: Document, context: CallContext
+) -> DeferredCall:
     """Leave the call in the service's queue; its settlement comes from there."""
     until = now_ms() + record.timeout_ms
     body = _task(record, given, context, until)
     try:
         await eventlog.work.put(record.subject, body, once=context.key)
     except LogUnavailable as error:
-        raise CallFailed(unknown(record.name, record.retry)) from error
-    return Handed(until)
+        raise CallFailed(unknown_outcome(record.name, record.retry)) from error
+    return DeferredCall(until)
 
 
-def unknown(name: str, retry: RetryClass) -> str:
+def unknown_outcome(name: str, retry: RetryClass) -> str:
     """Why nobody knows what came of a call, and what that means for another."""
     again = "It may have run" if retry == "once" else "It may be called again"
     return f"{name} did not answer: its outcome is unknown. {again}."
 
 
-def concluded(name: str, answer: bytes) -> Result:
+def parse_answer(name: str, answer: bytes) -> Result:
     """What a service answered. Raises CallFailed, with its words or with ours."""
     try:
         said = ToolAnswer.model_validate_json(answer)
     except ValidationError as error:
-        raise CallFailed(f"{name} answered what is no answer: {told(error)}") from error
-    return outcome(said)
+        raise CallFailed(f"{name} answered what is no answer: {describe_errors(error)}") from error
+    return answer_result(said)
 
 
-def outcome(said: ToolAnswer) -> Result:
+def answer_result(said: ToolAnswer) -> Result:
     """An answer as the result of a run. Raises CallFailed with the service's words."""
     if said.error is not None:
         raise CallFailed(said.error.message)
@@ -106,7 +106,7 @@ def outcome(said: ToolAnswer) -> Result:
 
 
 def _task(
-    record: RegisteredTool, given: Document, context: Context, until: int | None = None
+    record: RegisteredTool, given: Document, context: CallContext, until: int | None = None
 ) -> bytes:
     task = ToolTask(
         tenant=context.at.tenant,

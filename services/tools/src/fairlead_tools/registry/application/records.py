@@ -32,14 +32,14 @@ SWEEP_MS: Final = 60 * 60 * 1000
 RANK: Final = 20
 EVERYWHERE: Final = "-"
 
-Make = Callable[[TenantId, RegisteredTool], Tool]
+MakeTool = Callable[[TenantId, RegisteredTool], Tool]
 """Makes the tool that a record describes. Raises InvalidTool."""
 
 
-class Records:
+class ToolRecords:
     """What the services of every tenant registered, kept in the registry as far as it is asked for."""
 
-    def __init__(self, kept: ToolRegistrations, registry: Registry, make: Make) -> None:
+    def __init__(self, kept: ToolRegistrations, registry: Registry, make: MakeTool) -> None:
         self._kept = kept
         self._registry = registry
         self._make = make
@@ -48,7 +48,7 @@ class Records:
 
     async def register(self, tenant: TenantId, asked: RegisterTool) -> RegisteredTool:
         """Keep a registration. Said again, it keeps its place and lives on. Raises Refused."""
-        _addressed(tenant, asked)
+        _check_subject(tenant, asked)
         there = await self._read(tenant)
         before = there.get(_key(asked))
         now = now_ms()
@@ -80,13 +80,13 @@ class Records:
         self._learned.pop(tenant, None)
         return there
 
-    async def listed(self, tenant: TenantId) -> tuple[RegisteredTool, ...]:
+    async def list_tools(self, tenant: TenantId) -> tuple[RegisteredTool, ...]:
         """The registrations that stand, oldest first."""
         now, there = now_ms(), await self._read(tenant)
         standing = [one for one in there.values() if _alive(one, now)]
         return tuple(sorted(standing, key=lambda one: (one.since, _key(one))))
 
-    async def learn(self, scope: Scope, *, sure: bool = False) -> None:
+    async def refresh(self, scope: Scope, *, sure: bool = False) -> None:
         """Bring the registry up to date; while the servers are away it stays as it is.
 
         Unless it must be `sure`, what was learned a moment ago is good enough.
@@ -95,7 +95,7 @@ class Records:
         if not sure and time.monotonic() - self._learned.get(tenant, -FRESH_S) < FRESH_S:
             return
         try:
-            records = await self.listed(tenant)
+            records = await self.list_tools(tenant)
         except LogError as error:
             log.warning("registrations unknown", extra={"tenant": tenant, "reason": str(error)})
             return
@@ -103,7 +103,7 @@ class Records:
         if records != self._known.get(tenant, ()):
             self._known[tenant] = records
             made = (self._made(tenant, record) for record in records)
-            self._registry.supply(_owner(tenant), [one for one in made if one is not None])
+            self._registry.replace_owned(_owner(tenant), [one for one in made if one is not None])
 
     def _made(self, tenant: TenantId, record: RegisteredTool) -> Registration | None:
         try:
@@ -130,7 +130,7 @@ class Records:
         return found
 
 
-def _addressed(tenant: TenantId, asked: RegisterTool) -> None:
+def _check_subject(tenant: TenantId, asked: RegisterTool) -> None:
     """A tenant's calls go to the tenant's own subjects and to nobody else's."""
     queue = asked.mode == "queue"
     prefix = (

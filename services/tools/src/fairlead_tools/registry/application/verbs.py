@@ -30,8 +30,8 @@ from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.execution import encoded, failed
 from fairlead_tools.calls.lifecycle import Life
-from fairlead_tools.registry.application.calls import outcome
-from fairlead_tools.registry.application.records import Records
+from fairlead_tools.registry.application.calls import answer_result
+from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.json_schema import Document
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallFailed, Tool
@@ -41,10 +41,10 @@ LOOKS_S: Final = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class ToolVerbs:
     """What the verbs work with."""
 
-    records: Records
+    records: ToolRecords
     registry: Registry
     life: Life
 
@@ -56,8 +56,8 @@ class Desk:
             name=asked.name, removed=await self.records.unregister(tenant, asked)
         )
 
-    async def listed(self, tenant: TenantId, _asked: ListRegisteredTools) -> RegisteredTools:
-        return RegisteredTools(tools=await self.records.listed(tenant))
+    async def list_tools(self, tenant: TenantId, _asked: ListRegisteredTools) -> RegisteredTools:
+        return RegisteredTools(tools=await self.records.list_tools(tenant))
 
     async def settle(self, tenant: TenantId, asked: SettleTool) -> CallSettled:
         """Settle a call that waits in a queue, once. Raises Conflict for any other."""
@@ -89,7 +89,7 @@ class Desk:
         self, session: Session, call: UnsettledCall, at: Address, asked: SettleTool
     ) -> Outcome:
         try:
-            result = outcome(asked)
+            result = answer_result(asked)
         except CallFailed as error:
             return failed(str(error))
         return encoded(await self._tool(session, call, at), result)
@@ -98,7 +98,7 @@ class Desk:
         """The tool whose schema the output must fit; of one that changed since, any output fits."""
         assert session.profile is not None, "a session with calls was created"
         scope = Scope(at.tenant, session.profile.location.directory)
-        await self.registry.learn(scope, sure=True)
+        await self.registry.refresh(scope, sure=True)
         tool = self.registry.find(call.tool, scope)
         if tool is not None and tool.info.revision == call.revision:
             return tool
@@ -111,7 +111,7 @@ def _session_deleted(error: SessionErased) -> Refused:
 
 REFUSALS: Final[Refusals] = {**LOG_REFUSALS, SessionErased: _session_deleted}
 DESK: Final = "desk"
-DeskDep: TypeAlias = Annotated[Desk, Context(DESK)]
+DeskDep: TypeAlias = Annotated[ToolVerbs, Context(DESK)]
 """The desk that the server of the verbs gives to each handler."""
 
 
@@ -131,7 +131,7 @@ async def list_registered(
     desk: DeskDep, tenant: TenantParam, command: ListRegisteredTools
 ) -> RegisteredTools:
     """`tool.list`"""
-    return await desk.listed(tenant, command)
+    return await desk.list_tools(tenant, command)
 
 
 async def settle(desk: DeskDep, tenant: TenantParam, command: SettleTool) -> CallSettled:
