@@ -48,10 +48,12 @@ from fairlead_session.compaction.compaction import (
 from fairlead_session.state.requests import RequestState
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import CompactionProgress
-from fairlead_session.turn.request import Voice, correlation
+from fairlead_session.turn.request import ModelIdentity, correlation
 from fairlead_session.turn.stream_calls import Offer
 
-VOICE = Voice(MODEL, "fast-1", system="Be careful.", headers={"x-own": "1"}, options={"o": 1})
+IDENTITY = ModelIdentity(
+    MODEL, "fast-1", system="Be careful.", headers={"x-own": "1"}, options={"o": 1}
+)
 WIDE = Window(context=100_000, output=8_000)
 SMALL_KEEP = Policy(keep_tokens=10)
 STARTED = CompactionStarted(message_id="msg_c", reason="auto")
@@ -80,7 +82,7 @@ LONG = talked(
 
 
 def planned(session: Session, policy: Policy = SMALL_KEEP, window: Window = WIDE) -> CompactionPlan:
-    made = plan(session, VOICE, policy, window)
+    made = plan(session, IDENTITY, policy, window)
     assert isinstance(made, CompactionPlan)
     return made
 
@@ -94,13 +96,13 @@ def asked_text(made: CompactionPlan) -> str:
 
 
 def ready(plain: int, session: Session = LONG) -> CompactionReady:
-    fitting = fit(session, VOICE, Offer(), Policy(auto=False), WIDE)
+    fitting = fit(session, IDENTITY, Offer(), Policy(auto=False), WIDE)
     assert isinstance(fitting, CompactionReady)
     return replace(fitting, estimate=plain)
 
 
 def too_large(plain: int, policy: Policy, window: Window, session: Session = LONG) -> bool:
-    return oversized(session, ready(plain), VOICE, policy, window)
+    return oversized(session, ready(plain), IDENTITY, policy, window)
 
 
 def test_the_defaults() -> None:
@@ -137,8 +139,8 @@ def test_the_requests_own_output_comes_before_the_models() -> None:
         asked=replace(modest.asked, generation=replace(modest.asked.generation, max_tokens=30_000)),
     )
 
-    assert not oversized(LONG, modest, VOICE, Policy(), Window(100_000, 8_000))
-    assert oversized(LONG, generous, VOICE, Policy(), Window(100_000, 8_000))
+    assert not oversized(LONG, modest, IDENTITY, Policy(), Window(100_000, 8_000))
+    assert oversized(LONG, generous, IDENTITY, Policy(), Window(100_000, 8_000))
 
 
 @pytest.mark.parametrize(
@@ -216,8 +218,8 @@ def test_a_newest_entry_that_is_too_long_is_summarised_too() -> None:
 )
 def test_without_a_head_there_is_nothing_to_compact(session: Session) -> None:
     """G-10: and the request proceeds."""
-    assert isinstance(plan(session, VOICE, SMALL_KEEP, WIDE), NothingToCompact)
-    fitting = fit(session, VOICE, Offer(), replace(SMALL_KEEP, buffer=99_999), WIDE)
+    assert isinstance(plan(session, IDENTITY, SMALL_KEEP, WIDE), NothingToCompact)
+    fitting = fit(session, IDENTITY, Offer(), replace(SMALL_KEEP, buffer=99_999), WIDE)
     assert isinstance(fitting, CompactionReady)
 
 
@@ -226,9 +228,9 @@ def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
     size = estimate.tokens(asked_text(planned(LONG, Policy(keep_tokens=0))))
     policy = Policy(keep_tokens=0)
 
-    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_096)), CompactionPlan)
-    assert isinstance(plan(LONG, VOICE, policy, Window(size + 4_095)), NothingToCompact)
-    assert isinstance(plan(LONG, VOICE, policy, Window(size + 100, output=100)), CompactionPlan)
+    assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_096)), CompactionPlan)
+    assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_095)), NothingToCompact)
+    assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 100, output=100)), CompactionPlan)
 
 
 def test_a_summarys_request_is_one_message_to_the_same_model() -> None:
@@ -261,7 +263,7 @@ def test_right_after_a_compaction_its_recent_text_can_be_compacted_again() -> No
 
     assert asked_text(planned(then(LONG, ended))).startswith("<conversation>\n[User]: x\n</")
     bare = ended.model_copy(update={"recent": ""})
-    assert isinstance(plan(then(LONG, bare), VOICE, SMALL_KEEP, WIDE), NothingToCompact)
+    assert isinstance(plan(then(LONG, bare), IDENTITY, SMALL_KEEP, WIDE), NothingToCompact)
 
 
 def test_a_small_window_keeps_a_part_of_it_at_most() -> None:
@@ -278,7 +280,7 @@ def test_blank_or_no_smaller_summaries_are_not_taken() -> None:
     made = planned(LONG)
 
     def ended(summary: str) -> CompactionEnded | NothingToCompact:
-        return end(LONG, STARTED, made, summary, VOICE, SMALL_KEEP)
+        return end(LONG, STARTED, made, summary, IDENTITY, SMALL_KEEP)
 
     taken = ended("## Objective\n- sail")
     assert isinstance(taken, CompactionEnded)
@@ -292,7 +294,7 @@ def test_what_is_said_during_a_summary_is_kept() -> None:
     made = planned(LONG)
     later = then(LONG, STARTED, SyntheticAdded(message_id="msg_y", text="by the way"))
 
-    ended = end(later, STARTED, made, "sum", VOICE, SMALL_KEEP)
+    ended = end(later, STARTED, made, "sum", IDENTITY, SMALL_KEEP)
 
     assert isinstance(ended, CompactionEnded)
     assert ended.recent == "[User]: What now?\n\n[Synthetic]: by the way"
@@ -305,16 +307,16 @@ def test_updates_of_the_epoch_in_force_do_not_make_it_compact_for_ever() -> None
     session = then(LONG, update, ended)
     tight = Policy(keep_tokens=0, buffer=99_999)
 
-    made = fit(session, VOICE, Offer(), tight, WIDE)
+    made = fit(session, IDENTITY, Offer(), tight, WIDE)
 
     assert isinstance(made, CompactionPlan)
-    assert isinstance(end(session, STARTED, made, "no shorter", VOICE, tight), NothingToCompact)
+    assert isinstance(end(session, STARTED, made, "no shorter", IDENTITY, tight), NothingToCompact)
     failed = CompactionFailed(message_id="msg_c", reason="auto", outcome="failed", message="no")
     assert isinstance(
-        fit(then(session, STARTED, failed), VOICE, Offer(), tight, WIDE), CompactionReady
+        fit(then(session, STARTED, failed), IDENTITY, Offer(), tight, WIDE), CompactionReady
     )
     twice = then(session, STARTED, STARTED)
-    assert isinstance(fit(twice, VOICE, Offer(), tight, WIDE), CompactionReady)
+    assert isinstance(fit(twice, IDENTITY, Offer(), tight, WIDE), CompactionReady)
 
 
 @PROPERTY
@@ -330,16 +332,16 @@ def test_whatever_is_planned_and_ended_makes_the_request_smaller(
     """G-08, G-11: total over any conversation, window and summary."""
     session = talked(*(promoted(f"msg_{n}", text) for n, text in enumerate(texts)))
     policy, window = Policy(keep_tokens=tokens, summary_tokens=50), Window(context)
-    made = plan(session, VOICE, policy, window)
+    made = plan(session, IDENTITY, policy, window)
     if isinstance(made, NothingToCompact):
         return
 
-    ended = end(session, STARTED, made, summary, VOICE, policy)
+    ended = end(session, STARTED, made, summary, IDENTITY, policy)
 
     assert estimate.tokens(asked_text(made)) <= context - 50
     if isinstance(ended, CompactionEnded):
-        after = fit(then(session, ended), VOICE, Offer(), Policy(auto=False), window)
-        before = fit(session, VOICE, Offer(), Policy(auto=False), window)
+        after = fit(then(session, ended), IDENTITY, Offer(), Policy(auto=False), window)
+        before = fit(session, IDENTITY, Offer(), Policy(auto=False), window)
         assert isinstance(after, CompactionReady)
         assert isinstance(before, CompactionReady)
         assert after.estimate < before.estimate

@@ -29,19 +29,19 @@ from fairlead_schema.provider.request import ModelRequest, TextPart, ToolDefinit
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state.session import Session
 from fairlead_session.turn.prefix import broken, broken_since, expected, fingerprint, prefix
-from fairlead_session.turn.request import URGED, Voice, build
+from fairlead_session.turn.request import URGED, ModelIdentity, build
 from fairlead_session.turn.stream_calls import Offer
 
-VOICE = Voice(MODEL, "fast-1", system="Be careful.")
+IDENTITY = ModelIdentity(MODEL, "fast-1", system="Be careful.")
 ONE, TWO = (UserTurn((TextPart(text),)) for text in ("one", "two"))
 TOOL = ToolDefinition("read", "Reads.", {"type": "object"})
 FIRST = ModelRequest("m", system=("Be careful.",), turns=(ONE,), tools=(TOOL,))
 SECOND = replace(FIRST, turns=(ONE, TWO))
 
 
-def asked(session: Session, voice: Voice = VOICE, tokens: Tokens = NONE) -> Session:
+def asked(session: Session, identity: ModelIdentity = IDENTITY, tokens: Tokens = NONE) -> Session:
     """The session after a request that left a fingerprint."""
-    left = dispatched().model_copy(update={"request_hash": fingerprint(build(session, voice))})
+    left = dispatched().model_copy(update={"request_hash": fingerprint(build(session, identity))})
     said = (
         TextStarted(assistant_message_id="msg_a", text_id="t"),
         TextEnded(assistant_message_id="msg_a", text_id="t", text="hey"),
@@ -85,9 +85,9 @@ def test_words_that_urge_a_last_answer_are_no_history() -> None:
     """E-23: the final step's own words are not in the next request."""
     session = given(CREATED, INITIALISED, promoted("msg_1"))
 
-    final = build(session, VOICE, Offer(final=True))
+    final = build(session, IDENTITY, Offer(final=True))
 
-    assert prefix(final).messages == prefix(build(session, VOICE)).messages
+    assert prefix(final).messages == prefix(build(session, IDENTITY)).messages
 
 
 def test_a_final_step_that_offers_no_tools_is_no_break_before_or_after_it() -> None:
@@ -106,14 +106,14 @@ def test_a_session_that_grows_keeps_its_prefix() -> None:
 
     grown = then(session, promoted("msg_2"))
 
-    assert broken_since(grown, prefix(build(grown, VOICE)), "build", MODEL) is None
+    assert broken_since(grown, prefix(build(grown, IDENTITY)), "build", MODEL) is None
     assert thaw(freeze(grown)) == grown
 
 
 def test_an_unbroken_prefix_lets_expect_all_of_the_last_request_in_the_cache() -> None:
     """What the provider counted of it; a new epoch, a break or another model expects nothing."""
     session = asked(given(CREATED, INITIALISED, promoted("msg_1")), tokens=Tokens(input=70))
-    now, slow = prefix(build(session, VOICE)), MODEL.model_copy(update={"id": "slow"})
+    now, slow = prefix(build(session, IDENTITY)), MODEL.model_copy(update={"id": "slow"})
 
     assert expected(session, now, "build", MODEL) == 70
     assert expected(session, now, "build", slow) == 0
@@ -124,7 +124,7 @@ def test_an_unbroken_prefix_lets_expect_all_of_the_last_request_in_the_cache() -
 def test_other_words_of_the_same_agent_are_a_break() -> None:
     session = asked(given(CREATED, INITIALISED, promoted("msg_1")))
 
-    now = prefix(build(session, replace(VOICE, system="Be bold.")))
+    now = prefix(build(session, replace(IDENTITY, system="Be bold.")))
 
     assert broken_since(session, now, "build", MODEL) == "system"
     assert broken_since(session, now, "plan", MODEL) is None

@@ -44,10 +44,10 @@ from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.prefix import broken_since, fingerprint, prefix
-from fairlead_session.turn.request import Voice
+from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.stream_calls import Offer
 
-VOICE = Voice(MODEL, "fast-1", system="Be careful.")
+IDENTITY = ModelIdentity(MODEL, "fast-1", system="Be careful.")
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 OFFER = Offer("build", {"read": READ}, 8)
 POLICY = Policy(
@@ -97,7 +97,7 @@ class Story:
         assert staged.epoch is not None
         assert self.session.epoch is not None
         self.anew = self.anew or staged.epoch.seq != self.session.epoch.seq
-        fitting = fit(staged, VOICE, OFFER, POLICY, WINDOW)
+        fitting = fit(staged, IDENTITY, OFFER, POLICY, WINDOW)
         if isinstance(fitting, CompactionReady):
             pruned = () if fitting.pruned is None else (fitting.pruned,)
             self.session = then(staged, *pruned)
@@ -108,7 +108,7 @@ class Story:
     def _compacted(self, staged: Session, plan: CompactionPlan) -> Session:
         started = CompactionStarted(message_id=f"msg_c{staged.seq}", reason="auto")
         begun = then(staged, started)
-        ended = end(begun, started, plan, "They sail.", VOICE, POLICY)
+        ended = end(begun, started, plan, "They sail.", IDENTITY, POLICY)
         if not isinstance(ended, CompactionEnded):
             return then(begun, CompactionFailed(reason="auto", outcome="failed", message=ended.why))
         self.seen["compacted"] += 1

@@ -35,9 +35,9 @@ from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state.session import Session
 from fairlead_session.turn.history import history
 from fairlead_session.turn.prefix import broken_since, fingerprint, prefix
-from fairlead_session.turn.request import Voice, build
+from fairlead_session.turn.request import ModelIdentity, build
 
-VOICE = Voice(MODEL, "fast-1")
+IDENTITY = ModelIdentity(MODEL, "fast-1")
 BIG, SMALL = "x" * 5000, "y" * 100
 
 
@@ -73,7 +73,7 @@ def grown(*turns: tuple[SessionEvent, ...]) -> Session:
 
 
 def outputs(session: Session) -> list[Any]:
-    turns = build(session, VOICE).turns
+    turns = build(session, IDENTITY).turns
     return [turn.result.value for turn in turns if isinstance(turn, ToolTurn)]
 
 
@@ -144,7 +144,7 @@ def test_between_two_compactions_it_happens_once() -> None:
 def asked(session: Session, turn: tuple[SessionEvent, ...]) -> Session:
     """One more turn, whose request leaves its fingerprint."""
     left, *rest = turn
-    told = left.model_copy(update={"request_hash": fingerprint(build(session, VOICE))})
+    told = left.model_copy(update={"request_hash": fingerprint(build(session, IDENTITY))})
     return then(session, told, *rest)
 
 
@@ -156,7 +156,7 @@ def test_the_prefix_breaks_once_and_says_why(sizes: list[str], at: int) -> None:
     for number, output in enumerate(sizes):
         event = cut(session) if number >= at else None
         session = then(session, event) if event is not None else session
-        now = prefix(build(session, VOICE))
+        now = prefix(build(session, IDENTITY))
         breaks.append(broken_since(session, now, "build", MODEL))
         session = asked(session, called(number, output))
 

@@ -4,15 +4,15 @@ import pytest
 from libs.session.tests.conftest import CREATED, INITIALISED, MODEL, given, promoted
 
 from fairlead_schema.provider.request import Generation, TextPart, UserTurn
-from fairlead_session.turn.request import Voice, build, cache_key
+from fairlead_session.turn.request import ModelIdentity, build, cache_key
 
-VOICE = Voice(MODEL, "acme-fast-1", system="Be careful.", output_tokens_max=99)
+IDENTITY = ModelIdentity(MODEL, "acme-fast-1", system="Be careful.", output_tokens_max=99)
 HEX = "0123456789abcdef" * 4
 
 
 def test_a_request_speaks_with_the_agents_words_and_the_baseline() -> None:
     """F-46: system parts are the agent's own words, then the baseline."""
-    request = build(given(CREATED, INITIALISED, promoted("msg_1", "hi")), VOICE)
+    request = build(given(CREATED, INITIALISED, promoted("msg_1", "hi")), IDENTITY)
 
     assert request.system == ("Be careful.", "Today is Monday")
     assert request.model == "acme-fast-1"
@@ -22,7 +22,7 @@ def test_a_request_speaks_with_the_agents_words_and_the_baseline() -> None:
 
 def test_empty_system_parts_are_dropped() -> None:
     """F-46: neither a silent agent nor an empty baseline becomes a part."""
-    silent = Voice(MODEL, "m", system="")
+    silent = ModelIdentity(MODEL, "m", system="")
     empty = INITIALISED.model_copy(update={"baseline": ()})
 
     assert build(given(CREATED, INITIALISED), silent).system == ("Today is Monday",)
@@ -31,7 +31,7 @@ def test_empty_system_parts_are_dropped() -> None:
 
 def test_every_request_names_its_session() -> None:
     """D-38: two headers carry the session's id."""
-    headers = build(given(CREATED, INITIALISED), VOICE).headers
+    headers = build(given(CREATED, INITIALISED), IDENTITY).headers
 
     assert headers == {"x-session-affinity": "ses_1", "X-Session-Id": "ses_1"}
 
@@ -40,7 +40,7 @@ def test_a_child_names_its_parent_too() -> None:
     """D-38: children add the parent's id."""
     child = CREATED.model_copy(update={"parent_id": "ses_0"})
 
-    assert build(given(child, INITIALISED), VOICE).headers["x-parent-session-id"] == "ses_0"
+    assert build(given(child, INITIALISED), IDENTITY).headers["x-parent-session-id"] == "ses_0"
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,16 @@ def test_the_cache_key_is_the_session_id_where_it_fits(session_id: str, key: str
 
 def test_the_request_carries_the_cache_key() -> None:
     """D-39: the key is the session's."""
-    assert build(given(CREATED, INITIALISED), VOICE).cache_key == "ses_1"
+    assert build(given(CREATED, INITIALISED), IDENTITY).cache_key == "ses_1"
 
 
 def test_a_model_brings_its_own_headers_and_options() -> None:
     """O-31: laid over the request; the session's own headers win."""
-    voice = Voice(MODEL, "m", headers={"x-beta": "1", "X-Session-Id": "?"}, options={"effort": 1})
+    identity = ModelIdentity(
+        MODEL, "m", headers={"x-beta": "1", "X-Session-Id": "?"}, options={"effort": 1}
+    )
 
-    request = build(given(CREATED, INITIALISED), voice)
+    request = build(given(CREATED, INITIALISED), identity)
 
     assert request.options == {"effort": 1}
     assert (request.headers["x-beta"], request.headers["X-Session-Id"]) == ("1", "ses_1")
@@ -80,7 +82,9 @@ def test_a_model_brings_its_own_headers_and_options() -> None:
 @pytest.mark.parametrize("model", ["claude-opus-4-8", "gpt-5.5", "gemini-3-pro", "anything"])
 def test_no_family_of_models_brings_words_of_its_own(model: str) -> None:
     """O-34: every model is told the same, and nothing that the agent or the context did not say."""
-    request = build(given(CREATED, INITIALISED, promoted("msg_1", "hi")), Voice(MODEL, model))
+    request = build(
+        given(CREATED, INITIALISED, promoted("msg_1", "hi")), ModelIdentity(MODEL, model)
+    )
 
     assert request.system == ("Today is Monday",)
     assert request.turns == (UserTurn((TextPart("hi"),)),)

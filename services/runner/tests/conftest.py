@@ -118,7 +118,7 @@ class World:
     client: httpx.AsyncClient
     config: dict[str, Any]
 
-    def tackle(self, runner: str = "run_a") -> RunnerContext:
+    def context(self, runner: str = "run_a") -> RunnerContext:
         folded = SessionCache(self.log, self.eventlog.snapshots, SESSION_FOLD, capacity=10)
         settings = RunnerSettings(Config.model_validate(self.config))
         catalogs = Catalogs(self.eventlog, pool="default", timeout_s=1)
@@ -149,7 +149,7 @@ class World:
         return [event.type for event in await self.events()][after:]
 
     async def session(self) -> Session:
-        return (await self.tackle().folded.load(AT)).state
+        return (await self.context().sessions.load(AT)).state
 
     async def texts(self) -> list[str]:
         """What was said, by whomever, in order."""
@@ -188,20 +188,20 @@ class World:
     async def drained(self, runner: str = "run_a") -> None:
         """Wake the session, and let one runner work until no wake is left."""
         await self.wake()
-        async with standing(WakeConsumer(self.tackle(runner))):
+        async with standing(WakeConsumer(self.context(runner))):
             await until(lambda: not self.wakes)
 
 
 @asynccontextmanager
 async def standing(watch: WakeConsumer) -> AsyncIterator[None]:
-    task = asyncio.create_task(watch.stand())
+    task = asyncio.create_task(watch.run())
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        await watch.leave()
+        await watch.shutdown()
 
 
 async def until(true: Callable[[], bool]) -> None:

@@ -49,7 +49,7 @@ async def test_an_interrupt_ends_a_short_back_off_at_once(world: World) -> None:
     world.provider.replies.append(busy(retry_after=250))
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
 
     async with standing(watch):
         async with asyncio.timeout(5):

@@ -56,7 +56,7 @@ async def test_the_last_known_sum_stands_for_a_while_and_no_longer(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used(world, 5)
-    held = world.tackle()
+    held = world.context()
     assert (await held.spending("default")).tokens == 5
     used(world, None)
 

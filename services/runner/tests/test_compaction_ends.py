@@ -6,7 +6,7 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_runner.drain import Drain
-from fairlead_runner.staged_writer import Fenced, StagedWriter
+from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     BudgetSet,
@@ -53,7 +53,7 @@ async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, caus
     text = LONG if cause == "auto" else "Where to?"
     await small.write(asked or admitted("msg_2", text))
     await small.wake()
-    watch = WakeConsumer(small.tackle())
+    watch = WakeConsumer(small.context())
     count = len(small.provider.requests) + (2 if cause == "overflow" else 1)
 
     async with standing(watch):
@@ -137,7 +137,7 @@ async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cau
     small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
     await small.write(admitted("msg_2", "Where to?" if cause == "overflow" else LONG))
     await small.wake()
-    async with standing(WakeConsumer(small.tackle())):
+    async with standing(WakeConsumer(small.context())):
         await until(lambda: len(small.provider.requests) == (3 if cause == "overflow" else 2))
     hanging.set()
     left = await small.session()
@@ -220,10 +220,10 @@ async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World
 
     small.provider.replies.append(overtaken)
     await small.write(admitted("msg_2", LONG))
-    tackle = small.tackle()
-    ledger = StagedWriter(AT, await tackle.folded.load(AT), tackle.writer)
+    context = small.context()
+    writer = StagedWriter(AT, await context.sessions.load(AT), context.session_writer)
 
-    with pytest.raises(Fenced):
-        await Drain(tackle, ledger).run()
+    with pytest.raises(OwnershipLost):
+        await Drain(context, writer).run()
 
     assert (await small.types())[-2:] == ["compaction.started", "execution.claimed"]

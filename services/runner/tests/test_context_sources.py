@@ -102,7 +102,7 @@ async def test_an_agent_switch_brings_its_guidance_as_a_message(world: World) ->
 
 
 @pytest.mark.parametrize(
-    ("switch", "speaker"),
+    ("switch", "target"),
     [
         (AgentSwitched(message_id="msg_g", agent="plan"), ("plan", "fast")),
         (ModelSwitched(message_id="msg_g", model=DEEP), ("build", "deep")),
@@ -110,7 +110,7 @@ async def test_an_agent_switch_brings_its_guidance_as_a_message(world: World) ->
     ids=["agent", "model"],
 )
 async def test_agent_model_and_guidance_of_a_request_always_belong_together(
-    world: World, switch: AgentSwitched | ModelSwitched, speaker: tuple[str, str]
+    world: World, switch: AgentSwitched | ModelSwitched, target: tuple[str, str]
 ) -> None:
     """F-35, F-36: a switch while the place is observed makes the boundary be prepared again.
 
@@ -134,8 +134,8 @@ async def test_agent_model_and_guidance_of_a_request_always_belong_together(
 
     (begun,) = (event for event in await world.events() if isinstance(event, ContextInitialised))
     (spoke,) = (event for event in await world.events() if isinstance(event, StepStarted))
-    agent, model = speaker
-    assert (spoke.agent, spoke.model.id) == speaker
+    agent, model = target
+    assert (spoke.agent, spoke.model.id) == target
     assert [part.text for part in begun.baseline] == [
         f"You are running on the model acme/{model}.",
         "Day 1",

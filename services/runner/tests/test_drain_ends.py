@@ -89,7 +89,7 @@ async def test_a_defect_releases_the_session_with_its_reason(
     (job,) = world.wakes
     job.deliveries = 4
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
 
     session = await world.session()
@@ -107,12 +107,12 @@ async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
 ) -> None:
     """C-09, C-20: the turn's owner was in the log; it says why it gave up."""
     await world.write(admitted("msg_1"))
-    monkeypatch.setattr("fairlead_runner.drain.Turn.perform", lambda *_: 1 / 0)
+    monkeypatch.setattr("fairlead_runner.drain.ProviderAttempt.perform", lambda *_: 1 / 0)
     await world.wake()
     (job,) = world.wakes
     job.deliveries = 4
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
 
     rest, session = await rested(world), await world.session()
@@ -181,7 +181,7 @@ async def test_a_model_switch_during_a_tool_holds_for_the_turn_that_follows(worl
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         called = await first(world, "attempt.finished")
         await world.write(ModelSwitched(message_id="msg_m", model=SLOW))
         await world.write(settled(called))
@@ -205,7 +205,7 @@ async def test_many_writers_of_one_turn_are_one_after_the_other(world: World) ->
 
     world.log.before = meanwhile
     await world.wake()
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         called = await first(world, "attempt.finished")
         for id_ in ("c1", "c2", "c3"):
             await world.write(settled(called, id_))

@@ -95,7 +95,7 @@ async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_tu
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         called = await first(world, "tool.called")
         work = world.eventlog.work
         assert isinstance(work, MemoryWorkQueues)
@@ -161,7 +161,7 @@ async def test_a_stream_that_fails_after_a_call_decides_what_becomes_of_the_queu
     await world.write(admitted("msg_1"), admitted("msg_q", "queued", "queue"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         called = await first(world, "attempt.finished")
         await world.write(settled(called))
         await until(lambda: not world.wakes)
@@ -184,7 +184,7 @@ async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) ->
     world.provider.replies.append(hangs)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -244,8 +244,8 @@ async def test_a_due_timer_wakes_its_session(world: World) -> None:
     timers = world.eventlog.timers
     assert isinstance(timers, MemoryTimers)
     await timers.wake_at(AT, 1)
-    watch = WakeConsumer(world.tackle())
-    ringing = asyncio.create_task(watch.ring())
+    watch = WakeConsumer(world.context())
+    ringing = asyncio.create_task(watch.fire_timers())
     timers.fire(AT)
 
     await until(lambda: bool(world.wakes))
@@ -351,7 +351,7 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
     (job,) = world.wakes
     job.deliveries = 4
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
 
     dead = world.eventlog.dead_letters

@@ -58,7 +58,7 @@ async def parked(world: World, *ids: str) -> SessionEvent:
     world.provider.replies.extend([calls(*ids), says("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
     async with standing(watch):
         called = await first(world, "tool.called")
         await first(world, "attempt.finished")
@@ -92,12 +92,12 @@ async def test_an_answer_sends_its_call_again_and_no_other(world: World) -> None
 
     await world.write(permitted("c1"))
     await world.wake()
-    async with standing(WakeConsumer(world.tackle("run_b"))):
+    async with standing(WakeConsumer(world.context("run_b"))):
         await until(lambda: sent(world) == ["c1", "c2", "c1"])
         await world.write(settled(called, "c1"))
     await world.write(permitted("c2"))
     await world.wake()
-    async with standing(WakeConsumer(world.tackle("run_c"))):
+    async with standing(WakeConsumer(world.context("run_c"))):
         await until(lambda: sent(world)[3:] == ["c2"])
 
 
@@ -110,7 +110,7 @@ async def test_each_answer_to_one_call_sends_it_again(world: World) -> None:
     for number, answer in enumerate(("per_c1", "per_second"), start=2):
         await world.write(PermissionReplied(request_id=answer, reply="once"))
         await world.wake()
-        async with standing(WakeConsumer(world.tackle("run_b"))):
+        async with standing(WakeConsumer(world.context("run_b"))):
             await until(lambda count=number: sent(world) == ["c1"] * count)  # type: ignore[misc]
             if answer == "per_c1":
                 await world.write(again)
@@ -122,7 +122,7 @@ async def test_an_owner_that_waits_for_another_call_sends_the_answered_one(world
     world.provider.replies.extend([calls("c1", "c2"), says("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
 
     async with standing(watch):
         called = await first(world, "tool.called")
@@ -249,7 +249,7 @@ async def test_a_request_tells_what_its_sender_knows_as_long_as_nothing_else_cou
 
     await world.write(permitted("c1"))
     await world.wake()
-    async with standing(WakeConsumer(world.tackle("run_b"))):
+    async with standing(WakeConsumer(world.context("run_b"))):
         await until(lambda: sent(world) == ["c1", "c2", "c1"])
         await world.write(settled(called, "c1"))
     assert requests(world)[2].snapshot is None

@@ -131,7 +131,7 @@ async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: 
         await ack()
 
     object.__setattr__(job, "ack", news_then_ack)
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: job not in world.wakes)
         await until(lambda: not world.wakes)
 
@@ -150,11 +150,11 @@ async def test_a_leaving_runner_finishes_its_turn_and_hands_over(
         await world.write(queued.model_copy(update={"resume": resume}))
     if resume is False:
         await world.write(ResumeRequested(forced=False))
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
     leaving: list[asyncio.Task[None]] = []
 
     async def meanwhile() -> Response:
-        leaving.append(asyncio.create_task(watch.leave()))
+        leaving.append(asyncio.create_task(watch.shutdown()))
         await asyncio.sleep(0)
         return says("done")
 
@@ -184,7 +184,7 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
 
     world.provider.replies.append(hang)
     await world.wake()
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         async with asyncio.timeout(5):
             await asked.wait()
 

@@ -83,7 +83,7 @@ async def test_a_nudge_during_an_outage_does_not_cost_the_turn(world: World) -> 
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -108,7 +108,7 @@ async def test_an_interrupt_whose_nudge_was_lost_is_honoured(
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: len(world.provider.requests) == 1)
         await world.write(InterruptRequested())
         await until(lambda: not world.wakes)
@@ -123,7 +123,7 @@ async def test_a_steer_during_a_turn_that_fails_is_answered_after_it(world: Worl
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -155,7 +155,7 @@ async def test_a_resume_during_the_cleanup_of_an_interrupt_runs_after_it(world: 
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.tackle())
+    watch = WakeConsumer(world.context())
 
     async with standing(watch):
         await until(lambda: len(world.provider.requests) == 1)
@@ -186,7 +186,7 @@ async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World
     await world.wake()
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
         world.client = client
-        watch = WakeConsumer(world.tackle())
+        watch = WakeConsumer(world.context())
         async with standing(watch):
             await until(blocked.is_set)
             asyncio.get_running_loop().call_later(0.15, free.set)
@@ -227,7 +227,7 @@ async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(
     await world.wake()
     (job,) = world.wakes
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         while world.wakes and job.deliveries < 10:
             await asyncio.sleep(0.01)
             job.expire()

@@ -84,6 +84,6 @@ async def test_a_wake_of_input_that_was_only_admitted_does_nothing(world: World)
 
     await world.write(ResumeRequested(forced=False))
     await world.wake()
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
     assert (await world.session()).inbox.pending == ()

@@ -27,7 +27,7 @@ async def test_a_defect_while_taking_wakes_does_not_end_the_runner(
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
 
     assert not broken

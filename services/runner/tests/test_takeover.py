@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from fairlead_eventlog.memory.liveness import MemoryLiveness
 from fairlead_runner.drain import Drain
-from fairlead_runner.staged_writer import Fenced, StagedWriter
+from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
@@ -46,9 +46,9 @@ def alive(world: World, runner: str) -> None:
 
 
 async def drain(world: World, runner: str = "run_a") -> Drain:
-    tackle = world.tackle(runner)
-    ledger = StagedWriter(AT, await tackle.folded.load(AT), tackle.writer)
-    return Drain(tackle, ledger)
+    context = world.context(runner)
+    writer = StagedWriter(AT, await context.sessions.load(AT), context.session_writer)
+    return Drain(context, writer)
 
 
 @pytest.mark.parametrize("output", [(), PARTIAL], ids=["no output", "partial output"])
@@ -107,7 +107,7 @@ async def test_a_live_owner_keeps_its_session_and_the_wake_is_put_back(world: Wo
     await world.wake()
     (job,) = world.wakes
 
-    async with standing(WakeConsumer(world.tackle("run_b"))):
+    async with standing(WakeConsumer(world.context("run_b"))):
         await until(lambda: job.deliveries >= 2)
 
     assert await world.types() == before
@@ -125,7 +125,7 @@ async def test_a_runner_fenced_during_its_turn_writes_nothing_more(world: World)
 
     world.provider.replies.append(stolen)
 
-    with pytest.raises(Fenced):
+    with pytest.raises(OwnershipLost):
         await (await drain(world)).run()
 
     assert (await world.types())[-1] == "execution.claimed"
@@ -159,12 +159,12 @@ async def test_the_watch_survives_a_fenced_drain(world: World) -> None:
     world.provider.replies.append(stolen)
     await world.wake()
     (job,) = world.wakes
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: len(world.provider.requests) == 1)
     assert world.wakes == [job]
 
     job.expire()
-    async with standing(WakeConsumer(world.tackle("run_c"))):
+    async with standing(WakeConsumer(world.context("run_c"))):
         await until(lambda: not world.wakes)
 
     types = await world.types()
@@ -184,7 +184,7 @@ async def test_one_runner_takes_a_redelivered_wake_once(world: World) -> None:
         return says("once")
 
     world.provider.replies.append(meanwhile)
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
 
     assert len(world.provider.requests) == 1

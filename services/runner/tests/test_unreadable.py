@@ -54,7 +54,7 @@ async def test_it_is_put_aside_at_once_and_others_go_on(
 
     world.log.before = strike
     await world.wake()
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
         asked = len(world.provider.requests)
         await world.wake(OTHER)
@@ -73,7 +73,7 @@ async def test_a_parent_that_cannot_be_read_does_not_stop_its_child(world: World
     await world.log.append_raw(AT, gapped())
 
     await world.wake(OTHER)
-    async with standing(WakeConsumer(world.tackle())):
+    async with standing(WakeConsumer(world.context())):
         await until(lambda: not world.wakes)
 
     assert reasons(world) == []

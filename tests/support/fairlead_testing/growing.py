@@ -33,7 +33,7 @@ from fairlead_schema.tools.content import ErrorInfo, Executor, FileContent, Text
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
-from fairlead_session.turn.request import Voice, build
+from fairlead_session.turn.request import ModelIdentity, build
 from fairlead_session.turn.stream_calls import Offer
 
 MODEL: Final = ModelRef(provider_id="acme", id="fast")
@@ -82,7 +82,7 @@ class Round:
 
 def requests(history: list[Round], model: str, options: dict[str, Any]) -> Iterator[ModelRequest]:
     """The request of every turn of a session that grows by these rounds."""
-    voice = Voice(MODEL, model, system="Be careful.", options=options)
+    identity = ModelIdentity(MODEL, model, system="Be careful.", options=options)
     session = then(
         Session(id="ses_1"),
         SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w")),
@@ -91,7 +91,7 @@ def requests(history: list[Round], model: str, options: dict[str, Any]) -> Itera
     )
     for at, one in enumerate(history):
         session = then(session, *_boundary(at, one))
-        yield build(session, voice, OFFER)
+        yield build(session, identity, OFFER)
         session = then(session, *_answered(f"msg_a{at}", one.answer))
 
 

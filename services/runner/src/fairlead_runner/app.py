@@ -50,14 +50,14 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
         context = RunnerContext(runner, eventlog, folded, writer, reach, settings, catalogs)
         watch = WakeConsumer(context)
         await eventlog.liveness.answer_pings(runner, watch.nudge)
-        standing = asyncio.create_task(watch.stand())
-        ringing = asyncio.create_task(watch.ring())
-        beating = asyncio.create_task(watch.beat())
+        standing = asyncio.create_task(watch.run())
+        ringing = asyncio.create_task(watch.fire_timers())
+        beating = asyncio.create_task(watch.heartbeat())
         try:
             yield
         finally:
             await cancel_and_wait(standing, ringing)
-            await watch.leave()
+            await watch.shutdown()
             await cancel_and_wait(beating)
 
 

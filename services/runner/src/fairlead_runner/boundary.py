@@ -5,7 +5,7 @@ import logging
 
 from fairlead_runner import context_observer
 from fairlead_runner.metrics import PREFIX_BREAKS, PRUNINGS
-from fairlead_runner.model_target import Speaker
+from fairlead_runner.model_target import ModelTarget
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.staged_writer import StagedWriter
 from fairlead_schema.context import ContextSample, ObserveContext
@@ -25,9 +25,9 @@ log = logging.getLogger(__name__)
 class Boundary:
     """Crosses boundaries of one session."""
 
-    def __init__(self, tackle: RunnerContext, ledger: StagedWriter) -> None:
-        self._tackle = tackle
-        self._ledger = ledger
+    def __init__(self, context: RunnerContext, writer: StagedWriter) -> None:
+        self._context = context
+        self._writer = writer
         self._sample: tuple[ObserveContext, ContextSample] | None = None
         self.cached = 0
         """How many tokens of the last request its provider may have had in its cache."""
@@ -37,54 +37,54 @@ class Boundary:
 
         Which model speaks is the session's own matter: no location knows it.
         """
-        session, settings = self._ledger.session, self._tackle.settings
+        session, settings = self._writer.session, self._context.settings
         asked = context_observer.question(session, settings.agent(session))
         if self._sample is None or self._sample[0] != asked:
             seen = await context_observer.sample(
-                self._tackle.eventlog,
+                self._context.eventlog,
                 session,
                 asked,
-                pool=self._tackle.pool,
+                pool=self._context.pool,
                 timeout_s=settings.config.runner.observe_timeout_s,
             )
             self._sample = (asked, seen)
         return with_session(self._sample[1], settings.model(session))
 
     async def cross(
-        self, move: TakeTurn, speaking: Speaker
+        self, move: TakeTurn, target: ModelTarget
     ) -> tuple[Offer, ModelRequest] | CompactionPlan:
-        """Cross in one commit; what was not written never happened. Raises Moved.
+        """Cross in one commit; what was not written never happened. Raises StaleDecision.
 
         A request that seems too large leaves everything before it staged, for whoever compacts.
         """
-        ledger, voice = self._ledger, speaking.voice
-        sample, tools = await asyncio.gather(self.sample(), self._tools(move, speaking))
+        writer, identity = self._writer, target.identity
+        sample, tools = await asyncio.gather(self.sample(), self._tools(move, target))
         self._sample = None
-        runner = self._tackle.settings.config.runner
-        offer = Offer(speaking.agent, tools, runner.calls_max, final=move.final)
+        runner = self._context.settings.config.runner
+        offer = Offer(target.agent, tools, runner.calls_max, final=move.final)
         minted = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
-        ledger.stage(*approach(ledger.session, move.inputs, sample, minted))
-        policy = self._tackle.settings.compaction
-        fitting = fit(ledger.session, voice, offer, policy, speaking.window)
+        writer.stage(*approach(writer.session, move.inputs, sample, minted))
+        policy = self._context.settings.compaction
+        fitting = fit(writer.session, identity, offer, policy, target.window)
         if isinstance(fitting, CompactionPlan):
             return fitting
         if fitting.pruned is not None:
-            ledger.stage(fitting.pruned)
-        attempt = dispatch(minted, agent=speaking.agent, model=voice.model, step=move.step)
+            writer.stage(fitting.pruned)
+        attempt = dispatch(minted, agent=target.agent, model=identity.model, step=move.step)
         told = {
-            "request_hash": self._prefix(fitting.asked, speaking),
+            "request_hash": self._prefix(fitting.asked, target),
             "estimate": fitting.estimate,
         }
-        ledger.stage(attempt.model_copy(update=told))
-        await ledger.commit()
+        writer.stage(attempt.model_copy(update=told))
+        await writer.commit()
         PRUNINGS.inc(fitting.pruned is not None)
         return offer, fitting.asked
 
-    def _prefix(self, asked: ModelRequest, speaking: Speaker) -> str:
+    def _prefix(self, asked: ModelRequest, target: ModelTarget) -> str:
         """The request's fingerprint; a prefix that breaks inside its epoch is told."""
-        session, current = self._ledger.session, prefix(asked)
-        source = broken_since(session, current, speaking.agent, speaking.voice.model)
-        self.cached = expected(session, current, speaking.agent, speaking.voice.model)
+        session, current = self._writer.session, prefix(asked)
+        source = broken_since(session, current, target.agent, target.identity.model)
+        self.cached = expected(session, current, target.agent, target.identity.model)
         if source is not None and session.requests.last is not None:
             PREFIX_BREAKS.labels(source).inc()
             was, now = session.requests.last.fingerprint, current.told()
@@ -94,9 +94,9 @@ class Boundary:
             )
         return current.told()
 
-    async def _tools(self, move: TakeTurn, speaking: Speaker) -> dict[str, ToolInfo]:
+    async def _tools(self, move: TakeTurn, target: ModelTarget) -> dict[str, ToolInfo]:
         if move.final:
             return {}
-        return await self._tackle.catalogs.offered(
-            self._ledger.at, self._ledger.session, speaking.agent
+        return await self._context.catalogs.offered(
+            self._writer.at, self._writer.session, target.agent
         )

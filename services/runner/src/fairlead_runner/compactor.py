@@ -10,10 +10,10 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.http import stream
 from fairlead_runner.metrics import COMPACTIONS, SAVED
-from fairlead_runner.model_target import NoVoice, Speaker, speaker
+from fairlead_runner.model_target import ModelNotConfigured, ModelTarget, resolve_model
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.staged_writer import Fenced, StagedWriter
-from fairlead_runner.turn import Outcome, cancelled, streams_on
+from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
+from fairlead_runner.turn import TurnOutcome, cancelled, streams_on
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import (
     CompactionEnded,
@@ -50,113 +50,117 @@ class _Summary:
 class Compactor:
     """Compacts one session for one drain."""
 
-    def __init__(self, tackle: RunnerContext, ledger: StagedWriter, nudged: asyncio.Event) -> None:
-        self._tackle = tackle
-        self._ledger = ledger
+    def __init__(self, context: RunnerContext, writer: StagedWriter, nudged: asyncio.Event) -> None:
+        self._context = context
+        self._writer = writer
         self._nudged = nudged
 
-    async def serve(self, move: Compact) -> Outcome | None:
+    async def serve(self, move: Compact) -> TurnOutcome | None:
         """Do what was asked for, or what an overflow needs.
 
         When that does not help, the answer is how the turn failed.
         """
         made = self._planned(move)
         if isinstance(made, tuple):
-            plan, speaking = made
-            await self.perform(plan, move.cause, speaking)
+            plan, target = made
+            await self.perform(plan, move.cause, target)
         elif move.cause == "manual":
             COMPACTIONS.labels("manual", made.outcome).inc()
-            self._ledger.stage(made)
-            await self._ledger.commit()
-        session = self._ledger.session
+            self._writer.stage(made)
+            await self._writer.commit()
+        session = self._writer.session
         attempt = session.turn.attempt
         if attempt is None or attempt.overflow is None or session.execution.interrupted:
             return None
         end: Literal["answered", "failed"] = "answered" if attempt.overflow.in_stream else "failed"
-        return Outcome(end, overflowed(attempt))
+        return TurnOutcome(end, overflowed(attempt))
 
-    def _planned(self, move: Compact) -> tuple[CompactionPlan, Speaker] | CompactionFailed:
-        session = self._ledger.session
+    def _planned(self, move: Compact) -> tuple[CompactionPlan, ModelTarget] | CompactionFailed:
+        session = self._writer.session
         if move.refusal is not None:
             return _failed("refused", move.refusal)
         if session.compaction.tries >= TRIES_MAX:
             return _failed("failed", f"it was begun {TRIES_MAX} times and never finished")
         try:
-            speaking = speaker(self._tackle.settings.config, session)
-        except NoVoice as error:
+            target = resolve_model(self._context.settings.config, session)
+        except ModelNotConfigured as error:
             return _failed("refused", str(error))
-        policy = self._tackle.settings.compaction
-        plan = compaction.plan(session, speaking.voice, policy, speaking.window)
+        policy = self._context.settings.compaction
+        plan = compaction.plan(session, target.identity, policy, target.window)
         if isinstance(plan, NothingToCompact) and move.cause == "manual":
             # Somebody asked: what would be kept as recent is summarised as well.
             whole = replace(policy, keep_tokens=0)
-            plan = compaction.plan(session, speaking.voice, whole, speaking.window)
+            plan = compaction.plan(session, target.identity, whole, target.window)
         return (
-            _failed("nothing", plan.why) if isinstance(plan, NothingToCompact) else (plan, speaking)
+            _failed("nothing", plan.why) if isinstance(plan, NothingToCompact) else (plan, target)
         )
 
-    async def perform(self, plan: CompactionPlan, cause: Cause, speaking: Speaker) -> None:
+    async def perform(self, plan: CompactionPlan, cause: Cause, target: ModelTarget) -> None:
         """Start it with whatever is staged, ask for the summary, and write what came of it.
 
-        Raises Moved before it started. An interrupt leaves the start alone, which changes nothing.
+        Raises StaleDecision before it started. An interrupt leaves the start alone, which changes nothing.
         """
-        ledger = self._ledger
+        writer = self._writer
         started = CompactionStarted(
             message_id=ids.message_id(), reason="manual" if cause == "manual" else "auto"
         )
-        ledger.stage(started)
-        await ledger.commit()
-        generation = ledger.durable.execution.generation
-        summary = await self._heard(plan, started, speaking, generation)
+        writer.stage(started)
+        await writer.commit()
+        generation = writer.durable.execution.generation
+        summary = await self._heard(plan, started, target, generation)
         if summary is None:
             COMPACTIONS.labels(cause, "interrupted").inc()
             return
-        events = self._concluded(plan, started, summary, speaking)
-        before = compaction.weight(ledger.durable, speaking.voice)
-        await ledger.append_until_written(events, self._tackle.runner, generation)
+        events = self._concluded(plan, started, summary, target)
+        before = compaction.weight(writer.durable, target.identity)
+        await writer.append_until_written(events, self._context.runner, generation)
         ended = isinstance(events[-1], CompactionEnded)
         COMPACTIONS.labels(cause, "ended" if ended else "failed").inc()
         if ended:
-            SAVED.inc(max(0, before - compaction.weight(ledger.durable, speaking.voice)))
+            SAVED.inc(max(0, before - compaction.weight(writer.durable, target.identity)))
 
     def _concluded(
-        self, plan: CompactionPlan, started: CompactionStarted, summary: _Summary, speaking: Speaker
+        self,
+        plan: CompactionPlan,
+        started: CompactionStarted,
+        summary: _Summary,
+        target: ModelTarget,
     ) -> tuple[SessionEvent, ...]:
-        used = self._used(started, summary, speaking)
+        used = self._used(started, summary, target)
         why = summary.failure
         if why is None:
-            policy = self._tackle.settings.compaction
-            session, voice = self._ledger.durable, speaking.voice
-            ended = compaction.end(session, started, plan, summary.text, voice, policy)
+            policy = self._context.settings.compaction
+            session, identity = self._writer.durable, target.identity
+            ended = compaction.end(session, started, plan, summary.text, identity, policy)
             if isinstance(ended, CompactionEnded):
                 return (*used, ended)
             why = ended.why
-        log.warning("not compacted", extra={"session_id": self._ledger.at.session_id, "why": why})
+        log.warning("not compacted", extra={"session_id": self._writer.at.session_id, "why": why})
         failed = _failed("failed", why)
         told = {"message_id": started.message_id, "reason": started.reason}
         return (*used, failed.model_copy(update=told))
 
     def _used(
-        self, started: CompactionStarted, summary: _Summary, speaking: Speaker
+        self, started: CompactionStarted, summary: _Summary, target: ModelTarget
     ) -> tuple[CompactionUsed, ...]:
         if summary.finish is None:
             return ()
         counted = tokens(summary.finish.usage)
-        spent = cost(counted, speaking.price)
+        spent = cost(counted, target.price)
         return (
             CompactionUsed(
                 message_id=started.message_id,
-                model=speaking.voice.model,
+                model=target.identity.model,
                 cost=spent,
                 tokens=counted,
             ),
         )
 
     async def _heard(
-        self, plan: CompactionPlan, started: CompactionStarted, speaking: Speaker, generation: int
+        self, plan: CompactionPlan, started: CompactionStarted, target: ModelTarget, generation: int
     ) -> _Summary | None:
         """The summary, or None when somebody interrupted meanwhile."""
-        streaming = asyncio.create_task(self._stream(plan, started, speaking))
+        streaming = asyncio.create_task(self._stream(plan, started, target))
         try:
             while await streams_on(streaming, self._nudged):
                 if await self._interrupted(generation):
@@ -166,20 +170,20 @@ class Compactor:
             await cancelled(streaming)
 
     async def _stream(
-        self, plan: CompactionPlan, started: CompactionStarted, speaking: Speaker
+        self, plan: CompactionPlan, started: CompactionStarted, target: ModelTarget
     ) -> _Summary:
-        summary, deltas = _Summary(), self._tackle.eventlog.deltas
+        summary, deltas = _Summary(), self._context.eventlog.deltas
         try:
-            client = self._tackle.clients(speaking.transport)
+            client = self._context.clients(target.transport)
         except InvalidTransport as error:
             return _Summary(failure=str(error))
-        async with aclosing(stream(client, speaking.endpoint, plan.asked)) as answer:
+        async with aclosing(stream(client, target.endpoint, plan.asked)) as answer:
             async for event in answer:
                 match event:
                     case TextChunk(text=text):
                         summary.text += text
                         delta = CompactionDelta(message_id=started.message_id, text=text)
-                        await deltas.send(self._ledger.at, delta)
+                        await deltas.send(self._writer.at, delta)
                     case StepFinish(finish=finish):
                         summary.finish = event
                         if finish in _UNFIT:
@@ -193,12 +197,12 @@ class Compactor:
     async def _interrupted(self, generation: int) -> bool:
         self._nudged.clear()
         try:
-            await self._ledger.reload()
+            await self._writer.reload()
         except LogUnavailable:
             return False
-        durable = self._ledger.durable
-        if not owns(durable, self._tackle.runner, generation):
-            raise Fenced(self._ledger.at.session_id)
+        durable = self._writer.durable
+        if not owns(durable, self._context.runner, generation):
+            raise OwnershipLost(self._writer.at.session_id)
         return durable.execution.interrupted
 
 

@@ -14,12 +14,12 @@ LOOK_S_MAX: Final = 0.5
 class LogWaiter:
     """One drain's waiting."""
 
-    def __init__(self, ledger: StagedWriter) -> None:
-        self._ledger = ledger
+    def __init__(self, writer: StagedWriter) -> None:
+        self._writer = writer
         self.nudged = asyncio.Event()
         self.leaving = False
 
-    def leave(self) -> None:
+    def shutdown(self) -> None:
         """Wait for nothing any more."""
         self.leaving = True
         self.nudged.set()
@@ -28,12 +28,12 @@ class LogWaiter:
         """Whether it came to hold in time. A lost nudge costs a little time, nothing else."""
         loop = asyncio.get_running_loop()
         deadline, look_s = loop.time() + within_s, LOOK_S_MIN
-        while not holds(self._ledger.durable):
+        while not holds(self._writer.durable):
             left = deadline - loop.time()
             if left <= 0 or self.leaving:
                 return False
             await self._pause(min(look_s, left))
-            await self._ledger.reload()
+            await self._writer.reload()
             look_s = min(look_s * 2, LOOK_S_MAX)
         return True
 

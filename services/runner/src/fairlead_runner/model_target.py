@@ -1,4 +1,4 @@
-"""Who speaks: the agent and the model of a turn, sampled from the session when the turn starts."""
+"""The agent, model and endpoint of a turn, read from the session when the turn starts."""
 
 import os
 from dataclasses import dataclass
@@ -12,43 +12,43 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.config.providers import ProviderConfig, Rates
 from fairlead_session.compaction.compaction import Window
 from fairlead_session.state.session import Session
-from fairlead_session.turn.request import Voice
+from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.usage import TokenPrice
 
 
-class NoVoice(Exception):
+class ModelNotConfigured(Exception):
     """The session's model cannot be called; the message says what to configure."""
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class ModelTarget:
     """Everything one turn needs of the configuration."""
 
     agent: str
-    voice: Voice
+    identity: ModelIdentity
     endpoint: ProviderEndpoint
     transport: Transport
     price: TokenPrice
     window: Window
 
 
-def speaker(config: Config, session: Session) -> Speaker:
-    """The speaker of the next turn. Raises NoVoice."""
+def resolve_model(config: Config, session: Session) -> ModelTarget:
+    """The agent, model and endpoint of the next turn. Raises ModelNotConfigured."""
     assert session.profile is not None, "a session that drains was created"
     ref = session.profile.model or config.model_ref()
     if ref is None:
-        raise NoVoice("no model: configure one, and set default_model in fairlead.toml")
+        raise ModelNotConfigured("no model: configure one, and set default_model in fairlead.toml")
     provider, model = config.provider.get(ref.provider_id), config.model(ref)
     if provider is None or model is None:
-        raise NoVoice(f"model {ref.provider_id}/{ref.id} is not configured")
+        raise ModelNotConfigured(f"model {ref.provider_id}/{ref.id} is not configured")
     request = model.with_variant(ref.variant)
     if request is None:
-        raise NoVoice(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
+        raise ModelNotConfigured(f"model {ref.provider_id}/{ref.id} has no variant {ref.variant}")
     name = config.agent_name(session.profile.agent)
     agent = config.agents.get(name, AgentConfig())
-    return Speaker(
+    return ModelTarget(
         agent=name,
-        voice=Voice(
+        identity=ModelIdentity(
             model=ref,
             api_model=model.id or ref.id,
             system=agent.system,
@@ -106,12 +106,16 @@ def _key(provider: ProviderConfig, ref: ModelRef) -> str | None:
     if provider.api_key_env is not None:
         key = os.environ.get(provider.api_key_env)
         if not key:
-            raise NoVoice(f"provider {ref.provider_id}: {provider.api_key_env} is not set")
+            raise ModelNotConfigured(
+                f"provider {ref.provider_id}: {provider.api_key_env} is not set"
+            )
         return key
     if provider.api_key_file is not None:
         key = _read(provider.api_key_file, ref)
         if not key:
-            raise NoVoice(f"provider {ref.provider_id}: {provider.api_key_file} is empty")
+            raise ModelNotConfigured(
+                f"provider {ref.provider_id}: {provider.api_key_file} is empty"
+            )
         return key
     return None
 
@@ -120,6 +124,6 @@ def _read(path: str, ref: ModelRef) -> str:
     try:
         return Path(path).read_text().strip()
     except OSError as error:
-        raise NoVoice(f"provider {ref.provider_id}: {path}: {error.strerror}") from error
+        raise ModelNotConfigured(f"provider {ref.provider_id}: {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise NoVoice(f"provider {ref.provider_id}: {path} is no text") from error
+        raise ModelNotConfigured(f"provider {ref.provider_id}: {path} is no text") from error

@@ -30,8 +30,8 @@ class RunnerContext:
 
     runner: RunnerId
     eventlog: EventLog
-    folded: SessionCache[Session]
-    writer: SessionWriter[Session]
+    sessions: SessionCache[Session]
+    session_writer: SessionWriter[Session]
     clients: Clients
     settings: RunnerSettings
     catalogs: Catalogs

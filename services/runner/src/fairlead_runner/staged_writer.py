@@ -18,11 +18,11 @@ from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
 
 
-class Moved(Exception):
+class StaleDecision(Exception):
     """Another writer was first: the staged events are dropped, decide again."""
 
 
-class Fenced(Exception):
+class OwnershipLost(Exception):
     """Another runner owns the session: stop, and write nothing more."""
 
 
@@ -61,31 +61,31 @@ class StagedWriter:
         self.session = self.durable
 
     async def commit(self) -> None:
-        """Write everything staged, or nothing. Raises Moved."""
+        """Write everything staged, or nothing. Raises StaleDecision."""
         if not self._staged:
             return
         known, staged, folded = self._known, self._staged, self.session
         async with self._writer.lock(self.at):
             if self._known is not known:
-                raise Moved  # A fact was written, or the log was read, while this commit waited.
+                raise StaleDecision  # A fact was written, or the log was read, while this commit waited.
             try:
                 written = await self._writer.append(self.at, known, staged, folded=folded)
             except AppendConflict:
                 self._become(await self._writer.read_on(self.at, known))
-                raise Moved from None
+                raise StaleDecision from None
             self._become(written)
         count(known.state.epoch, self.durable.epoch)
 
     async def append_until_written(
         self, events: tuple[SessionEvent, ...], runner: RunnerId, generation: int
     ) -> None:
-        """Append facts after whatever others wrote. Raises Fenced once another runner owns."""
+        """Append facts after whatever others wrote. Raises OwnershipLost."""
         if not events:
             return
 
         async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], None]:
             if not owns(session, runner, generation):
-                raise Fenced(self.at.session_id)
+                raise OwnershipLost(self.at.session_id)
             return events, None
 
         written = await self._writer.commit(self.at, decide, assumed=AssumedState(self._known))

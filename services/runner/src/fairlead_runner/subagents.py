@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
-from fairlead_runner.tool_calls import Wanted, send
+from fairlead_runner.tool_calls import CallRequest, send_calls
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import SessionId
@@ -64,6 +64,6 @@ async def tell_above(
     parent = (await folded.load(above)).state
     call = waiting_for(parent, session.id)
     if call is not None:
-        wanted = Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        request = CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
         # One request for each time the child rests.
-        await send(eventlog, above, pool, [wanted], token=f"{session.id}:{session.seq}")
+        await send_calls(eventlog, above, pool, [request], token=f"{session.id}:{session.seq}")

@@ -79,7 +79,7 @@ async def _asked(
     return None if catalog is None else {tool.name: tool for tool in catalog.tools}
 
 
-class Wanted(NamedTuple):
+class CallRequest(NamedTuple):
     """A call to be run, and how many answers of people it has: each answer asks anew."""
 
     assistant_message_id: MessageId
@@ -87,11 +87,11 @@ class Wanted(NamedTuple):
     answers: int = 0
 
 
-def to_send(events: tuple[SessionEvent, ...]) -> list[Wanted]:
+def local_calls(events: tuple[SessionEvent, ...]) -> list[CallRequest]:
     """The local calls of some events that nothing in them settles."""
     settled = {event.call_id for event in events if isinstance(event, ToolFailed)}
     return [
-        Wanted(event.assistant_message_id, event.call_id)
+        CallRequest(event.assistant_message_id, event.call_id)
         for event in events
         if isinstance(event, ToolCalled)
         and not event.provider.executed
@@ -99,16 +99,18 @@ def to_send(events: tuple[SessionEvent, ...]) -> list[Wanted]:
     ]
 
 
-def not_started(session: Session) -> list[Wanted]:
+def unstarted_calls(session: Session) -> list[CallRequest]:
     """The calls that no worker has begun and no person holds up: their request may never have left."""
     return [
-        Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
         for call in ready(session)
         if call.worker is None
     ]
 
 
-async def forsaken(eventlog: EventLog, session: Session, *, timeout_s: float) -> list[Wanted]:
+async def orphaned_calls(
+    eventlog: EventLog, session: Session, *, timeout_s: float
+) -> list[CallRequest]:
     """The calls that were begun and that nobody works on: their worker is gone, or too late.
 
     Their requests come again by themselves, unless they were lost with a server (docs/adr/0021).
@@ -120,7 +122,7 @@ async def forsaken(eventlog: EventLog, session: Session, *, timeout_s: float) ->
         await asyncio.sleep(RECONNECT_S)
         gone = await _gone(eventlog, gone, timeout_s)
     return [
-        Wanted(call.assistant_message_id, call.call_id, len(call.grants))
+        CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
         for call in session.calls
         if (call.worker in gone if call.deferred_until is None else call.deferred_until < now_ms())
     ]
@@ -133,11 +135,11 @@ async def _gone(
     return {worker for worker, life in lives.items() if life == "gone"}
 
 
-async def send(
+async def send_calls(
     eventlog: EventLog,
     at: Address,
     pool: str,
-    calls: list[Wanted],
+    calls: list[CallRequest],
     *,
     token: str,
     known: Versioned[Session] | None = None,
@@ -147,17 +149,17 @@ async def send(
     Of several requests with one token the server keeps one; a reason to ask anew is a new token.
     Whoever knows the session as it is now tells the worker what there is to know.
     """
-    for wanted in calls:
-        message_id, call_id, answers = wanted
+    for call in calls:
+        message_id, call_id, answers = call
         await eventlog.work.put(
             subjects.tool(at, pool),
-            _request(at, wanted, known),
+            _request(at, call, known),
             once=f"{at.session_id}:{message_id}:{call_id}:{token}:{answers}",
         )
 
 
-def _request(at: Address, wanted: Wanted, known: Versioned[Session] | None) -> bytes:
-    message_id, call_id, _ = wanted
+def _request(at: Address, call: CallRequest, known: Versioned[Session] | None) -> bytes:
+    message_id, call_id, _ = call
     bare = ToolRequest(session_id=at.session_id, assistant_message_id=message_id, call_id=call_id)
     told = known and brief(known.state, known.head.position, message_id, call_id)
     if told:

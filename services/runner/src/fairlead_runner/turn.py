@@ -12,8 +12,8 @@ import httpx
 from fairlead_eventlog.errors import CommitTooLarge, LogUnavailable
 from fairlead_eventlog.ports import Deltas
 from fairlead_llm.http import stream
-from fairlead_runner.model_target import Speaker
-from fairlead_runner.staged_writer import Fenced, StagedWriter
+from fairlead_runner.model_target import ModelTarget
+from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
 from fairlead_schema.events import AttemptOverflowed, SessionEvent, ToolFailed
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
@@ -36,7 +36,7 @@ OnWritten: TypeAlias = Callable[[tuple[SessionEvent, ...]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TurnOutcome:
     """How a turn ended, and the events that say so and are not written yet."""
 
     end: TurnEnd
@@ -44,13 +44,13 @@ class Outcome:
     retry: Retry | None = None
 
 
-class Facts:
+class EventWriter:
     """Writes what happens while it happens: one commit at a time, everything waiting in the next."""
 
     def __init__(
-        self, ledger: StagedWriter, runner: RunnerId, generation: int, on_written: OnWritten
+        self, writer: StagedWriter, runner: RunnerId, generation: int, on_written: OnWritten
     ) -> None:
-        self._ledger = ledger
+        self._writer = writer
         self._runner = runner
         self._generation = generation
         self._on_written = on_written
@@ -77,14 +77,14 @@ class Facts:
         return rest
 
     def check(self) -> None:
-        """Raise Fenced once the session is not ours."""
-        if not owns(self._ledger.durable, self._runner, self._generation):
-            raise Fenced(self._ledger.at.session_id)
+        """Raise OwnershipLost once another runner owns the session."""
+        if not owns(self._writer.durable, self._runner, self._generation):
+            raise OwnershipLost(self._writer.at.session_id)
 
     async def append_until_written(self, events: tuple[SessionEvent, ...]) -> None:
         """Write these now, in as many commits as it takes."""
         try:
-            await self._ledger.append_until_written(events, self._runner, self._generation)
+            await self._writer.append_until_written(events, self._runner, self._generation)
         except CommitTooLarge:
             first, rest = _halves(events)
             if not (first and rest):
@@ -104,27 +104,27 @@ class Facts:
             await self.append_until_written(events)
 
 
-class Turn:
+class ProviderAttempt:
     """One attempt at one turn."""
 
     def __init__(
         self,
-        ledger: StagedWriter,
+        writer: StagedWriter,
         attempt: Attempt,
-        speaker: Speaker,
+        target: ModelTarget,
         asked: tuple[Offer, ModelRequest],
-        facts: Facts,
+        event_writer: EventWriter,
     ) -> None:
         offer, self._asked = asked
-        self._ledger = ledger
+        self._writer = writer
         self._attempt = attempt
-        self._speaker = speaker
-        self._facts = facts
+        self._target = target
+        self._event_writer = event_writer
         self._publication = Publication(
             attempt.assistant_message_id,
             attempt.agent,
             attempt.model,
-            speaker.price,
+            target.price,
             offer=offer,
             attempt_id=attempt.attempt_id,
         )
@@ -140,7 +140,7 @@ class Turn:
         deltas: Deltas,
         policy: RetryPolicy,
         nudged: asyncio.Event,
-    ) -> Outcome:
+    ) -> TurnOutcome:
         """Call the provider once and publish what it says, until it ends or somebody interrupts."""
         streaming = asyncio.create_task(self._stream(client, deltas, policy))
         try:
@@ -150,15 +150,15 @@ class Turn:
             if streaming.done():
                 return await streaming
             await cancelled(streaming)
-            said = (*await self._facts.settle(), *self._publication.interrupt())
-            return Outcome("interrupted", said)
+            said = (*await self._event_writer.settle(), *self._publication.interrupt())
+            return TurnOutcome("interrupted", said)
         except asyncio.CancelledError:
             # The grace time is over: keep what was said, leave the turn to whoever comes next.
             await cancelled(streaming)
-            said = (*await self._facts.settle(), *self._publication.interrupt())
+            said = (*await self._event_writer.settle(), *self._publication.interrupt())
             # A stream that is over said how the turn ended: it is not owed again.
             left = () if self._publication.over else (hand_over(self._attempt),)
-            await self._facts.append_until_written((*said, *left))
+            await self._event_writer.append_until_written((*said, *left))
             raise
         finally:
             # Whatever ended the wait: a stream that nobody listens to must not write on.
@@ -166,40 +166,40 @@ class Turn:
 
     async def _stream(
         self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
-    ) -> Outcome:
+    ) -> TurnOutcome:
         end: TurnEnd = "answered"
         try:
-            async with aclosing(stream(client, self._speaker.endpoint, self._asked)) as answer:
+            async with aclosing(stream(client, self._target.endpoint, self._asked)) as answer:
                 async for event in answer:
                     if isinstance(event, ProviderFailure):
                         again = self._again(event, policy)
                         if again is not None:
-                            return Outcome("retried", (again.event,), again)
+                            return TurnOutcome("retried", (again.event,), again)
                         if self._recoverable(event):
-                            return Outcome("overflowed", (self._overflowed(event),))
+                            return TurnOutcome("overflowed", (self._overflowed(event),))
                         end = "answered" if event.in_stream else "failed"
                     events, delta = self._publication.receive(self._named(event))
-                    self._facts.put(events)
+                    self._event_writer.put(events)
                     if delta is not None:
-                        await deltas.send(self._ledger.at, delta)
+                        await deltas.send(self._writer.at, delta)
         except ProtocolViolation as violation:
             broken = ProviderFailure("malformed-stream", str(violation))
-            self._facts.put(self._publication.receive(broken)[0])
+            self._event_writer.put(self._publication.receive(broken)[0])
             end = "failed"
-        self._facts.put(self._publication.complete())
-        return Outcome(end, await self._facts.settle())
+        self._event_writer.put(self._publication.complete())
+        return TurnOutcome(end, await self._event_writer.settle())
 
     def _again(self, failure: ProviderFailure, policy: RetryPolicy) -> Retry | None:
         """Whether to make the attempt again: only while nothing was said."""
         if self._publication.started:
             return None
         chance = random.random()  # noqa: S311 - it spreads retries, it guards nothing
-        return retry(self._ledger.durable, failure, policy, chance=chance)
+        return retry(self._writer.durable, failure, policy, chance=chance)
 
     def _recoverable(self, failure: ProviderFailure) -> bool:
         """An overflow before any output is held back: a compaction may help."""
         overflow = failure.kind == "context-overflow" and not self._publication.started
-        return overflow and recoverable(self._ledger.durable, self._speaker.window)
+        return overflow and recoverable(self._writer.durable, self._target.window)
 
     def _overflowed(self, failure: ProviderFailure) -> AttemptOverflowed:
         return AttemptOverflowed(
@@ -211,16 +211,16 @@ class Turn:
     def _named(self, event: ProviderEvent) -> ProviderEvent:
         if not isinstance(event, ProviderFailure) or event.kind != "context-overflow":
             return event
-        return replace(event, message=overflow_message(self._ledger.durable, event.message))
+        return replace(event, message=overflow_message(self._writer.durable, event.message))
 
     async def _interrupted(self, nudged: asyncio.Event) -> bool:
         nudged.clear()
         try:
-            await self._ledger.reload()
+            await self._writer.reload()
         except LogUnavailable:
             return False  # The next look will tell: only a write may cost the turn.
-        self._facts.check()
-        return self._ledger.durable.execution.interrupted
+        self._event_writer.check()
+        return self._writer.durable.execution.interrupted
 
 
 def _halves(

@@ -11,7 +11,7 @@ from fairlead_eventlog.slots import Slots
 from fairlead_runner.drain import Drain
 from fairlead_runner.metrics import DRAINING, DRAINS
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.staged_writer import Fenced, StagedWriter
+from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.subagents import tell_above
 from fairlead_schema import subjects
 from fairlead_schema.record import RecordError
@@ -35,25 +35,25 @@ DELIVERIES_MAX: Final = 5
 class WakeConsumer:
     """Everything one runner is draining."""
 
-    def __init__(self, tackle: RunnerContext) -> None:
-        self._tackle = tackle
+    def __init__(self, context: RunnerContext) -> None:
+        self._context = context
         self._jobs: dict[Address, Job] = {}
         self._next: dict[Address, Job] = {}
         self._drains: dict[Address, Drain] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._slots = Slots(tackle.settings.config.runner.sessions_max)
+        self._slots = Slots(context.settings.config.runner.sessions_max)
         self._timer_slots = Slots(TIMERS_MAX)
         self._leaving = False
 
-    async def stand(self) -> None:
+    async def run(self) -> None:
         """Take wakes for ever."""
         await self._supervise("taking wakes", self._take)
 
-    async def beat(self) -> None:
+    async def heartbeat(self) -> None:
         """Keep every held wake in progress for ever, so that nobody else is given it."""
         await self._supervise("keeping wakes", self._keep)
 
-    async def ring(self) -> None:
+    async def fire_timers(self) -> None:
         """Wake the sessions whose timers have come, for ever."""
         await self._supervise("ringing timers", self._due)
 
@@ -62,14 +62,14 @@ class WakeConsumer:
         await supervise(name, work, restarts=restarts, report=report_defects(LogError))
 
     async def _take(self) -> None:
-        async for job in self._tackle.eventlog.wakes.take(self._slots):
+        async for job in self._context.eventlog.wakes.take(self._slots):
             task = asyncio.create_task(self._on_wake(job))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _keep(self) -> None:
         while True:
-            await asyncio.sleep(self._tackle.settings.config.runner.wake_heartbeat_s)
+            await asyncio.sleep(self._context.settings.config.runner.wake_heartbeat_s)
             await self._keep_all()
 
     async def _keep_all(self) -> None:
@@ -78,7 +78,7 @@ class WakeConsumer:
                 await job.extend()
 
     async def _due(self) -> None:
-        eventlog = self._tackle.eventlog
+        eventlog = self._context.eventlog
         async for job in eventlog.timers.take_due(self._timer_slots):
             async with job:
                 await eventlog.wakes.wake(subjects.address(job.subject))
@@ -89,13 +89,13 @@ class WakeConsumer:
         if at in self._drains:
             self._drains[at].nudge()
 
-    async def leave(self) -> None:
+    async def shutdown(self) -> None:
         """Finish the turns under way within the grace time, release, and hand over."""
         self._leaving = True
         for drain in self._drains.values():
-            drain.leave()
+            drain.shutdown()
         if self._tasks:
-            grace_s = self._tackle.settings.config.runner.grace_s
+            grace_s = self._context.settings.config.runner.grace_s
             _, late = await asyncio.wait(self._tasks, timeout=grace_s)
             for task in late:
                 task.cancel()
@@ -139,8 +139,10 @@ class WakeConsumer:
         """Serve one wake; the answer says how it ended."""
         try:
             return await self._serve(at, job)
-        except Fenced:
-            log.warning("fenced", extra={"session_id": at.session_id})
+        except OwnershipLost:
+            log.warning(
+                "another runner owns the session: drain ends", extra={"session_id": at.session_id}
+            )
             return "fenced"
         except CommitTooLarge as error:
             # No outage: it would never fit. The session rests, and its reason says so.
@@ -164,7 +166,7 @@ class WakeConsumer:
             return "defect"
 
     async def _serve(self, at: Address, job: Job) -> str:
-        known = await self._tackle.folded.load(at)
+        known = await self._context.sessions.load(at)
         if known.state.profile is None:
             await job.ack()
             return "unknown"
@@ -173,39 +175,41 @@ class WakeConsumer:
             # Its timer rang by another clock than ours: this may be the only wake that comes.
             await job.retry_later(wait_s)
             return "early"
-        ledger = StagedWriter(at, known, self._tackle.writer)
-        drain = Drain(self._tackle, ledger)
+        writer = StagedWriter(at, known, self._context.session_writer)
+        drain = Drain(self._context, writer)
         if self._leaving:
-            drain.leave()
+            drain.shutdown()
         self._drains[at] = drain
         if not await self._drained(drain, job):
             await job.retry_later(LATER_S)
             return "left"
-        await self._rest(at, job, ledger)
+        await self._rest(at, job, writer)
         return "rested"
 
-    async def _rest(self, at: Address, job: Job, ledger: StagedWriter) -> None:
+    async def _rest(self, at: Address, job: Job, writer: StagedWriter) -> None:
         """After the release: give up the wake, look once more, and wake again if there is work."""
         await job.ack()
-        before = ledger.known.head
-        await ledger.reload()
-        moved = ledger.known.head != before
-        rested = ledger.durable.execution.rested
+        before = writer.known.head
+        await writer.reload()
+        moved = writer.known.head != before
+        rested = writer.durable.execution.rested
         # What came during the cleanup of an interrupt had its wake refused by the one just given up.
         look = moved or (rested is not None and REST_RULES[rested].ends_interrupt)
-        work = rested == "handover" or (look and moving(ledger.durable))
-        if work and ledger.durable.execution.owner is None:
-            await self._tackle.eventlog.wakes.wake(at)
-        await self._snapshot(at, ledger)
+        work = rested == "handover" or (look and moving(writer.durable))
+        if work and writer.durable.execution.owner is None:
+            await self._context.eventlog.wakes.wake(at)
+        await self._snapshot(at, writer)
         with suppress(LogError, RecordError):  # A hint: the call looks for itself too, only later.
-            tackle = self._tackle
-            await tell_above(tackle.eventlog, tackle.folded, at, ledger.durable, pool=tackle.pool)
+            context = self._context
+            await tell_above(
+                context.eventlog, context.sessions, at, writer.durable, pool=context.pool
+            )
 
-    async def _snapshot(self, at: Address, ledger: StagedWriter) -> None:
-        every = self._tackle.settings.config.runner.snapshot_events
-        if ledger.durable.seq // every > ledger.opened_seq // every:
+    async def _snapshot(self, at: Address, writer: StagedWriter) -> None:
+        every = self._context.settings.config.runner.snapshot_events
+        if writer.durable.seq // every > writer.opened_seq // every:
             with suppress(LogError):
-                await self._tackle.folded.save_snapshot(at, ledger.known)
+                await self._context.sessions.save_snapshot(at, writer.known)
 
     async def _drained(self, drain: Drain, job: Job) -> bool:
         try:
@@ -226,7 +230,7 @@ class WakeConsumer:
     async def _give_up(self, at: Address, job: Job, reason: str) -> None:
         """A session that cannot be read, or go on, stops with a visible reason; it never loops."""
         with suppress(LogError):
-            await self._tackle.eventlog.dead_letters.add("session", subjects.log(at), b"", reason)
+            await self._context.eventlog.dead_letters.add("session", subjects.log(at), b"", reason)
             await job.ack()
 
 

@@ -20,7 +20,7 @@ from fairlead_session.state.session import Session
 from fairlead_session.turn import request
 from fairlead_session.turn.history import lines
 from fairlead_session.turn.lowering import lower
-from fairlead_session.turn.request import Voice
+from fairlead_session.turn.request import ModelIdentity
 from fairlead_session.turn.stream_calls import Offer
 
 TRIES_MAX: Final = 2
@@ -78,32 +78,40 @@ class CompactionReady:
 Fitting: TypeAlias = CompactionReady | CompactionPlan
 
 
-def fit(session: Session, voice: Voice, offer: Offer, policy: Policy, window: Window) -> Fitting:
+def fit(
+    session: Session, identity: ModelIdentity, offer: Offer, policy: Policy, window: Window
+) -> Fitting:
     """The request of the next turn; or, if it seems too large, what to summarise first."""
-    whole = _ready(session, voice, offer)
-    if not oversized(session, whole, voice, policy, window):
+    whole = _ready(session, identity, offer)
+    if not oversized(session, whole, identity, policy, window):
         return whole
     cut = prune(session, turns=policy.prune_turns, over_bytes=policy.prune_bytes)
     if cut is not None:
         cutoff = PruneCutoff(cut.through_seq, cut.over_bytes)
         pruned = replace(session, requests=replace(session.requests, prune_cutoff=cutoff))
-        smaller = replace(_ready(pruned, voice, offer), pruned=cut)
-        if not oversized(session, smaller, voice, policy, window):
+        smaller = replace(_ready(pruned, identity, offer), pruned=cut)
+        if not oversized(session, smaller, identity, policy, window):
             return smaller
     if session.compaction.declined or session.compaction.tries >= TRIES_MAX:
         return whole
-    made = plan(session, voice, policy, window)
+    made = plan(session, identity, policy, window)
     return made if isinstance(made, CompactionPlan) else whole
 
 
 def oversized(
-    session: Session, ready: CompactionReady, voice: Voice, policy: Policy, window: Window
+    session: Session,
+    ready: CompactionReady,
+    identity: ModelIdentity,
+    policy: Policy,
+    window: Window,
 ) -> bool:
     """Whether a request seems to leave too little room for its answer."""
     if not policy.auto or window.context <= 0:
         return False
     ratio = (
-        session.requests.token_ratios.get(estimate.key(voice.model)) if policy.calibrate else None
+        session.requests.token_ratios.get(estimate.key(identity.model))
+        if policy.calibrate
+        else None
     )
     output = ready.asked.generation.max_tokens or window.output
     room = window.context - max(output, policy.buffer)
@@ -111,7 +119,7 @@ def oversized(
 
 
 def plan(
-    session: Session, voice: Voice, policy: Policy, window: Window
+    session: Session, identity: ModelIdentity, policy: Policy, window: Window
 ) -> CompactionPlan | NothingToCompact:
     """What a summary would be asked of: everything but the newest whole entries that may stay."""
     prior, entries = _prior(session), _entries(session, policy)
@@ -128,11 +136,11 @@ def plan(
     if window.context > 0 and estimate.tokens(told) > window.context - output:
         return NothingToCompact("what has to be summarised does not fit the model's context either")
     asked = ModelRequest(
-        model=voice.api_model,
+        model=identity.api_model,
         turns=(UserTurn((TextPart(told),)),),
         generation=Generation(max_tokens=output),
-        headers={**voice.headers, **request.correlation(session)},
-        options=dict(voice.options),
+        headers={**identity.headers, **request.correlation(session)},
+        options=dict(identity.options),
     )
     return CompactionPlan(asked, joined(recent), session.seq)
 
@@ -153,7 +161,7 @@ def end(
     started: CompactionStarted,
     made: CompactionPlan,
     summary: str,
-    voice: Voice,
+    identity: ModelIdentity,
     policy: Policy,
 ) -> CompactionEnded | NothingToCompact:
     """The end of a compaction, if its summary says something and makes the request smaller."""
@@ -164,18 +172,18 @@ def end(
     ended = CompactionEnded(
         message_id=started.message_id, reason=started.reason, text=summary, recent=recent
     )
-    if weight(session, voice, ended) >= weight(session, voice):
+    if weight(session, identity, ended) >= weight(session, identity):
         return NothingToCompact("the summary is no smaller than what it would replace")
     return ended
 
 
-def weight(session: Session, voice: Voice, ended: CompactionEnded | None = None) -> int:
+def weight(session: Session, identity: ModelIdentity, ended: CompactionEnded | None = None) -> int:
     """The estimate of the messages that a request would hold, now or after a compaction."""
     messages = seen(session)
     if ended is not None:
         updates = tuple(message for message in messages if isinstance(message, SystemMessage))
         messages = (*updates, _checkpoint(ended))
-    return estimate.of(lower(messages, voice.model))
+    return estimate.of(lower(messages, identity.model))
 
 
 def recoverable(session: Session, window: Window) -> bool:
@@ -191,8 +199,8 @@ def overflow_message(session: Session, said: str) -> str:
     return f"The conversation does not fit the model's context, even after a compaction: {said}"
 
 
-def _ready(session: Session, voice: Voice, offer: Offer) -> CompactionReady:
-    asked = request.build(session, voice, offer)
+def _ready(session: Session, identity: ModelIdentity, offer: Offer) -> CompactionReady:
+    asked = request.build(session, identity, offer)
     return CompactionReady(asked, estimate.of_request(asked))
 
 

@@ -30,8 +30,8 @@ _HEX_ID = re.compile(r"^ses_([0-9a-f]{64})$")
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
-    """Who speaks in a turn: the agent's own words and the model as its provider names it."""
+class ModelIdentity:
+    """What a request says about its sender: the agent's system prompt, the model, its options."""
 
     model: ModelRef
     api_model: str
@@ -41,21 +41,21 @@ class Voice:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def build(session: Session, voice: Voice, offer: Offer = Offer()) -> ModelRequest:  # noqa: B008
+def build(session: Session, identity: ModelIdentity, offer: Offer = Offer()) -> ModelRequest:  # noqa: B008
     """The request of the next provider turn. A final one offers no tools and asks for an answer."""
     assert session.epoch is not None, "a request is built inside an epoch"
-    system = (voice.system or "", epoch.text(session.epoch.baseline))
-    turns = lower(seen(session), voice.model)
+    system = (identity.system or "", epoch.text(session.epoch.baseline))
+    turns = lower(seen(session), identity.model)
     return ModelRequest(
-        model=voice.api_model,
+        model=identity.api_model,
         system=tuple(part for part in system if part),
         turns=(*turns, URGED) if offer.final else turns,
         tools=() if offer.final else _definitions(offer),
         tool_choice="none" if offer.final else "auto",
-        generation=Generation(max_tokens=voice.output_tokens_max),
+        generation=Generation(max_tokens=identity.output_tokens_max),
         cache_key=cache_key(session.id),
-        headers={**voice.headers, **correlation(session)},
-        options=dict(voice.options),
+        headers={**identity.headers, **correlation(session)},
+        options=dict(identity.options),
     )
 
 
