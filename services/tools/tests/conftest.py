@@ -67,13 +67,13 @@ BEFORE: tuple[SessionEvent, ...] = (
 Before: TypeAlias = Callable[[tuple[Draft, ...]], Awaitable[None]]
 
 
-class Asked(BaseModel):
+class EchoInput(BaseModel):
     """The input of the tools under test."""
 
     key: str = "k"
 
 
-class Told(BaseModel):
+class EchoOutput(BaseModel):
     """Their output."""
 
     said: str
@@ -101,27 +101,27 @@ class Gate:
     cancelled: int = 0
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, asked: Asked, context: CallContext) -> Told:
+    async def __call__(self, asked: EchoInput, context: CallContext) -> EchoOutput:
         self.runs.append(context)
         try:
             await self.opened.wait()
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        return Told(said=asked.key)
+        return EchoOutput(said=asked.key)
 
 
-async def echo(asked: Asked, _context: CallContext) -> Told:
-    return Told(said=asked.key)
+async def echo(asked: EchoInput, _context: CallContext) -> EchoOutput:
+    return EchoOutput(said=asked.key)
 
 
 def tool(name: str = "echo", **changes: Any) -> Tool:  # noqa: ANN401
-    made = Tool(name=name, description=name, input=Asked, output=Told, execute=echo)
+    made = Tool(name=name, description=name, input=EchoInput, output=EchoOutput, execute=echo)
     return replace(made, **changes)
 
 
 @dataclass
-class World:
+class Harness:
     """One session's surroundings and the workers that serve it."""
 
     eventlog: EventLog
@@ -188,7 +188,7 @@ class World:
     async def starts(self) -> list[str]:
         return [event.worker for event in await self.events() if isinstance(event, ToolStarted)]
 
-    async def started(self, count: int) -> None:
+    async def wait_for_starts(self, count: int) -> None:
         """Wait until the log says of so many calls that they run."""
         async with asyncio.timeout(WAIT_S):
             while len(await self.starts()) < count:
@@ -202,10 +202,10 @@ class World:
             if isinstance(event, ToolSucceeded | ToolFailed)
         ]
 
-    async def served(self, name: str = "wkr_a") -> list[str]:
+    async def serve_all(self, name: str = "wkr_a") -> list[str]:
         """Let one worker work until no request is left."""
-        async with standing(self.worker(name)):
-            await until(lambda: not self.jobs)
+        async with run_worker(self.worker(name)):
+            await wait_until(lambda: not self.jobs)
         return await self.settlements()
 
     @property
@@ -230,16 +230,16 @@ class World:
 
 
 @asynccontextmanager
-async def standing(execute: Execute) -> AsyncIterator[None]:
+async def run_worker(execute: Execute) -> AsyncIterator[None]:
     task = asyncio.create_task(execute.stand())
     try:
         yield
     finally:
-        await ended(task)
+        await cancel_task(task)
         await execute.leave()
 
 
-async def ended(task: asyncio.Task[None]) -> None:
+async def cancel_task(task: asyncio.Task[None]) -> None:
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
@@ -254,7 +254,7 @@ async def answered(
     return found
 
 
-async def until(true: Callable[[], bool]) -> None:
+async def wait_until(true: Callable[[], bool]) -> None:
     """Wait, for a bounded time, until something holds."""
     async with asyncio.timeout(WAIT_S):
         while not true():
@@ -262,9 +262,9 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 @pytest.fixture(params=[False, True], ids=["", "briefed"])
-async def world(request: pytest.FixtureRequest) -> World:
+async def harness(request: pytest.FixtureRequest) -> Harness:
     log = WatchedLog()
-    made = World(
+    made = Harness(
         replace(memory_eventlog(), log=log, shards=log),
         log,
         Registry(),

@@ -11,11 +11,11 @@ from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.calls.begin import LOOK_S, Later, Looks, Spare
 from fairlead_tools.calls.taken_request import Unheld
 from fairlead_tools.registry.tool import CallContext
-from services.tools.tests.conftest import AT, Asked, World, standing, tool, until
+from services.tools.tests.conftest import AT, EchoInput, Harness, run_worker, tool, wait_until
 
 
 def attended(answer: Callable[[], Outcome | None]) -> Callable[..., object]:
-    async def attend(_asked: Asked, _context: CallContext) -> Outcome | None:
+    async def attend(_asked: EchoInput, _context: CallContext) -> Outcome | None:
         return answer()
 
     return attend
@@ -25,41 +25,41 @@ def _looked(job: MemoryMessage, times: int) -> bool:
     return job.deliveries > times
 
 
-async def test_requests_for_a_call_that_is_not_answered_do_not_add_up(world: World) -> None:
+async def test_requests_for_a_call_that_is_not_answered_do_not_add_up(harness: Harness) -> None:
     """A session that waits for long is swept again and again; the newest request looks after it."""
     answers: list[Outcome] = []
     made = tool("ask", attend=attended(lambda: answers[-1] if answers else None))
-    world.registry.register(made)
-    await world.call(made)
+    harness.registry.register(made)
+    await harness.call(made)
     for _ in range(5):
-        await world.put()
-    newest = world.jobs[-1]
+        await harness.put()
+    newest = harness.jobs[-1]
 
-    async with standing(world.worker("wkr_a")):
-        await until(lambda: world.jobs == [newest])
+    async with run_worker(harness.worker("wkr_a")):
+        await wait_until(lambda: harness.jobs == [newest])
         looked = newest.deliveries
-        await until(lambda: newest.deliveries > looked + 1)
-        assert world.jobs == [newest], "it looks again"
+        await wait_until(lambda: newest.deliveries > looked + 1)
+        assert harness.jobs == [newest], "it looks again"
 
         answers.append(Succeeded({"said": "at last"}))
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.settlements() == ["{'said': 'at last'}"]
-    assert (await world.starts(), len(world.wakes)) == ([], 1)
+    assert await harness.settlements() == ["{'said': 'at last'}"]
+    assert (await harness.starts(), len(harness.wakes)) == ([], 1)
 
 
-async def test_a_worker_that_saw_no_newer_request_keeps_the_one_it_has(world: World) -> None:
+async def test_a_worker_that_saw_no_newer_request_keeps_the_one_it_has(harness: Harness) -> None:
     """What one worker dropped was spare to it: another still looks."""
     made = tool("ask", attend=attended(lambda: None))
-    world.registry.register(made)
-    job = await world.call(made)
+    harness.registry.register(made)
+    job = await harness.call(made)
     for name in ("wkr_a", "wkr_b"):
-        async with standing(world.worker(name)):
+        async with run_worker(harness.worker(name)):
             seen = job.deliveries
-            await until(partial(_looked, job, seen + 2))
+            await wait_until(partial(_looked, job, seen + 2))
         job.expire()
 
-    assert world.jobs == [job]
+    assert harness.jobs == [job]
 
 
 def test_a_request_is_not_spare_for_one_that_does_not_come_again(

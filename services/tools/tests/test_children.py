@@ -26,7 +26,7 @@ from fairlead_session.calls.lifecycle import Failed
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.subagents import Children, Work
 from fairlead_tools.registry.tool import CallContext, CallFailed
-from services.tools.tests.conftest import AT, BEFORE, World
+from services.tools.tests.conftest import AT, BEFORE, Harness
 
 BELOW = Address("default", child_of("ses_1", "msg_a", "call_1"))
 CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
@@ -39,11 +39,11 @@ WORK = Work("general", "look around")
 class Ingest:
     """Takes commands as ingest does, and writes what follows from them."""
 
-    def __init__(self, world: World, meanwhile: tuple[SessionEvent, ...] = ()) -> None:
+    def __init__(self, harness: Harness, meanwhile: tuple[SessionEvent, ...] = ()) -> None:
         self.told: list[tuple[str, dict[str, Any]]] = []
-        self._world = world
+        self._world = harness
         self._meanwhile = meanwhile
-        requests = world.eventlog.requests
+        requests = harness.eventlog.requests
         assert isinstance(requests, MemoryRequests)
         for verb in ("create", "prompt", "interrupt"):
             requests.answerers[subjects.api("default", f"session.{verb}")] = self._taker(verb)
@@ -68,17 +68,17 @@ class Ingest:
         return take
 
 
-def children(world: World, depth_max: int = 3) -> Children:
-    return Children(world.eventlog, CallLog(world.eventlog), depth_max=depth_max)
+def children(harness: Harness, depth_max: int = 3) -> Children:
+    return Children(harness.eventlog, CallLog(harness.eventlog), depth_max=depth_max)
 
 
-async def test_a_session_is_made_and_prompted_once(world: World) -> None:
+async def test_a_session_is_made_and_prompted_once(harness: Harness) -> None:
     """However often somebody looks, and with no more than what is left of the budget."""
-    await world.write(*BEFORE, BudgetSet(cost=2.0), CALLED)
-    ingest = Ingest(world)
+    await harness.write(*BEFORE, BudgetSet(cost=2.0), CALLED)
+    ingest = Ingest(harness)
 
     for _ in range(3):
-        assert await children(world).attend(CONTEXT, WORK) is None
+        assert await children(harness).attend(CONTEXT, WORK) is None
 
     (create, made), (prompt, asked) = ingest.told
     assert (create, prompt) == ("create", "prompt")
@@ -87,62 +87,62 @@ async def test_a_session_is_made_and_prompted_once(world: World) -> None:
     assert (asked["id"], asked["prompt"]) == (first_prompt(made["id"]), {"text": "look around"})
 
 
-async def test_nobody_serves_and_the_call_waits(world: World) -> None:
+async def test_nobody_serves_and_the_call_waits(harness: Harness) -> None:
     """Ingest is away: the request comes again, and nothing is settled."""
-    await world.write(*BEFORE, CALLED)
+    await harness.write(*BEFORE, CALLED)
 
     with pytest.raises(LogError):
-        await children(world).attend(CONTEXT, WORK)
+        await children(harness).attend(CONTEXT, WORK)
 
 
-async def test_a_call_that_was_settled_meanwhile_stops_what_it_began(world: World) -> None:
+async def test_a_call_that_was_settled_meanwhile_stops_what_it_began(harness: Harness) -> None:
     """An interrupt came between the decision and the child: it must not run on."""
     error = ErrorInfo(message="Tool execution interrupted")
     gone = ToolFailed(
         assistant_message_id="msg_a", call_id="call_1", error=error, provider=Executor()
     )
-    await world.write(*BEFORE, CALLED)
-    ingest = Ingest(world, meanwhile=(gone,))
+    await harness.write(*BEFORE, CALLED)
+    ingest = Ingest(harness, meanwhile=(gone,))
 
-    outcome = await children(world).attend(CONTEXT, WORK)
+    outcome = await children(harness).attend(CONTEXT, WORK)
 
     assert isinstance(outcome, Failed)
     assert [verb for verb, _ in ingest.told] == ["create", "prompt", "interrupt"]
 
 
-async def test_nothing_is_made_for_a_session_that_was_purged(world: World) -> None:
+async def test_nothing_is_made_for_a_session_that_was_purged(harness: Harness) -> None:
     """H-29: the purge came between the decision and the child."""
-    await world.write(*BEFORE, CALLED)
-    await world.write(SessionPurged())
-    ingest = Ingest(world)
+    await harness.write(*BEFORE, CALLED)
+    await harness.write(SessionPurged())
+    ingest = Ingest(harness)
 
-    assert isinstance(await children(world).attend(CONTEXT, WORK), Failed)
+    assert isinstance(await children(harness).attend(CONTEXT, WORK), Failed)
     assert ingest.told == []
 
 
-async def test_what_an_abandoned_call_began_is_stopped(world: World) -> None:
+async def test_what_an_abandoned_call_began_is_stopped(harness: Harness) -> None:
     """A worker died right after it made the child of a call that is settled by now."""
-    await world.write(*BEFORE, CALLED)
-    ingest = Ingest(world)
-    await children(world).abandon(AT, "msg_a", "call_1")
+    await harness.write(*BEFORE, CALLED)
+    ingest = Ingest(harness)
+    await children(harness).abandon(AT, "msg_a", "call_1")
     assert ingest.told == []
-    await children(world).attend(CONTEXT, WORK)
+    await children(harness).attend(CONTEXT, WORK)
 
-    await children(world).abandon(AT, "msg_a", "call_1")
+    await children(harness).abandon(AT, "msg_a", "call_1")
 
     assert ingest.told[-1] == ("interrupt", {"sessionID": BELOW.session_id})
 
 
-async def test_sub_agents_end_somewhere(world: World) -> None:
+async def test_sub_agents_end_somewhere(harness: Harness) -> None:
     """A session that is itself below another has that much less room below it."""
     above = SessionCreated(
         title="t", project_id="p", location=LocationRef(directory="/w"), parent_id="ses_0"
     )
-    await world.write(above, *BEFORE[1:], CALLED)
-    ingest = Ingest(world)
+    await harness.write(above, *BEFORE[1:], CALLED)
+    ingest = Ingest(harness)
 
     with pytest.raises(CallFailed, match="nested 1 deep"):
-        await children(world, depth_max=1).attend(CONTEXT, WORK)
+        await children(harness, depth_max=1).attend(CONTEXT, WORK)
 
     assert ingest.told == []
-    assert await children(world, depth_max=2).attend(CONTEXT, WORK) is None
+    assert await children(harness, depth_max=2).attend(CONTEXT, WORK) is None

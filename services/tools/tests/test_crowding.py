@@ -13,17 +13,17 @@ from fairlead_tools.registry.tool import CallContext, Tool
 from services.tools.tests.conftest import (
     AT,
     BEFORE,
-    Asked,
+    EchoInput,
+    EchoOutput,
     Gate,
-    Told,
-    World,
-    standing,
+    Harness,
+    run_worker,
     tool,
-    until,
+    wait_until,
 )
 
 
-async def elsewhere(world: World, called: Tool, session_id: str, directory: str) -> None:
+async def elsewhere(harness: Harness, called: Tool, session_id: str, directory: str) -> None:
     """A session in another place, with one call."""
     at = Address("default", session_id)
     created = SessionCreated(title="t", project_id="p", location=LocationRef(directory=directory))
@@ -36,68 +36,68 @@ async def elsewhere(world: World, called: Tool, session_id: str, directory: str)
         retry="once",
         revision=called.info.revision,
     )
-    await world.write(created, *BEFORE[1:], call, at=at)
+    await harness.write(created, *BEFORE[1:], call, at=at)
     request = ToolRequest(session_id=session_id, assistant_message_id="msg_a", call_id="call_1")
     body = request.model_dump_json(by_alias=True).encode()
-    await world.eventlog.work.put(subjects.tool(at, "default"), body)
+    await harness.eventlog.work.put(subjects.tool(at, "default"), body)
 
 
-async def test_one_location_does_not_take_every_slot(world: World) -> None:
+async def test_one_location_does_not_take_every_slot(harness: Harness) -> None:
     """E-02: its calls wait in the queue, holding nothing, and another location's run."""
-    world.settings = world.settings.model_copy(update={"location_concurrency": 3})
+    harness.settings = harness.settings.model_copy(update={"location_concurrency": 3})
     gate, ran = Gate(), list[str]()
 
-    async def quick(asked: Asked, context: CallContext) -> Told:
+    async def quick(asked: EchoInput, context: CallContext) -> EchoOutput:
         ran.append(context.location.directory)
-        return Told(said=asked.key)
+        return EchoOutput(said=asked.key)
 
     slow, other = tool("slow", execute=gate), tool("quick", execute=quick)
     for one in (slow, other):
-        world.registry.register(one)
+        harness.registry.register(one)
     for number in range(20):
-        await world.call(slow, id_=f"call_{number}")
+        await harness.call(slow, id_=f"call_{number}")
     for number in range(5):
-        await elsewhere(world, other, f"ses_other{number}", f"/elsewhere/{number}")
+        await elsewhere(harness, other, f"ses_other{number}", f"/elsewhere/{number}")
 
-    async with standing(world.worker()):
-        await until(lambda: len(ran) == 5)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(ran) == 5)
         assert len(gate.runs) == 3
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
     assert len(gate.runs) == 20
-    assert len(await world.settlements()) == 20
+    assert len(await harness.settlements()) == 20
 
 
-async def test_sessions_of_one_location_share_its_share(world: World) -> None:
+async def test_sessions_of_one_location_share_its_share(harness: Harness) -> None:
     """E-02: the limit is the location's, not the session's."""
-    world.settings = world.settings.model_copy(update={"location_concurrency": 2})
+    harness.settings = harness.settings.model_copy(update={"location_concurrency": 2})
     gate = Gate()
     slow = replace(tool("slow"), execute=gate)
-    world.registry.register(slow)
+    harness.registry.register(slow)
     for number in range(6):
-        await elsewhere(world, slow, f"ses_{number}x", "/shared")
+        await elsewhere(harness, slow, f"ses_{number}x", "/shared")
 
-    async with standing(world.worker()):
-        await until(lambda: len(gate.runs) == 2)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(gate.runs) == 2)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
     assert len(gate.runs) == 6
 
 
-async def test_two_hundred_calls_at_once_are_settled_once_each(world: World) -> None:
+async def test_two_hundred_calls_at_once_are_settled_once_each(harness: Harness) -> None:
     """E-01, E-02: whatever waits for a place, each runs once."""
     gate = Gate()
     gate.opened.set()
     quick = tool(execute=gate)
-    world.registry.register(quick)
+    harness.registry.register(quick)
     for number in range(200):
-        await world.call(quick, id_=f"call_{number}", key=str(number))
+        await harness.call(quick, id_=f"call_{number}", key=str(number))
 
-    await world.served()
+    await harness.serve_all()
 
-    page = await world.log.read(AT, after=START, limit=5000)
+    page = await harness.log.read(AT, after=START, limit=5000)
     events = [one.event for stored in page.commits for one in stored.commit.events]
     settled = [one.call_id for one in events if isinstance(one, ToolSucceeded | ToolFailed)]
     assert sorted(settled) == sorted(f"call_{number}" for number in range(200))

@@ -14,11 +14,11 @@ from fairlead_tools.calls.liveness import Silences
 from fairlead_tools.calls.worker import Execute
 from services.tools.tests.conftest import (
     Gate,
-    World,
-    ended,
-    standing,
+    Harness,
+    cancel_task,
+    run_worker,
     tool,
-    until,
+    wait_until,
 )
 
 AGAIN: tuple[RetryClass, ...] = ("pure", "idempotent")
@@ -28,109 +28,109 @@ STARTED = ToolStarted(
 
 
 @asynccontextmanager
-async def dying(world: World, name: str = "wkr_a") -> AsyncIterator[Execute]:
+async def dying(harness: Harness, name: str = "wkr_a") -> AsyncIterator[Execute]:
     """A worker that is cut off: it takes nothing more, and its tools hang for ever."""
-    execute = world.worker(name)
+    execute = harness.worker(name)
     task = asyncio.create_task(execute.stand())
     try:
         yield execute
     finally:
-        await ended(task)
-        world.liveness.alive.discard(name)
+        await cancel_task(task)
+        harness.liveness.alive.discard(name)
 
 
 @pytest.mark.parametrize("retry", [*AGAIN, "once"])
 async def test_a_worker_that_dies_before_its_start_is_simply_replaced(
-    world: World, retry: RetryClass
+    harness: Harness, retry: RetryClass
 ) -> None:
     """E-20: nothing was started, so even `once` runs."""
     running = tool(retry=retry)
-    world.registry.register(running)
-    job = await world.call(running)
+    harness.registry.register(running)
+    job = await harness.call(running)
     job.deliveries = 1
 
-    assert await world.served("wkr_b") == ["{'said': 'k'}"]
-    assert await world.starts() == ["wkr_b"]
+    assert await harness.serve_all("wkr_b") == ["{'said': 'k'}"]
+    assert await harness.starts() == ["wkr_b"]
 
 
 @pytest.mark.parametrize("retry", AGAIN)
 async def test_what_may_run_again_runs_again_when_its_worker_died(
-    world: World, retry: RetryClass
+    harness: Harness, retry: RetryClass
 ) -> None:
     """E-20: and the dead one, should it come back, settles nothing."""
     gate = Gate()
     running = tool(execute=gate, retry=retry)
-    world.registry.register(running)
-    job = await world.call(running)
+    harness.registry.register(running)
+    job = await harness.call(running)
 
-    async with dying(world):
-        await until(lambda: len(gate.runs) == 1)
-        await world.started(1)
+    async with dying(harness):
+        await wait_until(lambda: len(gate.runs) == 1)
+        await harness.wait_for_starts(1)
     job.expire()
-    async with standing(world.worker("wkr_b")):
-        await until(lambda: len(gate.runs) == 2)
+    async with run_worker(harness.worker("wkr_b")):
+        await wait_until(lambda: len(gate.runs) == 2)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
     assert [context.worker for context in gate.runs] == ["wkr_a", "wkr_b"]
     assert {context.key for context in gate.runs} == {"ses_1:msg_a:call_1"}
-    assert await world.starts() == ["wkr_a", "wkr_b"]
-    assert await world.settlements() == ["{'said': 'k'}"]
+    assert await harness.starts() == ["wkr_a", "wkr_b"]
+    assert await harness.settlements() == ["{'said': 'k'}"]
 
 
-async def test_a_once_call_whose_worker_died_settles_as_interrupted(world: World) -> None:
+async def test_a_once_call_whose_worker_died_settles_as_interrupted(harness: Harness) -> None:
     """E-20: its outcome is unknown, it is never run again, and the session goes on."""
     gate = Gate()
     running = tool(execute=gate)
-    world.registry.register(running)
-    job = await world.call(running)
-    await world.write(STARTED)
+    harness.registry.register(running)
+    job = await harness.call(running)
+    await harness.write(STARTED)
 
-    assert await world.served("wkr_b") == [INTERRUPTED_TOOL]
+    assert await harness.serve_all("wkr_b") == [INTERRUPTED_TOOL]
     assert job.deliveries == 1
     assert gate.runs == []
-    assert len(world.wakes) == 1
+    assert len(harness.wakes) == 1
 
 
 @pytest.mark.parametrize("deliveries", [0, 1, 7])
 async def test_a_silent_workers_call_is_left_until_its_own_deadline(
-    world: World, monkeypatch: pytest.MonkeyPatch, deliveries: int
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, deliveries: int
 ) -> None:
     """E-20: it may only be paused. How often a request came says nothing of how long it was."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
     running = tool()
-    world.registry.register(running)
-    job = await world.call(running)
+    harness.registry.register(running)
+    job = await harness.call(running)
     job.deliveries = deliveries
-    await world.write(STARTED)
-    world.liveness.alive.add("wkr_dead")
-    world.liveness.paused.add("wkr_dead")
+    await harness.write(STARTED)
+    harness.liveness.alive.add("wkr_dead")
+    harness.liveness.paused.add("wkr_dead")
 
-    async with standing(world.worker("wkr_b")):
-        await until(lambda: job.deliveries >= deliveries + 3)
+    async with run_worker(harness.worker("wkr_b")):
+        await wait_until(lambda: job.deliveries >= deliveries + 3)
         now += TOOL_DEADLINE_S - 0.1
         seen = job.deliveries
-        await until(lambda: job.deliveries >= seen + 3)
-        assert await world.settlements() == []
+        await wait_until(lambda: job.deliveries >= seen + 3)
+        assert await harness.settlements() == []
         now += 0.2
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.settlements() == [INTERRUPTED_TOOL]
+    assert await harness.settlements() == [INTERRUPTED_TOOL]
 
 
 async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-20: what counts is silence without a word between, also when nobody looks at the call."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
     monkeypatch.setattr("fairlead_tools.calls.liveness.EVERY_S", 0.001)
-    world.liveness.alive.add("wkr_dead")
-    silences = Silences(world.liveness)
+    harness.liveness.alive.add("wkr_dead")
+    silences = Silences(harness.liveness)
 
     for silent in (True, False, True):
-        (world.liveness.paused.add if silent else world.liveness.paused.discard)("wkr_dead")
+        (harness.liveness.paused.add if silent else harness.liveness.paused.discard)("wkr_dead")
         if silent:
             assert not silences.over("wkr_dead")
         await asyncio.sleep(0.02)
@@ -138,91 +138,95 @@ async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
     assert not silences.over("wkr_dead")
     now += 1.0
     assert silences.over("wkr_dead")
-    world.liveness.alive.discard("wkr_dead")
+    harness.liveness.alive.discard("wkr_dead")
     assert await silences.ask("wkr_dead") == "gone"
 
 
-async def test_a_live_workers_call_is_left_to_it(world: World) -> None:
+async def test_a_live_workers_call_is_left_to_it(harness: Harness) -> None:
     """E-20: a second request for it is put back until it is settled."""
     running = tool()
-    world.registry.register(running)
-    job = await world.call(running)
-    await world.write(STARTED)
-    world.liveness.alive.add("wkr_dead")
+    harness.registry.register(running)
+    job = await harness.call(running)
+    await harness.write(STARTED)
+    harness.liveness.alive.add("wkr_dead")
 
-    async with standing(world.worker("wkr_b")):
-        await until(lambda: job.deliveries >= 3)
-        assert await world.settlements() == []
-        await world.write(failed("by its worker"))
-        await until(lambda: not world.jobs)
+    async with run_worker(harness.worker("wkr_b")):
+        await wait_until(lambda: job.deliveries >= 3)
+        assert await harness.settlements() == []
+        await harness.write(failed("by its worker"))
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.settlements() == ["by its worker"]
+    assert await harness.settlements() == ["by its worker"]
 
 
-async def test_a_worker_that_died_between_settlement_and_wake_is_made_good(world: World) -> None:
+async def test_a_worker_that_died_between_settlement_and_wake_is_made_good(
+    harness: Harness,
+) -> None:
     """E-03: the redelivery finds the call settled and leaves the wake."""
     running = tool()
-    world.registry.register(running)
-    job = await world.call(running)
-    await world.write(STARTED, failed("settled"))
+    harness.registry.register(running)
+    job = await harness.call(running)
+    await harness.write(STARTED, failed("settled"))
     job.deliveries = 1
 
-    assert await world.served("wkr_b") == ["settled"]
-    assert len(world.wakes) == 1
+    assert await harness.serve_all("wkr_b") == ["settled"]
+    assert len(harness.wakes) == 1
 
 
-async def test_a_paused_worker_that_was_overtaken_stops_and_settles_nothing(world: World) -> None:
+async def test_a_paused_worker_that_was_overtaken_stops_and_settles_nothing(
+    harness: Harness,
+) -> None:
     """E-20: another's start cancels its tool; the request is the other's to acknowledge."""
     gate = Gate()
     running = tool(execute=gate, retry="pure")
-    world.registry.register(running)
-    job = await world.call(running)
+    harness.registry.register(running)
+    job = await harness.call(running)
 
-    async with standing(world.worker()):
-        await until(lambda: len(gate.runs) == 1)
-        world.liveness.alive.add("wkr_b")
-        await world.write(STARTED.model_copy(update={"worker": "wkr_b"}))
-        await until(lambda: gate.cancelled == 1)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(gate.runs) == 1)
+        harness.liveness.alive.add("wkr_b")
+        await harness.write(STARTED.model_copy(update={"worker": "wkr_b"}))
+        await wait_until(lambda: gate.cancelled == 1)
         await asyncio.sleep(0.01)
 
-    assert await world.settlements() == []
-    assert (world.jobs, world.wakes) == ([job], [])
+    assert await harness.settlements() == []
+    assert (harness.jobs, harness.wakes) == ([job], [])
 
 
-async def test_a_settlement_by_somebody_else_ends_the_run(world: World) -> None:
+async def test_a_settlement_by_somebody_else_ends_the_run(harness: Harness) -> None:
     """E-16: a runner that settles what it interrupts leaves nothing to settle."""
     gate = Gate()
     running = tool(execute=gate)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    async with standing(world.worker()):
-        await until(lambda: len(gate.runs) == 1)
-        await world.write(failed(INTERRUPTED_TOOL))
-        await until(lambda: not world.jobs)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(gate.runs) == 1)
+        await harness.write(failed(INTERRUPTED_TOOL))
+        await wait_until(lambda: not harness.jobs)
 
     assert gate.cancelled == 1
-    assert await world.settlements() == [INTERRUPTED_TOOL]
+    assert await harness.settlements() == [INTERRUPTED_TOOL]
 
 
-async def test_one_worker_runs_a_redelivered_call_once(world: World) -> None:
+async def test_one_worker_runs_a_redelivered_call_once(harness: Harness) -> None:
     """E-20: nor does a second request for the call it runs start anything."""
     gate = Gate()
     running = tool(execute=gate, retry="pure")
-    world.registry.register(running)
-    job = await world.call(running)
+    harness.registry.register(running)
+    job = await harness.call(running)
 
-    async with standing(world.worker()):
-        await until(lambda: len(gate.runs) == 1)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(gate.runs) == 1)
         job.expire()
-        await until(lambda: job.deliveries == 2)
-        second = await world.put()
-        await until(lambda: second.deliveries == 1)
+        await wait_until(lambda: job.deliveries == 2)
+        second = await harness.put()
+        await wait_until(lambda: second.deliveries == 1)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
     assert len(gate.runs) == 1
-    assert await world.settlements() == ["{'said': 'k'}"]
+    assert await harness.settlements() == ["{'said': 'k'}"]
 
 
 def failed(message: str) -> ToolFailed:

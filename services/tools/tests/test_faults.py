@@ -20,44 +20,44 @@ from fairlead_tools.calls.worker import DEFECTS_MAX, Execute
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
     AT,
-    Asked,
+    EchoInput,
     Gate,
-    World,
-    ended,
-    standing,
+    Harness,
+    cancel_task,
+    run_worker,
     tool,
-    until,
+    wait_until,
 )
 
 GAPPED = Commit("cmt_y", record((Draft("evt_y", 1, SessionArchived()),), after=70))
 
 
-async def test_a_held_request_is_kept_in_progress(world: World) -> None:
+async def test_a_held_request_is_kept_in_progress(harness: Harness) -> None:
     """E-20: whoever lives and works is not overtaken."""
     gate = Gate()
     running = tool(execute=gate)
-    world.registry.register(running)
-    job = await world.call(running)
-    execute = world.worker()
+    harness.registry.register(running)
+    job = await harness.call(running)
+    execute = harness.worker()
     beating = asyncio.create_task(execute.beat(0.001))
 
-    async with standing(execute):
-        await until(lambda: job.extensions >= 2)
+    async with run_worker(execute):
+        await wait_until(lambda: job.extensions >= 2)
         gate.opened.set()
-        await until(lambda: not world.jobs)
-    await ended(beating)
+        await wait_until(lambda: not harness.jobs)
+    await cancel_task(beating)
 
-    assert await world.settlements() == ["{'said': 'k'}"]
+    assert await harness.settlements() == ["{'said': 'k'}"]
 
 
 async def test_a_result_outlives_an_outage_of_the_log(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-18: it is written as soon as the servers are back, once."""
     monkeypatch.setattr(session_writer, "RETRY_S", 0.001)
     running = tool()
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
     outages: list[str] = []
 
     async def away(drafts: tuple[Draft, ...]) -> None:
@@ -66,61 +66,61 @@ async def test_a_result_outlives_an_outage_of_the_log(
         if outages.count(kind) == 1:
             raise LogUnavailable("away")
 
-    world.log.before = away
+    harness.log.before = away
 
-    assert await world.served() == ["{'said': 'k'}"]
+    assert await harness.serve_all() == ["{'said': 'k'}"]
     assert outages == ["tool.started"] * 2 + ["tool.succeeded"] * 2
 
 
-async def test_a_session_erased_in_mid_call_is_let_go(world: World) -> None:
+async def test_a_session_erased_in_mid_call_is_let_go(harness: Harness) -> None:
     """E-20: there is nothing to settle, and nothing hangs."""
     gate = Gate()
     running = tool(execute=gate)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    async with standing(world.worker()):
-        await until(lambda: len(gate.runs) == 1)
-        await world.log.erase(AT)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(gate.runs) == 1)
+        await harness.log.erase(AT)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.events() == []
+    assert await harness.events() == []
 
 
 @pytest.mark.parametrize("briefed", [False, True])
 @pytest.mark.parametrize("when", ["before", "tool.started", "running", "tool.succeeded"])
 @pytest.mark.parametrize("strange", [b"?", encode(GAPPED)], ids=["no JSON", "a gap"])
 async def test_a_session_that_cannot_be_read_is_buried(
-    world: World,
+    harness: Harness,
     when: str,
     strange: bytes,
     briefed: bool,  # noqa: FBT001
 ) -> None:
     """H-19, E-20: whenever it breaks, the reason is visible, and the call runs at most once."""
-    world.briefed = briefed
+    harness.briefed = briefed
     gate = Gate()
     running = tool(execute=gate)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
     async def strike(drafts: tuple[Draft, ...]) -> None:
         if drafts[0].event.type == when:
-            world.log.before = None
-            await world.log.append_raw(AT, strange)
+            harness.log.before = None
+            await harness.log.append_raw(AT, strange)
 
-    world.log.before = strike
+    harness.log.before = strike
     if when == "before":
-        await world.log.append_raw(AT, strange)
-    async with standing(world.worker()):
+        await harness.log.append_raw(AT, strange)
+    async with run_worker(harness.worker()):
         if when in {"running", "tool.succeeded"}:
-            await until(lambda: len(gate.runs) == 1)
+            await wait_until(lambda: len(gate.runs) == 1)
         if when == "running":
-            await world.log.append_raw(AT, strange)
+            await harness.log.append_raw(AT, strange)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    ((source, _subject, _body, reason),) = world.buried
+    ((source, _subject, _body, reason),) = harness.buried
     assert (source, "malformed commit" in reason) == ("tool", True)
     assert len(gate.runs) == (1 if when in {"running", "tool.succeeded"} else 0)
 
@@ -141,72 +141,72 @@ def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     return failed
 
 
-async def again(world: World, job: MemoryMessage, failed: list[int]) -> None:
+async def again(harness: Harness, job: MemoryMessage, failed: list[int]) -> None:
     """Let the deadline of a request pass each time that nobody keeps it."""
     seen = 0
 
     def heard() -> bool:
-        return len(failed) > seen or job not in world.jobs
+        return len(failed) > seen or job not in harness.jobs
 
-    while job in world.jobs:
-        await until(heard)
+    while job in harness.jobs:
+        await wait_until(heard)
         seen = len(failed)
         job.expire()
 
 
 async def test_a_request_that_was_often_put_back_survives_a_defect(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-20: waiting is no fault; only what failed here counts against it."""
     failed = defective(monkeypatch, 1)
     running = tool()
-    world.registry.register(running)
-    job = await world.call(running)
+    harness.registry.register(running)
+    job = await harness.call(running)
     job.deliveries = 100
 
-    async with standing(world.worker()):
-        await again(world, job, failed)
+    async with run_worker(harness.worker()):
+        await again(harness, job, failed)
 
-    assert (failed, world.buried) == ([101], [])
-    assert await world.settlements() == ["{'said': 'k'}"]
+    assert (failed, harness.buried) == ([101], [])
+    assert await harness.settlements() == ["{'said': 'k'}"]
 
 
 async def test_a_defect_that_stays_is_buried_and_the_call_told_so(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-07: nothing hangs: the model is told, the session woken, the operator has the request."""
     failed = defective(monkeypatch, 1000)
     running = tool()
-    world.registry.register(running)
-    job = await world.call(running)
+    harness.registry.register(running)
+    job = await harness.call(running)
 
-    async with standing(world.worker()):
-        await again(world, job, failed)
+    async with run_worker(harness.worker()):
+        await again(harness, job, failed)
 
     assert len(failed) == DEFECTS_MAX
-    assert await world.settlements() == ["Tool execution failed: a defect"]
-    assert len(world.wakes) == 1
-    ((source, _subject, _body, reason),) = world.buried
+    assert await harness.settlements() == ["Tool execution failed: a defect"]
+    assert len(harness.wakes) == 1
+    ((source, _subject, _body, reason),) = harness.buried
     assert (source, "a defect" in reason) == ("tool", True)
 
 
-async def test_a_permission_too_large_to_ask_for_fails_the_call(world: World) -> None:
+async def test_a_permission_too_large_to_ask_for_fails_the_call(harness: Harness) -> None:
     """K-14: what no log can hold is nobody's question, and nothing waits for it."""
 
-    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
+    async def needs(_asked: EchoInput, _context: CallContext) -> tuple[Need, ...]:
         return (Need("echo", metadata={"all": "x" * (9 << 20)}),)
 
     running = tool(needs=needs)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
     rules = [{"action": "echo", "resource": "*", "effect": "ask"}]
     config = Config.model_validate({"permissions": rules})
-    world.liveness.alive.add("wkr_a")
-    worker = Execute("wkr_a", world.eventlog, world.registry, world.settings, config.rules)
+    harness.liveness.alive.add("wkr_a")
+    worker = Execute("wkr_a", harness.eventlog, harness.registry, harness.settings, config.rules)
 
-    async with standing(worker):
-        await until(lambda: not world.jobs)
+    async with run_worker(worker):
+        await wait_until(lambda: not harness.jobs)
 
-    (message,) = await world.settlements()
+    (message,) = await harness.settlements()
     assert message.startswith("Tool execution failed: it cannot be recorded")
-    assert len(world.wakes) == 1
+    assert len(harness.wakes) == 1

@@ -26,215 +26,226 @@ from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.snapshot import brief
 from fairlead_tools.registry.tool import CallContext, Tool
-from services.tools.tests.conftest import AT, Asked, Gate, Told, World, standing, tool, until
+from services.tools.tests.conftest import (
+    AT,
+    EchoInput,
+    EchoOutput,
+    Gate,
+    Harness,
+    run_worker,
+    tool,
+    wait_until,
+)
 
-pytestmark = pytest.mark.parametrize("world", [True], indirect=True, ids=["briefed"])
+pytestmark = pytest.mark.parametrize("harness", [True], indirect=True, ids=["briefed"])
 
 
-def counted(world: World, monkeypatch: pytest.MonkeyPatch) -> list[Head]:
+def counted(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> list[Head]:
     """From where the log is read from now on."""
-    read, reads = world.log.read, list[Head]()
+    read, reads = harness.log.read, list[Head]()
 
     async def counting(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         reads.append(after)
         return await read(at, after=after, limit=limit)
 
-    monkeypatch.setattr(world.log, "read", counting)
+    monkeypatch.setattr(harness.log, "read", counting)
     return reads
 
 
-async def commits(world: World) -> list[list[type[SessionEvent]]]:
+async def commits(harness: Harness) -> list[list[type[SessionEvent]]]:
     """What each commit after the call holds."""
-    page = await world.log.read(AT, after=START)
+    page = await harness.log.read(AT, after=START)
     written = [[type(one.event) for one in stored.commit.events] for stored in page.commits]
     return written[2:]
 
 
-def once_before(world: World, kind: type, then: Callable[[], Awaitable[None]]) -> None:
+def once_before(harness: Harness, kind: type, then: Callable[[], Awaitable[None]]) -> None:
     """Let something happen just before the first event of a kind is written."""
 
     async def before(drafts: tuple[Draft, ...]) -> None:
         if any(isinstance(draft.event, kind) for draft in drafts):
-            world.log.before = None
+            harness.log.before = None
             await then()
 
-    world.log.before = before
+    harness.log.before = before
 
 
 @pytest.mark.parametrize("retry", ["idempotent", "once"])
 async def test_a_briefed_call_is_begun_and_settled_without_a_look_at_the_log(
-    world: World, retry: RetryClass, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, retry: RetryClass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-01: what runs once, or again with its key, is started in the log before it runs."""
     running = tool(retry=retry)
-    world.registry.register(running)
-    await world.call(running)
-    reads = counted(world, monkeypatch)
+    harness.registry.register(running)
+    await harness.call(running)
+    reads = counted(harness, monkeypatch)
 
-    async with standing(world.worker()):
-        await until(lambda: not world.jobs)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: not harness.jobs)
 
     assert reads == []
-    assert await commits(world) == [[ToolStarted], [ToolSucceeded]]
-    assert len(world.wakes) == 1
+    assert await commits(harness) == [[ToolStarted], [ToolSucceeded]]
+    assert len(harness.wakes) == 1
 
 
 async def test_a_pure_call_that_is_over_at_once_is_started_and_settled_in_one_commit(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-01: it changes nothing, so nobody has to know before that it runs."""
     running = tool(retry="pure")
-    world.registry.register(running)
-    await world.call(running)
-    reads = counted(world, monkeypatch)
+    harness.registry.register(running)
+    await harness.call(running)
+    reads = counted(harness, monkeypatch)
 
-    async with standing(world.worker()):
-        await until(lambda: not world.jobs)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: not harness.jobs)
 
     assert reads == []
-    assert await commits(world) == [[ToolStarted, ToolSucceeded]]
-    assert await world.settlements() == ["{'said': 'k'}"]
+    assert await commits(harness) == [[ToolStarted, ToolSucceeded]]
+    assert await harness.settlements() == ["{'said': 'k'}"]
 
 
-async def test_a_pure_call_that_takes_longer_is_started_while_it_runs(world: World) -> None:
+async def test_a_pure_call_that_takes_longer_is_started_while_it_runs(harness: Harness) -> None:
     gate = Gate()
     running = tool(execute=gate, retry="pure")
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    async with standing(world.worker()):
-        await world.started(1)
+    async with run_worker(harness.worker()):
+        await harness.wait_for_starts(1)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
     assert len(gate.runs) == 1
-    assert await commits(world) == [[ToolStarted], [ToolSucceeded]]
+    assert await commits(harness) == [[ToolStarted], [ToolSucceeded]]
 
 
-async def test_a_pure_call_that_fails_at_once_keeps_what_it_told(world: World) -> None:
+async def test_a_pure_call_that_fails_at_once_keeps_what_it_told(harness: Harness) -> None:
     """E-28: only a success replaces what was reported on the way."""
 
-    async def fail(_asked: Asked, context: CallContext) -> Told:
+    async def fail(_asked: EchoInput, context: CallContext) -> EchoOutput:
         await context.report({"half": 1}, ())
         raise RuntimeError("no more")
 
     running = tool(execute=fail, retry="pure")
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    assert await world.served() == ["Tool execution failed: no more"]
-    session = await world.session()
+    assert await harness.serve_all() == ["Tool execution failed: no more"]
+    session = await harness.session()
     assert session.calls == ()
-    assert any(isinstance(event, ToolProgressed) for event in await world.events())
+    assert any(isinstance(event, ToolProgressed) for event in await harness.events())
 
 
 @pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
-async def test_an_interrupt_that_came_first_is_honoured(world: World, retry: RetryClass) -> None:
+async def test_an_interrupt_that_came_first_is_honoured(
+    harness: Harness, retry: RetryClass
+) -> None:
     """E-16: the brief is from before it. Nothing but a pure tool may even have run."""
     gate = Gate()
     gate.opened.set()
     running = tool(execute=gate, retry=retry)
-    world.registry.register(running)
-    await world.call(running)
-    await world.write(InterruptRequested())
+    harness.registry.register(running)
+    await harness.call(running)
+    await harness.write(InterruptRequested())
 
-    assert await world.served() == []
-    assert await world.starts() == []
+    assert await harness.serve_all() == []
+    assert await harness.starts() == []
     assert len(gate.runs) <= (retry == "pure")
 
 
 @pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
 async def test_an_interrupt_between_the_brief_and_the_start_wins(
-    world: World, retry: RetryClass
+    harness: Harness, retry: RetryClass
 ) -> None:
     """E-16: the commit that starts the call fails, and the log says why."""
     running = tool(retry=retry)
-    world.registry.register(running)
-    await world.call(running)
-    once_before(world, ToolStarted, lambda: world.write(InterruptRequested()))
+    harness.registry.register(running)
+    await harness.call(running)
+    once_before(harness, ToolStarted, lambda: harness.write(InterruptRequested()))
 
-    assert await world.served() == []
-    assert await world.starts() == []
+    assert await harness.serve_all() == []
+    assert await harness.starts() == []
 
 
 @pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
 async def test_a_write_that_does_not_concern_the_call_costs_a_look_and_no_second_run(
-    world: World, retry: RetryClass
+    harness: Harness, retry: RetryClass
 ) -> None:
     gate = Gate()
     gate.opened.set()
     running = tool(execute=gate, retry=retry)
-    world.registry.register(running)
-    await world.call(running)
-    once_before(world, ToolStarted, lambda: world.write(BudgetSet(cost=1.0)))
+    harness.registry.register(running)
+    await harness.call(running)
+    once_before(harness, ToolStarted, lambda: harness.write(BudgetSet(cost=1.0)))
 
-    assert await world.served() == ["{'said': 'k'}"]
+    assert await harness.serve_all() == ["{'said': 'k'}"]
     assert len(gate.runs) == 1
 
 
-async def test_a_call_settled_by_somebody_else_is_not_settled_again(world: World) -> None:
+async def test_a_call_settled_by_somebody_else_is_not_settled_again(harness: Harness) -> None:
     """E-20: whoever was first counts; the sprint is forgotten."""
     running = tool(retry="pure")
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
     other = ToolFailed(
         assistant_message_id="msg_a",
         call_id="call_1",
         error=ErrorInfo(message="Tool execution interrupted"),
         provider=Executor(),
     )
-    once_before(world, ToolStarted, lambda: world.write(other))
+    once_before(harness, ToolStarted, lambda: harness.write(other))
 
-    assert await world.served() == ["Tool execution interrupted"]
-    assert await world.starts() == []
+    assert await harness.serve_all() == ["Tool execution interrupted"]
+    assert await harness.starts() == []
 
 
 async def test_a_result_too_large_for_one_commit_is_started_and_then_told_as_a_failure(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-17: structured values are not cut, so one that no commit holds is a failure."""
     monkeypatch.setattr("fairlead_eventlog.memory.session_log.COMMIT_BYTES_MAX", 2_000)
     running = tool(retry="pure")
-    world.registry.register(running)
-    await world.call(running, key="k" * 1_000)
+    harness.registry.register(running)
+    await harness.call(running, key="k" * 1_000)
 
-    async def big(_asked: Asked, _context: CallContext) -> Told:
-        return Told(said="x" * 4_000)
+    async def big(_asked: EchoInput, _context: CallContext) -> EchoOutput:
+        return EchoOutput(said="x" * 4_000)
 
     object.__setattr__(running, "execute", big)
-    (settled,) = await world.served()
+    (settled,) = await harness.serve_all()
 
     assert settled.startswith("Tool execution failed: the result cannot be recorded")
-    assert await world.starts() == ["wkr_a"]
+    assert await harness.starts() == ["wkr_a"]
 
 
-async def test_a_sprint_that_nobody_wants_any_more_is_cancelled(world: World) -> None:
+async def test_a_sprint_that_nobody_wants_any_more_is_cancelled(harness: Harness) -> None:
     """E-16: its session was interrupted before its start could be written."""
     gate = Gate()
     running: Tool = tool(execute=gate, retry="pure")
-    world.registry.register(running)
-    await world.call(running)
-    once_before(world, ToolStarted, lambda: world.write(InterruptRequested()))
+    harness.registry.register(running)
+    await harness.call(running)
+    once_before(harness, ToolStarted, lambda: harness.write(InterruptRequested()))
 
-    async with standing(world.worker()):
-        await until(lambda: not world.jobs)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: not harness.jobs)
 
     assert gate.cancelled == 1
 
 
-async def test_many_calls_of_one_turn_all_run_once(world: World) -> None:
+async def test_many_calls_of_one_turn_all_run_once(harness: Harness) -> None:
     """E-02: each was told of the same head; only one of them finds it."""
     gate = Gate()
     gate.opened.set()
     kinds: tuple[RetryClass, ...] = ("pure", "idempotent", "once")
     tools = [tool(f"echo_{retry}", execute=gate, retry=retry) for retry in kinds]
     for one in tools:
-        world.registry.register(one)
+        harness.registry.register(one)
     for number in range(12):
-        await world.call(tools[number % 3], id_=f"call_{number}", key=f"k{number}")
-    world.settings = ToolsConfig(grace_s=0.01, concurrency=32)
+        await harness.call(tools[number % 3], id_=f"call_{number}", key=f"k{number}")
+    harness.settings = ToolsConfig(grace_s=0.01, concurrency=32)
 
-    settled = await world.served()
+    settled = await harness.serve_all()
 
     assert sorted(settled) == sorted(f"{{'said': 'k{number}'}}" for number in range(12))
     assert sorted(context.call_id for context in gate.runs) == sorted(
@@ -242,9 +253,9 @@ async def test_many_calls_of_one_turn_all_run_once(world: World) -> None:
     )
 
 
-async def misled(world: World, **wrong: object) -> None:
+async def misled(harness: Harness, **wrong: object) -> None:
     """A request whose brief says something else than the log."""
-    session, head = await world.session(), await world.log.head(AT)
+    session, head = await harness.session(), await harness.log.head(AT)
     told = brief(session, head.position, "msg_a", "call_1")
     assert told is not None
     request = {
@@ -253,20 +264,20 @@ async def misled(world: World, **wrong: object) -> None:
         "callID": "call_1",
         "brief": {**told.wire(), **wrong},
     }
-    world.jobs.clear()
-    await world.eventlog.work.put(subjects.tool(AT, "default"), to_json(request))
+    harness.jobs.clear()
+    await harness.eventlog.work.put(subjects.tool(AT, "default"), to_json(request))
 
 
 @pytest.mark.parametrize("retry", ["idempotent", "once"])
 async def test_only_a_tool_that_says_so_itself_runs_before_its_start(
-    world: World, retry: RetryClass
+    harness: Harness, retry: RetryClass
 ) -> None:
     """E-01: a request is a hint, and what it says of a tool is not what the tool says."""
     gate = Gate()
     running = tool(execute=gate, retry=retry)
-    world.registry.register(running)
-    await world.call(running)
-    await misled(world, retry="pure")
+    harness.registry.register(running)
+    await harness.call(running)
+    await misled(harness, retry="pure")
     ran: list[int] = []
 
     async def before(_drafts: tuple[Draft, ...]) -> None:
@@ -274,31 +285,31 @@ async def test_only_a_tool_that_says_so_itself_runs_before_its_start(
         ran.append(len(gate.runs))
         gate.opened.set()
 
-    world.log.before = before
-    await world.served()
+    harness.log.before = before
+    await harness.serve_all()
 
     assert ran[0] == 0
 
 
 @pytest.mark.parametrize("position", [-1, 0, 2**70])
-async def test_a_brief_of_no_head_at_all_is_no_request(world: World, position: int) -> None:
+async def test_a_brief_of_no_head_at_all_is_no_request(harness: Harness, position: int) -> None:
     """On top of no head anybody could write anything, to a session that is not there."""
     running = tool(retry="once")
-    world.registry.register(running)
-    await world.call(running)
-    await misled(world, position=position)
+    harness.registry.register(running)
+    await harness.call(running)
+    await misled(harness, position=position)
 
-    assert await world.served() == []
-    assert await world.starts() == []
-    assert [source for source, *_ in world.buried] == ["tool"]
+    assert await harness.serve_all() == []
+    assert await harness.starts() == []
+    assert [source for source, *_ in harness.buried] == ["tool"]
 
 
-async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(world: World) -> None:
+async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(harness: Harness) -> None:
     """K-06: what the log says of the call now counts, and its settlement is for that."""
     gate = Gate()
     running = tool(execute=gate, retry="pure")
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
     asked = PermissionAsked(
         request=PermissionRequest(
             id="per_1",
@@ -310,27 +321,29 @@ async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(world: W
         agent="build",
     )
     replied = PermissionReplied(request_id="per_1", reply="once")
-    once_before(world, ToolStarted, lambda: world.write(asked, replied))
+    once_before(harness, ToolStarted, lambda: harness.write(asked, replied))
 
-    async with standing(world.worker()):
-        await world.started(1)
+    async with run_worker(harness.worker()):
+        await harness.wait_for_starts(1)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.settlements() == ["{'said': 'k'}"]
+    assert await harness.settlements() == ["{'said': 'k'}"]
 
 
-async def test_a_sprints_time_runs_out_also_while_its_start_cannot_be_written(world: World) -> None:
+async def test_a_sprints_time_runs_out_also_while_its_start_cannot_be_written(
+    harness: Harness,
+) -> None:
     """J-20: its limit counts from when it began to run, whatever the log does meanwhile."""
     gate = Gate()
     running = tool(execute=gate, retry="pure", timeout_s=0.05)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
     async def ended() -> None:
-        await until(lambda: gate.cancelled == 1)
+        await wait_until(lambda: gate.cancelled == 1)
 
-    once_before(world, ToolStarted, ended)
+    once_before(harness, ToolStarted, ended)
 
-    assert await world.served() == ["Tool execution failed: timed out after 0.05 s"]
+    assert await harness.serve_all() == ["Tool execution failed: timed out after 0.05 s"]
     assert gate.cancelled == 1

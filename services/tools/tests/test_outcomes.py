@@ -12,48 +12,52 @@ from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.tools.content import TextContent
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import (
-    Asked,
+    EchoInput,
+    EchoOutput,
     Gate,
-    Told,
-    World,
-    standing,
+    Harness,
+    run_worker,
     tool,
-    until,
+    wait_until,
 )
 
 FOREIGN = RootModel[dict[str, int]]({"said": 3})
 
 
-async def test_input_that_does_not_fit_never_runs(world: World) -> None:
+async def test_input_that_does_not_fit_never_runs(harness: Harness) -> None:
     """J-17: the error starts with its kind and says what does not fit."""
     gate = Gate()
     running = tool(execute=gate)
-    world.registry.register(running)
-    await world.call(running, key=7)
+    harness.registry.register(running)
+    await harness.call(running, key=7)
 
-    (message,) = await world.served()
+    (message,) = await harness.serve_all()
 
     assert message.startswith("Invalid tool input: key: ")
-    assert (gate.runs, await world.starts()) == ([], [])
+    assert (gate.runs, await harness.starts()) == ([], [])
 
 
 @pytest.mark.parametrize("returned", [{"said": 3}, {}, None, FOREIGN])
-async def test_output_that_does_not_fit_is_never_a_success(world: World, returned: object) -> None:
+async def test_output_that_does_not_fit_is_never_a_success(
+    harness: Harness, returned: object
+) -> None:
     """J-18: nor is an instance of another model."""
 
-    async def run(_asked: Asked, _context: CallContext) -> object:
+    async def run(_asked: EchoInput, _context: CallContext) -> object:
         return returned
 
     running = tool(execute=run)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    (message,) = await world.served()
+    (message,) = await harness.serve_all()
 
     assert message.startswith("Tool execution failed: Invalid tool output: ")
 
 
-async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(world: World) -> None:
+async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(
+    harness: Harness,
+) -> None:
     """J-18: written, it would stop its session for good."""
 
     class Anything(BaseModel):
@@ -63,14 +67,14 @@ async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(world
     for _ in range(130):
         nested = [nested]
 
-    async def run(_asked: Asked, _context: CallContext) -> object:
+    async def run(_asked: EchoInput, _context: CallContext) -> object:
         return {"said": nested}
 
     running = dataclasses.replace(tool(execute=run), output=Anything)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    (message,) = await world.served()
+    (message,) = await harness.serve_all()
 
     assert "nested deeper than 128 levels" in message
 
@@ -86,85 +90,87 @@ async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(world
     ],
 )
 async def test_a_crash_is_the_failure_of_that_call_alone(
-    world: World, raised: BaseException, message: str
+    harness: Harness, raised: BaseException, message: str
 ) -> None:
     """E-07, J-20: a sibling goes on; a declared failure keeps its own words."""
 
-    async def run(_asked: Asked, _context: CallContext) -> Told:
+    async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:
         raise raised
 
     crashing, gate = tool("crash", execute=run), Gate()
     waiting = tool("wait", execute=gate)
     for one in (crashing, waiting):
-        world.registry.register(one)
-    await world.call(waiting, id_="call_1")
-    await world.call(crashing, id_="call_2")
+        harness.registry.register(one)
+    await harness.call(waiting, id_="call_1")
+    await harness.call(crashing, id_="call_2")
 
-    async with standing(world.worker()):
-        await until(lambda: len(world.jobs) == 1)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(harness.jobs) == 1)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.settlements() == [message, "{'said': 'k'}"]
+    assert await harness.settlements() == [message, "{'said': 'k'}"]
 
 
 async def test_a_crash_in_words_that_are_no_text_is_told_in_escapes(
-    world: World, caplog: pytest.LogCaptureFixture
+    harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     """E-07: half a character in an error must not lose the settlement."""
 
-    async def run(_asked: Asked, _context: CallContext) -> Told:
+    async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:
         raise RuntimeError("\ud800")
 
     crashing = tool("crash", execute=run)
-    world.registry.register(crashing)
-    await world.call(crashing)
+    harness.registry.register(crashing)
+    await harness.call(crashing)
 
     # The report of a captured log travels between test processes, which only text can do.
     with caplog.at_level(logging.CRITICAL, logger="fairlead_tools.calls.execution"):
-        assert await world.served() == ["Tool execution failed: \\ud800"]
+        assert await harness.serve_all() == ["Tool execution failed: \\ud800"]
 
 
-async def test_a_call_that_takes_too_long_is_cancelled_from_outside(world: World) -> None:
+async def test_a_call_that_takes_too_long_is_cancelled_from_outside(harness: Harness) -> None:
     """E-07: the timeout is the registry's, not the tool's."""
     gate = Gate()
     running = tool(execute=gate, timeout_s=0.01)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    assert await world.served() == ["Tool execution failed: timed out after 0.01 s"]
+    assert await harness.serve_all() == ["Tool execution failed: timed out after 0.01 s"]
     assert gate.cancelled == 1
 
 
-async def test_what_the_log_cannot_hold_fails_the_call_instead_of_losing_it(world: World) -> None:
+async def test_what_the_log_cannot_hold_fails_the_call_instead_of_losing_it(
+    harness: Harness,
+) -> None:
     """J-33: too large for one commit, or no text at all."""
     outputs: dict[str, Any] = {"large": "x" * (9 * 1024 * 1024), "odd": "\ud800"}
 
-    async def run(asked: Asked, _context: CallContext) -> Told:
-        return Told.model_construct(said=outputs[asked.key])
+    async def run(asked: EchoInput, _context: CallContext) -> EchoOutput:
+        return EchoOutput.model_construct(said=outputs[asked.key])
 
     running = tool(execute=run, output=RootModel[dict[str, Any]])
-    world.registry.register(running)
-    await world.call(running, id_="call_1", key="large")
-    await world.call(running, id_="call_2", key="odd")
+    harness.registry.register(running)
+    await harness.call(running, id_="call_1", key="large")
+    await harness.call(running, id_="call_2", key="odd")
 
-    messages = await world.served()
+    messages = await harness.serve_all()
 
     assert len(messages) == 2
     assert all(one.startswith("Tool execution failed: ") for one in messages)
 
 
-async def test_text_is_told_as_text(world: World) -> None:
+async def test_text_is_told_as_text(harness: Harness) -> None:
     """J-21: without a projection a string becomes one text item."""
 
-    async def run(_asked: Asked, _context: CallContext) -> str:
+    async def run(_asked: EchoInput, _context: CallContext) -> str:
         return "hello"
 
     running = tool(execute=run, output=RootModel[str])
-    world.registry.register(running)
-    await world.call(running)
-    await world.served()
+    harness.registry.register(running)
+    await harness.call(running)
+    await harness.serve_all()
 
-    event = (await world.events())[-1]
+    event = (await harness.events())[-1]
     assert isinstance(event, ToolSucceeded)
     assert (event.structured, event.content) == ({}, (TextContent(text="hello"),))

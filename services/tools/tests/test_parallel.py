@@ -22,7 +22,7 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_testing.nats import Server
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.registry import Registry
-from services.tools.tests.conftest import AT, BEFORE, Gate, standing, tool
+from services.tools.tests.conftest import AT, BEFORE, Gate, run_worker, tool
 
 pytestmark = pytest.mark.integration
 
@@ -72,7 +72,7 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
         worker = Execute("wkr_a", eventlog, registry, settings)
         settled: list[str] = []
         tail = cast("AsyncGenerator[StoredCommit, None]", eventlog.log.tail(AT, after=0))
-        async with standing(worker), asyncio.timeout(90), aclosing(tail):
+        async with run_worker(worker), asyncio.timeout(90), aclosing(tail):
             async for stored in tail:
                 events = (one.event for one in stored.commit.events)
                 settled += (e.call_id for e in events if isinstance(e, ToolSucceeded | ToolFailed))

@@ -26,7 +26,7 @@ from fairlead_tools.calls.permission import UNPERMITTED
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.registry.registry import Registry
 from fairlead_tools.registry.tool import CallContext, CallFailed, Needs, Tool
-from services.tools.tests.conftest import AT, Asked, Gate, World, standing, tool, until
+from services.tools.tests.conftest import AT, EchoInput, Gate, Harness, run_worker, tool, wait_until
 
 
 def ask(action: str, resource: str = "*", said: Effect = "ask") -> PermissionRule:
@@ -39,314 +39,314 @@ def configured(*rules: PermissionRule, **agents: object) -> Config:
     )
 
 
-async def served(world: World, config: Config, name: str = "wkr_a") -> list[str]:
+async def served(harness: Harness, config: Config, name: str = "wkr_a") -> list[str]:
     """Let one worker work, under these rules, until no request is left."""
-    world.liveness.alive.add(name)
-    worker = Execute(name, world.eventlog, world.registry, world.settings, config.rules)
-    async with standing(worker):
-        await until(lambda: not world.jobs)
-    return await world.settlements()
+    harness.liveness.alive.add(name)
+    worker = Execute(name, harness.eventlog, harness.registry, harness.settings, config.rules)
+    async with run_worker(worker):
+        await wait_until(lambda: not harness.jobs)
+    return await harness.settlements()
 
 
-async def asks(world: World) -> list[PermissionAsked]:
-    return [event for event in await world.events() if isinstance(event, PermissionAsked)]
+async def asks(harness: Harness) -> list[PermissionAsked]:
+    return [event for event in await harness.events() if isinstance(event, PermissionAsked)]
 
 
-def registered(world: World, made: Tool) -> Tool:
-    world.registry.register(made)
+def registered(harness: Harness, made: Tool) -> Tool:
+    harness.registry.register(made)
     return made
 
 
-async def test_a_call_that_needs_a_person_is_asked_about_and_given_up(world: World) -> None:
+async def test_a_call_that_needs_a_person_is_asked_about_and_given_up(harness: Harness) -> None:
     """K-12, K-13, K-14: a durable request, the job acknowledged, nothing begun."""
-    made = registered(world, tool())
-    await world.call(made)
+    made = registered(harness, tool())
+    await harness.call(made)
 
-    assert await served(world, configured(ask("echo"))) == []
+    assert await served(harness, configured(ask("echo"))) == []
 
-    (asked,) = await asks(world)
+    (asked,) = await asks(harness)
     assert (asked.request.action, asked.request.resources) == ("echo", ("*",))
     assert (asked.request.save, asked.agent) == (("*",), "build")
-    assert (world.jobs, world.wakes, await world.starts()) == ([], [], [])
+    assert (harness.jobs, harness.wakes, await harness.starts()) == ([], [], [])
 
 
-async def test_a_request_that_comes_again_asks_nobody_twice(world: World) -> None:
+async def test_a_request_that_comes_again_asks_nobody_twice(harness: Harness) -> None:
     """K-24: the worker died after it asked and before it acknowledged."""
-    made = registered(world, tool())
-    await world.call(made)
-    await served(world, configured(ask("echo")))
+    made = registered(harness, tool())
+    await harness.call(made)
+    await served(harness, configured(ask("echo")))
     for name in ("wkr_b", "wkr_c"):
-        await world.put()
-        await served(world, configured(ask("echo")), name)
+        await harness.put()
+        await served(harness, configured(ask("echo")), name)
 
-    assert len(await asks(world)) == 1
-    assert await world.starts() == []
+    assert len(await asks(harness)) == 1
+    assert await harness.starts() == []
 
 
-async def test_a_permitted_call_runs_when_its_request_comes_again(world: World) -> None:
+async def test_a_permitted_call_runs_when_its_request_comes_again(harness: Harness) -> None:
     """K-15: the answer is the call's own, for whichever worker is next."""
-    made = registered(world, tool())
-    await world.call(made)
-    await served(world, configured(ask("echo")))
-    (asked,) = await asks(world)
-    await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
-    await world.put()
+    made = registered(harness, tool())
+    await harness.call(made)
+    await served(harness, configured(ask("echo")))
+    (asked,) = await asks(harness)
+    await harness.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+    await harness.put()
 
-    assert await served(world, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
-    assert await world.starts() == ["wkr_b"]
-    assert len(await asks(world)) == 1
+    assert await served(harness, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
+    assert await harness.starts() == ["wkr_b"]
+    assert len(await asks(harness)) == 1
 
 
 async def test_the_request_that_an_answer_brought_is_not_dropped_because_a_read_lags_behind(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """K-15: a replica that does not know the answer yet proves nothing."""
-    made = registered(world, tool())
-    await world.call(made)
-    await served(world, configured(ask("echo")))
-    (asked,) = await asks(world)
-    await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
-    job, read, lagging = await world.put(), world.log.read, [True, True]
+    made = registered(harness, tool())
+    await harness.call(made)
+    await served(harness, configured(ask("echo")))
+    (asked,) = await asks(harness)
+    await harness.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+    job, read, lagging = await harness.put(), harness.log.read, [True, True]
 
     async def lag(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         page = await read(at, after=after, limit=limit)
         return CommitPage(page.commits[:-1], more=False) if lagging and lagging.pop() else page
 
-    monkeypatch.setattr(world.log, "read", lag)
+    monkeypatch.setattr(harness.log, "read", lag)
 
-    assert await served(world, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
+    assert await served(harness, configured(ask("echo")), "wkr_b") == ["{'said': 'k'}"]
     assert job.deliveries == 2
 
 
 async def test_an_answer_may_come_before_the_request_that_asked_is_done_with(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """K-15: the request that it brings comes to the same worker, and is not taken for a spare one."""
-    made = registered(world, tool())
-    first = await world.call(made)
+    made = registered(harness, tool())
+    first = await harness.call(made)
     ack = first.ack
 
     async def late() -> None:
-        (asked,) = await asks(world)
-        await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
-        second = await world.put()
-        await until(lambda: second.deliveries > 0)
+        (asked,) = await asks(harness)
+        await harness.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+        second = await harness.put()
+        await wait_until(lambda: second.deliveries > 0)
         await ack()
 
     monkeypatch.setattr(first, "ack", late)
 
-    assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
+    assert await served(harness, configured(ask("echo"))) == ["{'said': 'k'}"]
 
 
-async def test_a_call_with_two_needs_is_asked_about_each(world: World) -> None:
+async def test_a_call_with_two_needs_is_asked_about_each(harness: Harness) -> None:
     """K-27: leaving the location and then the file; each answer brings the call one step on."""
 
-    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
+    async def needs(_asked: EchoInput, _context: CallContext) -> tuple[Need, ...]:
         return (Need("external_directory", ("/etc/*",)), Need("read", ("/etc/hosts",)))
 
-    made = registered(world, tool(needs=needs))
+    made = registered(harness, tool(needs=needs))
     rules = configured(ask("external_directory"), ask("read"))
-    await world.call(made)
+    await harness.call(made)
     for expected in ("external_directory", "read"):
-        await served(world, rules)
-        asked = (await asks(world))[-1]
+        await served(harness, rules)
+        asked = (await asks(harness))[-1]
         assert asked.request.action == expected
-        await world.write(PermissionReplied(request_id=asked.request.id, reply="once"))
-        await world.put()
+        await harness.write(PermissionReplied(request_id=asked.request.id, reply="once"))
+        await harness.put()
 
-    assert await served(world, rules) == ["{'said': 'k'}"]
+    assert await served(harness, rules) == ["{'said': 'k'}"]
 
 
-async def test_a_denied_call_fails_and_the_loop_goes_on(world: World) -> None:
+async def test_a_denied_call_fails_and_the_loop_goes_on(harness: Harness) -> None:
     """E-09: an ordinary tool error with the rule's words; the session is woken."""
-    made = registered(world, tool())
-    await world.call(made)
+    made = registered(harness, tool())
+    await harness.call(made)
 
-    settled = await served(world, configured(ask("echo", said="deny")))
+    settled = await served(harness, configured(ask("echo", said="deny")))
 
     assert settled == ["Permission denied: echo (rule: echo * deny)"]
-    assert len(world.wakes) == 1
-    assert (await asks(world), await world.starts()) == ([], [])
+    assert len(harness.wakes) == 1
+    assert (await asks(harness), await harness.starts()) == ([], [])
 
 
-async def test_a_hidden_tool_is_judged_when_it_is_called_all_the_same(world: World) -> None:
+async def test_a_hidden_tool_is_judged_when_it_is_called_all_the_same(harness: Harness) -> None:
     """J-14: not being shown is not what keeps it from running."""
-    made = registered(world, tool())
+    made = registered(harness, tool())
     config = configured(ask("echo", said="deny"))
-    assert world.registry.catalog(rules=config.rules("build")).tools == ()
-    await world.call(made)
+    assert harness.registry.catalog(rules=config.rules("build")).tools == ()
+    await harness.call(made)
 
-    assert (await served(world, config))[0].startswith("Permission denied: echo")
+    assert (await served(harness, config))[0].startswith("Permission denied: echo")
 
 
-async def test_an_approval_of_the_project_answers_before_anybody_is_asked(world: World) -> None:
+async def test_an_approval_of_the_project_answers_before_anybody_is_asked(harness: Harness) -> None:
     """K-07, K-16: saved for this project, by whatever session."""
-    made = registered(world, tool())
-    await world.eventlog.approvals.save(AT.tenant, "p", "echo", ["*"])
-    await world.call(made)
+    made = registered(harness, tool())
+    await harness.eventlog.approvals.save(AT.tenant, "p", "echo", ["*"])
+    await harness.call(made)
 
-    assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
-    assert await asks(world) == []
+    assert await served(harness, configured(ask("echo"))) == ["{'said': 'k'}"]
+    assert await asks(harness) == []
 
 
-async def test_an_approval_of_another_project_answers_nothing(world: World) -> None:
+async def test_an_approval_of_another_project_answers_nothing(harness: Harness) -> None:
     """K-16: nor does one of another tenant."""
-    made = registered(world, tool())
-    await world.eventlog.approvals.save(AT.tenant, "q", "echo", ["*"])
-    await world.eventlog.approvals.save("other", "p", "echo", ["*"])
-    await world.call(made)
-    await served(world, configured(ask("echo")))
+    made = registered(harness, tool())
+    await harness.eventlog.approvals.save(AT.tenant, "q", "echo", ["*"])
+    await harness.eventlog.approvals.save("other", "p", "echo", ["*"])
+    await harness.call(made)
+    await served(harness, configured(ask("echo")))
 
-    assert len(await asks(world)) == 1
+    assert len(await asks(harness)) == 1
 
 
-async def test_an_approval_never_overrides_a_denial(world: World) -> None:
+async def test_an_approval_never_overrides_a_denial(harness: Harness) -> None:
     """K-06: a rule that denies is judged first, at every delivery."""
-    made = registered(world, tool())
-    await world.eventlog.approvals.save(AT.tenant, "p", "echo", ["*"])
-    await world.call(made)
+    made = registered(harness, tool())
+    await harness.eventlog.approvals.save(AT.tenant, "p", "echo", ["*"])
+    await harness.call(made)
 
-    settled = await served(world, configured(ask("echo", said="deny")))
+    settled = await served(harness, configured(ask("echo", said="deny")))
 
     assert settled == ["Permission denied: echo (rule: echo * deny)"]
 
 
-async def test_a_denial_that_comes_after_the_permission_still_counts(world: World) -> None:
+async def test_a_denial_that_comes_after_the_permission_still_counts(harness: Harness) -> None:
     """K-06: the rules in force when it would begin decide, not those when it was asked."""
-    made = registered(world, tool())
-    await world.call(made)
-    await served(world, configured(ask("echo")))
-    (asked,) = await asks(world)
-    await world.write(PermissionReplied(request_id=asked.request.id, reply="always"))
-    await world.put()
+    made = registered(harness, tool())
+    await harness.call(made)
+    await served(harness, configured(ask("echo")))
+    (asked,) = await asks(harness)
+    await harness.write(PermissionReplied(request_id=asked.request.id, reply="always"))
+    await harness.put()
 
-    settled = await served(world, configured(ask("echo", said="deny")))
+    settled = await served(harness, configured(ask("echo", said="deny")))
 
     assert settled == ["Permission denied: echo (rule: echo * deny)"]
 
 
-async def test_the_agent_of_the_turn_decides_not_the_sessions_own(world: World) -> None:
+async def test_the_agent_of_the_turn_decides_not_the_sessions_own(harness: Harness) -> None:
     """K-08, K-09: the call was made by build; plan, chosen since, is not asked."""
-    made = registered(world, tool())
-    await world.call(made)
-    await world.write(AgentSwitched(message_id="msg_s", agent="plan"))
+    made = registered(harness, tool())
+    await harness.call(made)
+    await harness.write(AgentSwitched(message_id="msg_s", agent="plan"))
     denying = {"permissions": [ask("echo", said="deny").model_dump()]}
 
-    assert await served(world, configured(plan=denying)) == ["{'said': 'k'}"]
+    assert await served(harness, configured(plan=denying)) == ["{'said': 'k'}"]
 
 
-async def test_a_call_of_an_agent_that_is_not_there_is_denied(world: World) -> None:
+async def test_a_call_of_an_agent_that_is_not_there_is_denied(harness: Harness) -> None:
     """K-11: everything is."""
-    made = registered(world, tool())
-    await world.call(made)
+    made = registered(harness, tool())
+    await harness.call(made)
 
     settled = await served(
-        world,
+        harness,
         Config.model_validate({"agent": {"build": {"disabled": True}}, "default_agent": "plan"}),
     )
 
     assert settled == ["Permission denied: echo (rule: * * deny)"]
 
 
-async def test_needs_that_cannot_be_met_fail_the_call_in_the_tools_words(world: World) -> None:
+async def test_needs_that_cannot_be_met_fail_the_call_in_the_tools_words(harness: Harness) -> None:
     """J-20: declared failures are told as they are; a crash says that it was one."""
 
-    async def refuses(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
+    async def refuses(_asked: EchoInput, _context: CallContext) -> tuple[Need, ...]:
         raise CallFailed("no such file")
 
-    async def crashes(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
+    async def crashes(_asked: EchoInput, _context: CallContext) -> tuple[Need, ...]:
         raise RuntimeError("boom")
 
-    first = registered(world, tool("first", needs=refuses))
-    second = registered(world, tool("second", needs=crashes))
-    await world.call(first, id_="call_1")
-    await world.call(second, id_="call_2")
+    first = registered(harness, tool("first", needs=refuses))
+    second = registered(harness, tool("second", needs=crashes))
+    await harness.call(first, id_="call_1")
+    await harness.call(second, id_="call_2")
 
-    settled = await served(world, Config())
+    settled = await served(harness, Config())
 
     assert sorted(settled) == ["Tool execution failed: boom", "no such file"]
 
 
-async def test_needs_that_take_for_ever_fail_the_call(world: World) -> None:
+async def test_needs_that_take_for_ever_fail_the_call(harness: Harness) -> None:
     """J-20: nothing hangs before it has begun."""
     gate = Gate()
 
-    async def hangs(asked: Asked, context: CallContext) -> tuple[Need, ...]:
+    async def hangs(asked: EchoInput, context: CallContext) -> tuple[Need, ...]:
         await gate(asked, context)
         return ()
 
-    made = registered(world, tool(needs=hangs, timeout_s=0.01))
-    await world.call(made)
+    made = registered(harness, tool(needs=hangs, timeout_s=0.01))
+    await harness.call(made)
 
-    assert await served(world, Config()) == ["Tool execution failed: no answer within 0.01 s"]
+    assert await served(harness, Config()) == ["Tool execution failed: no answer within 0.01 s"]
 
 
-async def test_an_interrupt_that_comes_while_it_is_judged_asks_nobody(world: World) -> None:
+async def test_an_interrupt_that_comes_while_it_is_judged_asks_nobody(harness: Harness) -> None:
     """K-26: the log decides; the request of a stopped call is never written."""
-    made = registered(world, tool())
-    await world.call(made)
+    made = registered(harness, tool())
+    await harness.call(made)
     interrupted = False
 
     async def before(drafts: tuple[Draft, ...]) -> None:
         nonlocal interrupted
         if not interrupted and isinstance(drafts[0].event, PermissionAsked):
             interrupted = True
-            await world.write(InterruptRequested())
+            await harness.write(InterruptRequested())
 
-    world.log.before = before
-    await served(world, configured(ask("echo")))
+    harness.log.before = before
+    await served(harness, configured(ask("echo")))
 
     assert interrupted
-    assert await asks(world) == []
+    assert await asks(harness) == []
 
 
-async def begun(world: World, needs: Needs) -> None:
+async def begun(harness: Harness, needs: Needs) -> None:
     """A call that a person permitted once, and whose worker died when it had begun."""
-    made = registered(world, tool(retry="pure", needs=needs))
-    await world.call(made)
-    await served(world, configured(ask("echo")))
-    (asked,) = await asks(world)
-    await world.write(
+    made = registered(harness, tool(retry="pure", needs=needs))
+    await harness.call(made)
+    await served(harness, configured(ask("echo")))
+    (asked,) = await asks(harness)
+    await harness.write(
         PermissionReplied(request_id=asked.request.id, reply="once"),
         ToolStarted(
             assistant_message_id="msg_a", call_id="call_1", worker="wkr_dead", generation=1
         ),
     )
-    await world.put()
+    await harness.put()
 
 
-async def test_a_call_that_began_before_is_not_asked_about_again(world: World) -> None:
+async def test_a_call_that_began_before_is_not_asked_about_again(harness: Harness) -> None:
     """K-15: its worker died; whoever takes it on finds the permission used, not missing."""
 
-    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
+    async def needs(_asked: EchoInput, _context: CallContext) -> tuple[Need, ...]:
         return (Need("echo", ("a.txt",)),)
 
-    await begun(world, needs)
+    await begun(harness, needs)
 
-    assert await served(world, configured(ask("echo"))) == ["{'said': 'k'}"]
-    assert len(await asks(world)) == 1
+    assert await served(harness, configured(ask("echo"))) == ["{'said': 'k'}"]
+    assert len(await asks(harness)) == 1
 
 
-async def test_a_call_that_would_do_something_else_now_does_not_run_again(world: World) -> None:
+async def test_a_call_that_would_do_something_else_now_does_not_run_again(harness: Harness) -> None:
     """K-15, L-05: a link was exchanged while its worker was dead; that was permitted by nobody."""
     leads = ["a.txt", "/etc/passwd"]
 
-    async def needs(_asked: Asked, _context: CallContext) -> tuple[Need, ...]:
+    async def needs(_asked: EchoInput, _context: CallContext) -> tuple[Need, ...]:
         return (Need("echo", (leads[0],)),)
 
-    await begun(world, needs)
+    await begun(harness, needs)
     del leads[0]
 
-    assert await served(world, configured(ask("echo"))) == [UNPERMITTED]
-    assert len(await asks(world)) == 1
+    assert await served(harness, configured(ask("echo"))) == [UNPERMITTED]
+    assert len(await asks(harness)) == 1
 
 
-async def test_a_runner_that_waits_is_told_that_a_person_is_asked(world: World) -> None:
+async def test_a_runner_that_waits_is_told_that_a_person_is_asked(harness: Harness) -> None:
     """K-25: so that it parks at once instead of waiting."""
-    made, told = registered(world, tool()), list[Address]()
-    await world.eventlog.liveness.answer_pings("run_a", told.append)
-    await world.call(made)
-    await served(world, configured(ask("echo")))
+    made, told = registered(harness, tool()), list[Address]()
+    await harness.eventlog.liveness.answer_pings("run_a", told.append)
+    await harness.call(made)
+    await served(harness, configured(ask("echo")))
 
     assert told == [AT]
 
@@ -380,14 +380,14 @@ def test_the_action_belongs_to_the_registered_value() -> None:
     assert len(made.catalog(rules=denied).tools) == 1
 
 
-async def test_the_catalogue_is_the_agents(world: World) -> None:
+async def test_the_catalogue_is_the_agents(harness: Harness) -> None:
     """J-11, K-10, K-11: what is wholly denied is not offered; nobody named is the default agent."""
-    world.registry.register(tool("question"))
-    world.registry.register(tool("read"))
+    harness.registry.register(tool("question"))
+    harness.registry.register(tool("read"))
 
     async def offered(agent: str | None) -> list[str]:
         command = ListTools(location=LocationRef(directory="/w"), agent=agent)
-        catalog = await list_tools(world.registry, command, Config().rules)
+        catalog = await list_tools(harness.registry, command, Config().rules)
         return [tool.name for tool in catalog.tools if tool.name in {"question", "read"}]
 
     assert await offered("build") == ["question", "read"]

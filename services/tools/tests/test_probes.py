@@ -10,54 +10,54 @@ import pytest
 from fairlead_schema.events import InterruptRequested
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_tools import probes
-from services.tools.tests.conftest import World, standing, until
+from services.tools.tests.conftest import Harness, run_worker, wait_until
 
 
-async def called(world: World, name: str, **asked: Any) -> None:  # noqa: ANN401
-    found = world.registry.find(name)
+async def called(harness: Harness, name: str, **asked: Any) -> None:  # noqa: ANN401
+    found = harness.registry.find(name)
     assert found is not None
-    await world.call(found, **asked)
+    await harness.call(found, **asked)
 
 
 @pytest.mark.parametrize("name", ["probe_pure", "probe_idempotent", "probe_once", "probe_slow"])
 async def test_a_run_leaves_a_line_before_and_after_its_delay(
-    world: World, tmp_path: Path, name: str
+    harness: Harness, tmp_path: Path, name: str
 ) -> None:
     """E-20: what the chaos checker counts."""
     file = tmp_path / "runs"
-    probes.register(world.registry, str(file))
-    await called(world, name, key="a/1", delay_ms=1)
+    probes.register(harness.registry, str(file))
+    await called(harness, name, key="a/1", delay_ms=1)
 
-    assert await world.served() == ["{'key': 'a/1', 'runs': 1}"]
+    assert await harness.serve_all() == ["{'key': 'a/1', 'runs': 1}"]
 
     line = f"{name} a/1 wkr_a {os.getpid()}"
     assert file.read_text().splitlines() == [f"{line} begun", f"{line} ended"]
     assert (await asyncio.to_thread(probes.count_runs, str(file), name, "a/1")) == 1
 
 
-async def test_a_crashing_probe_begins_and_never_ends(world: World, tmp_path: Path) -> None:
+async def test_a_crashing_probe_begins_and_never_ends(harness: Harness, tmp_path: Path) -> None:
     """E-07: its failure is its own; a call may name another file."""
     file = tmp_path / "other"
-    probes.register(world.registry, None)
-    await called(world, "probe_crash", key="k", path=str(file))
+    probes.register(harness.registry, None)
+    await called(harness, "probe_crash", key="k", path=str(file))
 
-    assert await world.served() == ["Tool execution failed: probe crashed: k"]
+    assert await harness.serve_all() == ["Tool execution failed: probe crashed: k"]
     assert [line.split()[-1] for line in file.read_text().splitlines()] == ["begun"]
 
 
-async def test_an_interrupted_probe_never_ends(world: World, tmp_path: Path) -> None:
+async def test_an_interrupted_probe_never_ends(harness: Harness, tmp_path: Path) -> None:
     """E-16: the slow one is slow unless told otherwise."""
     file = tmp_path / "runs"
-    probes.register(world.registry, str(file))
-    await called(world, "probe_slow", key="k")
+    probes.register(harness.registry, str(file))
+    await called(harness, "probe_slow", key="k")
 
-    async with standing(world.worker()):
-        await until(lambda: file.exists() and "begun" in file.read_text())
-        await world.started(1)
-        await world.write(InterruptRequested())
-        await until(lambda: not world.jobs)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: file.exists() and "begun" in file.read_text())
+        await harness.wait_for_starts(1)
+        await harness.write(InterruptRequested())
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.settlements() == [INTERRUPTED_TOOL]
+    assert await harness.settlements() == [INTERRUPTED_TOOL]
     assert [line.split()[-1] for line in file.read_text().splitlines()] == ["begun"]
 
 
@@ -65,13 +65,13 @@ async def test_an_interrupted_probe_never_ends(world: World, tmp_path: Path) -> 
     "asked", [{}, {"key": "a b"}, {"key": ""}, {"key": "k", "delay_ms": -1}, {"key": "k", "x": 1}]
 )
 async def test_a_probe_refuses_what_would_spoil_its_lines(
-    world: World, tmp_path: Path, asked: dict[str, object]
+    harness: Harness, tmp_path: Path, asked: dict[str, object]
 ) -> None:
     """J-17: nothing is run."""
-    probes.register(world.registry, str(tmp_path / "runs"))
-    await called(world, "probe_pure", **asked)
+    probes.register(harness.registry, str(tmp_path / "runs"))
+    await called(harness, "probe_pure", **asked)
 
-    (message,) = await world.served()
+    (message,) = await harness.serve_all()
 
     assert message.startswith("Invalid tool input: ")
     assert not (tmp_path / "runs").exists()

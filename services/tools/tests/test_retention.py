@@ -26,7 +26,15 @@ from fairlead_tools.calls.output import Retention
 from fairlead_tools.outputs import ManagedOutputs, open_output_file, stream_output
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result
 from fairlead_tools.spool import END_BYTES, Spool
-from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
+from services.tools.tests.conftest import (
+    AT,
+    EchoInput,
+    EchoOutput,
+    Harness,
+    run_worker,
+    tool,
+    wait_until,
+)
 
 SMALL = OutputLimits(lines=10, bytes=300)
 LONG = "\n".join(f"line {number}" for number in range(100))
@@ -129,40 +137,40 @@ async def test_without_content_the_value_itself_is_measured() -> None:
     assert (await bounded(outputs, Succeeded(structured={"n": 1}))).content == ()
 
 
-async def test_a_tool_may_have_limits_of_its_own(world: World) -> None:
+async def test_a_tool_may_have_limits_of_its_own(harness: Harness) -> None:
     """J-24: else those that are configured."""
 
-    async def run(_asked: Asked, _context: CallContext) -> Result:
-        return Result(Told(said="x"), content=(TextContent(text=LONG),))
+    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+        return Result(EchoOutput(said="x"), content=(TextContent(text=LONG),))
 
     plain, wide = tool("plain", execute=run), tool("wide", execute=run, limits=OutputLimits())
-    world.settings = world.settings.model_copy(
+    harness.settings = harness.settings.model_copy(
         update={"output_lines_max": 10, "output_bytes_max": 300}
     )
     for one in (plain, wide):
-        world.registry.register(one)
-        await world.call(one, id_=one.name)
-    await world.served()
+        harness.registry.register(one)
+        await harness.call(one, id_=one.name)
+    await harness.serve_all()
 
-    settled = {e.call_id: e for e in await world.events() if isinstance(e, ToolSucceeded)}
+    settled = {e.call_id: e for e in await harness.events() if isinstance(e, ToolSucceeded)}
     assert settled["wide"].content == (TextContent(text=LONG),)
     assert settled["wide"].output_paths is None
     (path,) = settled["plain"].output_paths or ()
-    assert isinstance(world.eventlog.outputs, MemoryOutputs)
-    assert await whole(world.eventlog.outputs, path) == LONG.encode()
+    assert isinstance(harness.eventlog.outputs, MemoryOutputs)
+    assert await whole(harness.eventlog.outputs, path) == LONG.encode()
 
 
-async def test_errors_are_bounded_too(world: World) -> None:
+async def test_errors_are_bounded_too(harness: Harness) -> None:
     """J-36: decided so: an endless error would fill the log and the model's window as well."""
 
-    async def run(_asked: Asked, _context: CallContext) -> Told:
+    async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:
         raise CallFailed("e" * 200_000)
 
     failing = tool(execute=run)
-    world.registry.register(failing)
-    await world.call(failing)
+    harness.registry.register(failing)
+    await harness.call(failing)
 
-    (message,) = await world.served()
+    (message,) = await harness.serve_all()
 
     assert len(message.encode()) <= 51_200
     assert "read or grep fairlead-output:/out_" in message
@@ -217,14 +225,14 @@ async def test_media_beyond_a_size_go_by_reference() -> None:
 
 
 async def test_a_spool_comes_before_the_other_texts_and_is_removed(
-    world: World, tmp_path: Path
+    harness: Harness, tmp_path: Path
 ) -> None:
     """J-26: whole if it fits; read from its file otherwise; gone after the settlement."""
 
     class Nothing(BaseModel):
         pass
 
-    async def run(asked: Asked, _context: CallContext) -> Result:
+    async def run(asked: EchoInput, _context: CallContext) -> Result:
         spool = Spool(str(tmp_path), 10_000_000)
         spool.write(asked.key.encode() * 40_000)
         spool.write(b"\xff")
@@ -232,12 +240,12 @@ async def test_a_spool_comes_before_the_other_texts_and_is_removed(
         return Result(Nothing(), content=(TextContent(text="\nstatus"),), spool=spool.path)
 
     spooling = tool(execute=run, output=Nothing)
-    world.registry.register(spooling)
-    await world.call(spooling, id_="short", key="x")
-    await world.call(spooling, id_="long", key="xyz")
-    await world.served()
+    harness.registry.register(spooling)
+    await harness.call(spooling, id_="short", key="x")
+    await harness.call(spooling, id_="long", key="xyz")
+    await harness.serve_all()
 
-    settled = {e.call_id: e for e in await world.events() if isinstance(e, ToolSucceeded)}
+    settled = {e.call_id: e for e in await harness.events() if isinstance(e, ToolSucceeded)}
     assert settled["short"].content == (
         TextContent(text="x" * 40_000 + "\ufffd"),
         TextContent(text="\nstatus"),
@@ -246,13 +254,13 @@ async def test_a_spool_comes_before_the_other_texts_and_is_removed(
     assert isinstance(preview, TextContent)
     assert preview.text.endswith("\ufffd\nstatus")
     (path,) = settled["long"].output_paths or ()
-    assert isinstance(world.eventlog.outputs, MemoryOutputs)
-    assert (await whole(world.eventlog.outputs, path)).endswith(b"xyz\xff\nstatus")
+    assert isinstance(harness.eventlog.outputs, MemoryOutputs)
+    assert (await whole(harness.eventlog.outputs, path)).endswith(b"xyz\xff\nstatus")
     assert left(tmp_path) == []
 
 
 async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
-    world: World,
+    harness: Harness,
 ) -> None:
     """E-18, J-34: decided so: keeping and settling are one region, and the raw text is never first."""
 
@@ -261,20 +269,20 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
         async def put(
             self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
         ) -> StoredOutput:
-            assert await world.settlements() == []
-            await world.write(InterruptRequested())
+            assert await harness.settlements() == []
+            await harness.write(InterruptRequested())
             return await super().put(at, output_id, pieces, mime=mime)
 
-    async def run(_asked: Asked, _context: CallContext) -> Result:
-        return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
+    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+        return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
 
-    world.eventlog = replace(world.eventlog, outputs=Interrupting())
+    harness.eventlog = replace(harness.eventlog, outputs=Interrupting())
     running = tool(execute=run)
-    world.registry.register(running)
-    await world.call(running)
-    await world.served()
+    harness.registry.register(running)
+    await harness.call(running)
+    await harness.serve_all()
 
-    (settled,) = [e for e in await world.events() if isinstance(e, ToolSucceeded | ToolFailed)]
+    (settled,) = [e for e in await harness.events() if isinstance(e, ToolSucceeded | ToolFailed)]
     assert isinstance(settled, ToolSucceeded)
     assert settled.output_paths
 
@@ -282,7 +290,7 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
 @pytest.mark.parametrize("retry", ["once", "pure"])
 @pytest.mark.parametrize("erased", [False, True])
 async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
-    world: World, retry: RetryClass, *, erased: bool
+    harness: Harness, retry: RetryClass, *, erased: bool
 ) -> None:
     """H-29, J-35: whoever erased the session could not know of it; a pure call may not have begun."""
 
@@ -291,22 +299,22 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
         async def put(
             self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
         ) -> StoredOutput:
-            await world.write(SessionPurged())
+            await harness.write(SessionPurged())
             if erased:
-                await world.log.erase(at)
+                await harness.log.erase(at)
             await self.remove_all(at)
             return await super().put(at, output_id, pieces, mime=mime)
 
-    async def run(_asked: Asked, _context: CallContext) -> Result:
-        return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
+    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+        return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
 
     outputs = Purging()
-    world.eventlog = replace(world.eventlog, outputs=outputs)
+    harness.eventlog = replace(harness.eventlog, outputs=outputs)
     running = tool(execute=run, retry=retry)
-    world.registry.register(running)
-    await world.call(running)
+    harness.registry.register(running)
+    await harness.call(running)
 
-    assert await world.served() == []
+    assert await harness.serve_all() == []
     assert outputs.kept == {}
 
 
@@ -407,7 +415,7 @@ async def test_a_failure_is_not_longer_than_a_success() -> None:
 
 
 async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-33, E-18: the store hangs, the worker has to go: the result is settled without a path."""
     monkeypatch.setattr(output, "HURRY_S", 0.05)
@@ -422,16 +430,16 @@ async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
             await asyncio.Event().wait()
             raise AssertionError
 
-    async def run(_asked: Asked, _context: CallContext) -> Result:
-        return Result(Told(said="x"), content=(TextContent(text=LONG * 1000),))
+    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+        return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
 
-    world.eventlog = replace(world.eventlog, outputs=Hanging())
+    harness.eventlog = replace(harness.eventlog, outputs=Hanging())
     running = tool(execute=run)
-    world.registry.register(running)
-    await world.call(running)
-    async with standing(world.worker()):
-        await until(hanging.is_set)
+    harness.registry.register(running)
+    await harness.call(running)
+    async with run_worker(harness.worker()):
+        await wait_until(hanging.is_set)
 
-    event = (await world.events())[-1]
+    event = (await harness.events())[-1]
     assert isinstance(event, ToolSucceeded)
     assert event.output_paths is None

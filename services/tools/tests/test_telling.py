@@ -21,7 +21,15 @@ from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
 from fairlead_tools.calls import progress
 from fairlead_tools.registry.tool import CallContext
-from services.tools.tests.conftest import AT, Asked, Told, World, standing, tool, until
+from services.tools.tests.conftest import (
+    AT,
+    EchoInput,
+    EchoOutput,
+    Harness,
+    run_worker,
+    tool,
+    wait_until,
+)
 
 
 class Speaker:
@@ -32,12 +40,12 @@ class Speaker:
         self.opened = asyncio.Event()
         self.raises: Exception | None = None
 
-    async def __call__(self, asked: Asked, context: CallContext) -> Told:
+    async def __call__(self, asked: EchoInput, context: CallContext) -> EchoOutput:
         self.contexts.append(context)
         await self.opened.wait()
         if self.raises:
             raise self.raises
-        return Told(said=asked.key)
+        return EchoOutput(said=asked.key)
 
     async def report(self, text: str) -> None:
         await self.contexts[-1].report({"text": text}, (TextContent(text=text),))
@@ -49,21 +57,21 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "LIVE_S", 0.0)
 
 
-async def written_progress(world: World) -> list[str]:
-    events = await world.events()
+async def written_progress(harness: Harness) -> list[str]:
+    events = await harness.events()
     return [str(one.structured["text"]) for one in events if isinstance(one, ToolProgressed)]
 
 
-async def until_told(world: World, *texts: str) -> None:
+async def until_told(harness: Harness, *texts: str) -> None:
     async with asyncio.timeout(5):
-        while await written_progress(world) != list(texts):
+        while await written_progress(harness) != list(texts):
             await asyncio.sleep(0)
 
 
-async def state(world: World) -> object:
+async def state(harness: Harness) -> object:
     """The call as readers of the session see it."""
     session = Session(id=AT.session_id)
-    page = await world.log.read(AT, after=START)
+    page = await harness.log.read(AT, after=START)
     for stored in page.commits:
         for recorded in stored.commit.events:
             session = evolve(session, recorded)
@@ -73,77 +81,77 @@ async def state(world: World) -> object:
     return block.state
 
 
-async def begun(world: World) -> Speaker:
+async def begun(harness: Harness) -> Speaker:
     speaker = Speaker()
     speaking = tool(execute=speaker)
-    world.registry.register(speaking)
-    await world.call(speaking)
+    harness.registry.register(speaking)
+    await harness.call(speaking)
     return speaker
 
 
-async def test_progress_is_written_and_a_success_replaces_it(world: World) -> None:
+async def test_progress_is_written_and_a_success_replaces_it(harness: Harness) -> None:
     """E-28: each report stands for itself; the result stands for all of them."""
-    speaker = await begun(world)
-    async with standing(world.worker()):
-        await until(lambda: bool(speaker.contexts))
+    speaker = await begun(harness)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
         await speaker.report("a third")
-        await until_told(world, "a third")
+        await until_told(harness, "a third")
         await speaker.report("half")
-        await until_told(world, "a third", "half")
+        await until_told(harness, "a third", "half")
         speaker.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    settled = await state(world)
+    settled = await state(harness)
     assert isinstance(settled, CompletedCall)
     assert settled.structured == {"said": "k"}
 
 
 async def test_only_the_last_word_is_written_when_its_time_comes(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-28: a bounded cadence: of many reports one, and a quick call writes none."""
     monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
-    speaker = await begun(world)
-    async with standing(world.worker()):
-        await until(lambda: bool(speaker.contexts))
+    speaker = await begun(harness)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
         for number in range(500):
             await speaker.report(str(number))
-        await until_told(world, "499")
+        await until_told(harness, "499")
         await speaker.report("499")
         await asyncio.sleep(0.1)
         await speaker.report("unwritten")
         speaker.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    assert await written_progress(world) == ["499"]
+    assert await written_progress(harness) == ["499"]
 
 
 @pytest.mark.parametrize("how", ["fails", "interrupted"])
 async def test_a_failure_keeps_the_last_progress_also_unwritten(
-    world: World, monkeypatch: pytest.MonkeyPatch, how: str
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """E-28: in the commit that settles the call."""
     monkeypatch.setattr(progress, "PROGRESS_S", 60.0)
-    speaker = await begun(world)
-    async with standing(world.worker()):
-        await until(lambda: bool(speaker.contexts))
+    speaker = await begun(harness)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
         await speaker.report("nearly")
         if how == "fails":
             speaker.raises = RuntimeError("boom")
             speaker.opened.set()
         else:
-            await world.write(InterruptRequested())
-        await until(lambda: not world.jobs)
+            await harness.write(InterruptRequested())
+        await wait_until(lambda: not harness.jobs)
 
-    failed = await state(world)
+    failed = await state(harness)
     assert isinstance(failed, FailedCall)
     assert failed.content == (TextContent(text="nearly"),)
-    assert [type(one) for one in (await world.events())[-2:]] == [ToolProgressed, ToolFailed]
+    assert [type(one) for one in (await harness.events())[-2:]] == [ToolProgressed, ToolFailed]
 
 
-async def test_a_worker_that_lost_its_call_writes_no_progress(world: World) -> None:
+async def test_a_worker_that_lost_its_call_writes_no_progress(harness: Harness) -> None:
     """E-28, E-20: fenced like the settlement: the call is another worker's."""
-    speaker = await begun(world)
+    speaker = await begun(harness)
     stolen = ToolStarted(
         assistant_message_id="msg_a", call_id="call_1", worker="wkr_b", generation=2
     )
@@ -151,54 +159,54 @@ async def test_a_worker_that_lost_its_call_writes_no_progress(world: World) -> N
 
     async def overtake(_drafts: object) -> None:
         if overtaking:
-            await world.write(overtaking.pop())
+            await harness.write(overtaking.pop())
 
-    async with standing(world.worker()):
-        await until(lambda: bool(speaker.contexts))
-        world.log.before = overtake
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
+        harness.log.before = overtake
         await speaker.report("stale")
-        await until(lambda: not overtaking)
+        await wait_until(lambda: not overtaking)
         for _ in range(50):
             await asyncio.sleep(0)
 
-    assert await written_progress(world) == []
+    assert await written_progress(harness) == []
 
 
-async def test_progress_that_no_log_can_hold_is_dropped(world: World) -> None:
+async def test_progress_that_no_log_can_hold_is_dropped(harness: Harness) -> None:
     """E-28: the run goes on; long text is cut to its ends first."""
-    speaker = await begun(world)
-    async with standing(world.worker()):
-        await until(lambda: bool(speaker.contexts))
+    speaker = await begun(harness)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
         await speaker.contexts[-1].report({"text": "x" * 9_000_000}, ())
         await speaker.contexts[-1].report({"text": "\ud800"}, ())
         await asyncio.sleep(0.05)
         await speaker.contexts[-1].report({"text": "ok"}, (TextContent(text="y" * 99_999),))
-        await until_told(world, "ok")
+        await until_told(harness, "ok")
         speaker.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    (told,) = [one for one in await world.events() if isinstance(one, ToolProgressed)]
+    (told,) = [one for one in await harness.events() if isinstance(one, ToolProgressed)]
     (content,) = told.content
     assert isinstance(content, TextContent)
     assert len(content.text.encode()) <= 51_200
-    assert isinstance((await world.events())[-1], ToolSucceeded)
+    assert isinstance((await harness.events())[-1], ToolSucceeded)
 
 
-async def test_output_is_live_and_never_stored(world: World) -> None:
+async def test_output_is_live_and_never_stored(harness: Harness) -> None:
     """E-28: deltas for whoever listens, the last piece included; what floods is left out."""
-    speaker = await begun(world)
-    deltas = world.eventlog.deltas
+    speaker = await begun(harness)
+    deltas = harness.eventlog.deltas
     assert isinstance(deltas, MemoryDeltas)
-    async with standing(world.worker()):
-        await until(lambda: bool(speaker.contexts))
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(speaker.contexts))
         say = speaker.contexts[-1].emit_output
         await say("one")
-        await until(lambda: len(deltas.sent) == 1)
+        await wait_until(lambda: len(deltas.sent) == 1)
         for _ in range(1000):
             await say("x" * 1000)
         await say("the end")
         speaker.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
     sent = [delta for _at, delta in deltas.sent]
     assert all(isinstance(one, ToolOutputDelta) and one.call_id == "call_1" for one in sent)

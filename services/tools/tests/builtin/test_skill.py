@@ -22,7 +22,7 @@ from fairlead_tools.context.web_pages import WebClient
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from fairlead_tools.skills.catalog import BUILT_IN, SkillCatalog, builtin_skill
-from services.tools.tests.conftest import World
+from services.tools.tests.conftest import Harness
 from services.tools.tests.test_permitting import ask, asks, configured, served
 
 
@@ -151,26 +151,26 @@ def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
 @pytest.mark.parametrize("whose", ["everybody", "agent"])
 @pytest.mark.parametrize("said", ["allow", "ask", "deny"])
 async def test_the_merged_rules_decide_about_each_skill(
-    world: World, whose: str, said: Effect
+    harness: Harness, whose: str, said: Effect
 ) -> None:
     """L-71, L-72, M-24: in a worker, by rules for everybody or for the agent alone."""
     rule = ask("skill", BUILT_IN, said)
     agent = {"permissions": [rule.model_dump()] if whose == "agent" else []}
     config = configured(*([rule] if whose == "everybody" else []), build=agent)
     made = skill.tool(config, SkillCatalog(config, WebClient(config.context)))
-    world.registry.register(made)
-    await world.call(made, name=BUILT_IN)
+    harness.registry.register(made)
+    await harness.call(made, name=BUILT_IN)
 
-    told = await served(world, config)
+    told = await served(harness, config)
 
-    asked = await asks(world)
+    asked = await asks(harness)
     if said == "ask":
         assert told == []
         assert (asked[0].request.action, asked[0].request.resources) == ("skill", (BUILT_IN,))
         assert asked[0].request.save == (BUILT_IN,)
-        await world.write(PermissionReplied(request_id=asked[0].request.id, reply="once"))
-        await world.put()
-        told = await served(world, config, "wkr_b")
+        await harness.write(PermissionReplied(request_id=asked[0].request.id, reply="once"))
+        await harness.put()
+        told = await served(harness, config, "wkr_b")
     assert len(asked) == (said == "ask")
     (only,) = told
     assert (only == f"Unable to load skill {BUILT_IN}") is (said == "deny")

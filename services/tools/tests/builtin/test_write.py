@@ -8,7 +8,7 @@ import pytest
 
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import write
-from services.tools.tests.filing import asked, done, refused, text
+from services.tools.tests.file_calls import failure_of, required_permissions, run_call, text
 
 WRITE = write.tool()
 BOM = b"\xef\xbb\xbf"
@@ -16,7 +16,7 @@ BOM = b"\xef\xbb\xbf"
 
 async def test_writing_needs_edit_on_the_file(tmp_path: Path) -> None:
     """L-29: an approval for always is for all edits."""
-    needs = await asked(WRITE, tmp_path, path="a.txt", content="x")
+    needs = await required_permissions(WRITE, tmp_path, path="a.txt", content="x")
 
     assert needs == (Need("edit", ("a.txt",), ("*",)),)
     assert WRITE.permission == "edit"
@@ -30,8 +30,8 @@ def test_a_write_is_never_repeated_by_itself() -> None:
 
 async def test_a_new_file_is_created_and_an_old_one_overwritten(tmp_path: Path) -> None:
     """L-29: the result says which."""
-    first = await done(WRITE, tmp_path, path="sub/a.txt", content="one")
-    second = await done(WRITE, tmp_path, path="sub/a.txt", content="two")
+    first = await run_call(WRITE, tmp_path, path="sub/a.txt", content="one")
+    second = await run_call(WRITE, tmp_path, path="sub/a.txt", content="two")
 
     expected = {
         "operation": "write",
@@ -64,7 +64,7 @@ async def test_there_is_at_most_one_byte_order_mark(
     if before is not None:
         (tmp_path / "a.txt").write_bytes(before)
 
-    await done(WRITE, tmp_path, path="a.txt", content=content)
+    await run_call(WRITE, tmp_path, path="a.txt", content=content)
 
     assert (tmp_path / "a.txt").read_bytes() == after
 
@@ -76,7 +76,7 @@ async def test_what_cannot_be_written_is_one_error(tmp_path: Path, path: str) ->
     (tmp_path / "file").write_text("")
     os.mkfifo(tmp_path / "pipe")
 
-    told = await refused(WRITE, tmp_path, path=path, content="x")
+    told = await failure_of(WRITE, tmp_path, path=path, content="x")
 
     assert told == f"Unable to write {path}"
 
@@ -87,7 +87,7 @@ async def test_a_full_disk_is_the_same_error(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, hard))
     try:
-        told = await refused(WRITE, tmp_path, path="a.txt", content="x" * (5 << 20))
+        told = await failure_of(WRITE, tmp_path, path="a.txt", content="x" * (5 << 20))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
@@ -98,7 +98,7 @@ async def test_a_full_disk_is_the_same_error(tmp_path: Path) -> None:
 
 async def test_half_a_character_is_not_written(tmp_path: Path) -> None:
     """L-31: nothing is left behind."""
-    told = await refused(WRITE, tmp_path, path="a.txt", content="x\ud800")
+    told = await failure_of(WRITE, tmp_path, path="a.txt", content="x\ud800")
 
     assert told == "Unable to write a.txt"
     assert os.listdir(tmp_path) == []  # noqa: PTH208

@@ -24,7 +24,7 @@ from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import write
 from fairlead_tools.calls.worker import Execute
-from services.tools.tests.conftest import BEFORE, World, standing, until
+from services.tools.tests.conftest import BEFORE, Harness, run_worker, wait_until
 
 AT = Address("default", "ses_linked")
 RULES = Config.model_validate(
@@ -35,8 +35,8 @@ RULES = Config.model_validate(
 class Linked:
     """A location with a link in it, and a session that wants to write through it."""
 
-    def __init__(self, world: World, place: Path) -> None:
-        self.world = world
+    def __init__(self, harness: Harness, place: Path) -> None:
+        self.harness = harness
         self.place = place
         for name in ("inner", "other", "outside"):
             (self.work.parent if name == "outside" else self.work).joinpath(name).mkdir(
@@ -60,7 +60,7 @@ class Linked:
     async def called(self) -> None:
         """The call, as a runner leaves it."""
         tool = write.tool()
-        self.world.registry.register(tool)
+        self.harness.registry.register(tool)
         place = LocationRef(directory=str(self.work))
         created = SessionCreated(title="t", project_id="p", location=place)
         call = ToolCalled(
@@ -73,42 +73,44 @@ class Linked:
             retry=tool.retry,
             revision=tool.info.revision,
         )
-        await self.world.write(created, *BEFORE[1:], call, at=AT)
+        await self.harness.write(created, *BEFORE[1:], call, at=AT)
 
-    async def served(self) -> None:
+    async def serve_all(self) -> None:
         """One request, to its end."""
         request = ToolRequest(
             session_id=AT.session_id, assistant_message_id="msg_a", call_id="call_1"
         )
         body = request.model_dump_json(by_alias=True).encode()
-        await self.world.eventlog.work.put(subjects.tool(AT, "default"), body)
-        world = self.world
-        world.liveness.alive.add("wkr_a")
-        worker = Execute("wkr_a", world.eventlog, world.registry, world.settings, RULES)
-        async with standing(worker):
-            await until(lambda: not world.jobs)
+        await self.harness.eventlog.work.put(subjects.tool(AT, "default"), body)
+        harness = self.harness
+        harness.liveness.alive.add("wkr_a")
+        worker = Execute("wkr_a", harness.eventlog, harness.registry, harness.settings, RULES)
+        async with run_worker(worker):
+            await wait_until(lambda: not harness.jobs)
 
     async def permitted(self) -> None:
         """A person says yes to what was asked last."""
         asked = (await self.events(PermissionAsked))[-1]
         assert isinstance(asked, PermissionAsked)
-        await self.world.write(PermissionReplied(request_id=asked.request.id, reply="once"), at=AT)
+        await self.harness.write(
+            PermissionReplied(request_id=asked.request.id, reply="once"), at=AT
+        )
 
     async def asked(self) -> list[tuple[str, ...]]:
         asks = await self.events(PermissionAsked)
         return [one.request.resources for one in asks if isinstance(one, PermissionAsked)]
 
     async def events(self, *kinds: type[SessionEvent]) -> list[SessionEvent]:
-        page = await self.world.log.read(AT, after=START)
+        page = await self.harness.log.read(AT, after=START)
         every = (one.event for stored in page.commits for one in stored.commit.events)
         return [one for one in every if isinstance(one, kinds)]
 
 
 @pytest.fixture
-async def linked(world: World, tmp_path: Path) -> Linked:
-    made = Linked(world, tmp_path)
+async def linked(harness: Harness, tmp_path: Path) -> Linked:
+    made = Linked(harness, tmp_path)
     await made.called()
-    await made.served()
+    await made.serve_all()
     assert await made.asked() == [("inner/a.txt",)]
     return made
 
@@ -116,7 +118,7 @@ async def linked(world: World, tmp_path: Path) -> Linked:
 async def test_what_was_permitted_is_written(linked: Linked) -> None:
     """L-05, L-06, K-15: where the link led when a person was asked."""
     await linked.permitted()
-    await linked.served()
+    await linked.serve_all()
 
     assert linked.written() == ["work/inner/a.txt"]
     assert len(await linked.events(ToolSucceeded)) == 1
@@ -126,7 +128,7 @@ async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(linked:
     """L-05, K-15: a permission is for the file, not for the name."""
     await linked.permitted()
     linked.lead("other")
-    await linked.served()
+    await linked.serve_all()
 
     assert await linked.asked() == [("inner/a.txt",), ("other/a.txt",)]
     assert (linked.written(), await linked.events(ToolStarted)) == ([], [])
@@ -141,8 +143,8 @@ async def test_a_link_exchanged_when_the_call_has_begun_is_refused(linked: Linke
         if isinstance(drafts[0].event, ToolStarted):
             linked.lead(to)
 
-    linked.world.log.before = exchange
-    await linked.served()
+    linked.harness.log.before = exchange
+    await linked.serve_all()
 
     (failed,) = await linked.events(ToolFailed)
     assert isinstance(failed, ToolFailed)

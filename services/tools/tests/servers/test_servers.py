@@ -26,7 +26,7 @@ from services.tools.tests.conftest import AT
 pytestmark = pytest.mark.integration
 
 HERE = Scope("default", "/w")
-SUPPORT = Path(__file__).parents[3] / "tests" / "support"
+SUPPORT = Path(__file__).parents[4] / "tests" / "support"
 CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1", "wkr_a")
 WAIT_S = 60.0
 
@@ -106,92 +106,95 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     # A server that starts slowly must not find us waiting for a minute.
     monkeypatch.setattr("fairlead_tools.servers.connection.PAUSE_MAX_S", 1.0)
     return World(tmp_path / "calls")
 
 
-async def test_a_server_that_is_a_process(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """J-40: listed in order, called, its failures and media told; its environment is listed too."""
     monkeypatch.setenv("UNLISTED", "never")
     monkeypatch.setenv("TEST_SECRET", "s3cret")
-    server = world.command(env_from={"SECRET": "TEST_SECRET"})
-    async with world.serving({"t": server}):
-        assert world.names() == sorted(world.names())
-        assert {world.tool(f"t_{n}").retry for n in ("add", "environment", "slow")} == {
+    server = harness.command(env_from={"SECRET": "TEST_SECRET"})
+    async with harness.serving({"t": server}):
+        assert harness.names() == sorted(harness.names())
+        assert {harness.tool(f"t_{n}").retry for n in ("add", "environment", "slow")} == {
             "pure",
             "idempotent",
             "once",
         }
-        assert (await world.call("t_add", a=2, b=3)).structured == {"result": 5}
-        assert await world.fails("t_fails") == "Error executing tool fails: not today"
-        (picture,) = (await world.call("t_picture")).content
+        assert (await harness.call("t_add", a=2, b=3)).structured == {"result": 5}
+        assert await harness.fails("t_fails") == "Error executing tool fails: not today"
+        (picture,) = (await harness.call("t_picture")).content
         assert picture == FileContent(uri="data:image/png;base64,iVBORw0KGgo=", mime="image/png")
-        seen = (await world.call("t_environment")).structured["result"]
+        seen = (await harness.call("t_environment")).structured["result"]
         assert "secret=s3cret" in seen
         assert not {"UNLISTED", "TEST_SECRET"} & set(seen)
 
         # Notifications, greetings and complaints by the thousand: nobody notices.
-        assert (await world.call("t_chatter", count=2000)).content == (TextContent(text="said"),)
+        assert (await harness.call("t_chatter", count=2000)).content == (TextContent(text="said"),)
 
         # A list that changes is a new revision, and leaves the other tools as they are.
-        before = world.tool("t_add").info.revision
-        await world.call("t_grow")
-        await world.until(lambda: "t_grown" in world.names())
-        assert world.tool("t_add").info.revision == before
-    assert world.names() == []
+        before = harness.tool("t_add").info.revision
+        await harness.call("t_grow")
+        await harness.until(lambda: "t_grown" in harness.names())
+        assert harness.tool("t_add").info.revision == before
+    assert harness.names() == []
 
 
 async def test_a_server_that_dies_in_mid_call(
-    world: World, caplog: pytest.LogCaptureFixture
+    harness: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """J-40: the outcome is unknown, nothing is sent again, and the server is started anew."""
-    async with world.serving({"t": world.command(env={"PYTHONPATH": str(SUPPORT), "K": "s3cret"})}):
-        call = asyncio.create_task(world.fails("t_slow", key="k"))
-        await world.until(lambda: bool(world.noted("slow k")))
-        os.kill(int(world.noted("slow k")[0][2]), signal.SIGKILL)
+    async with harness.serving(
+        {"t": harness.command(env={"PYTHONPATH": str(SUPPORT), "K": "s3cret"})}
+    ):
+        call = asyncio.create_task(harness.fails("t_slow", key="k"))
+        await harness.until(lambda: bool(harness.noted("slow k")))
+        os.kill(int(harness.noted("slow k")[0][2]), signal.SIGKILL)
 
         assert "its outcome is unknown" in await call
-        assert "is unavailable: add was not run" in await world.fails("t_add", a=1, b=1)
-        assert "t_add" in world.names()
-        assert (await world.again("t_add", a=1, b=1)).structured == {"result": 2}
+        assert "is unavailable: add was not run" in await harness.fails("t_add", a=1, b=1)
+        assert "t_add" in harness.names()
+        assert (await harness.again("t_add", a=1, b=1)).structured == {"result": 2}
         # A message that is too long ends the connection, and one that is not does not.
-        (large,) = (await world.call("t_huge", megabytes=1)).content
+        (large,) = (await harness.call("t_huge", megabytes=1)).content
         assert isinstance(large, TextContent)
         assert len(large.text) == 1024 * 1024
-        assert "its outcome is unknown" in await world.fails("t_huge", megabytes=9)
-    assert len(world.noted("slow k")) == 1
+        assert "its outcome is unknown" in await harness.fails("t_huge", megabytes=9)
+    assert len(harness.noted("slow k")) == 1
     assert "s3cret" not in caplog.text
 
 
 async def test_servers_that_never_stop_talking(
-    world: World, caplog: pytest.LogCaptureFixture
+    harness: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     """J-40: the calls fail, nobody else notices, and one that floods the protocol is cut off."""
     # Complaints are read for as long as it pleases: there the call's time is what ends it.
     mcp = {
-        "loud": world.command(timeout_s=600),
-        "sour": world.command(timeout_s=2),
-        "calm": world.command(),
+        "loud": harness.command(timeout_s=600),
+        "sour": harness.command(timeout_s=2),
+        "calm": harness.command(),
     }
-    async with world.serving(mcp), asyncio.timeout(WAIT_S):
-        await world.until(lambda: {"loud_add", "sour_add", "calm_add"} <= set(world.names()))
+    async with harness.serving(mcp), asyncio.timeout(WAIT_S):
+        await harness.until(lambda: {"loud_add", "sour_add", "calm_add"} <= set(harness.names()))
         calls = asyncio.gather(
-            world.fails("loud_flood", kind="noise"), world.fails("sour_flood", kind="complaints")
+            harness.fails("loud_flood", kind="noise"),
+            harness.fails("sour_flood", kind="complaints"),
         )
-        await world.until(lambda: len(world.noted("flood")) == 2)
-        assert (await world.call("calm_add", a=1, b=1)).structured == {"result": 2}
+        await harness.until(lambda: len(harness.noted("flood")) == 2)
+        assert (await harness.call("calm_add", a=1, b=1)).structured == {"result": 2}
 
         for told in await calls:
             assert "its outcome is unknown" in told
-        assert (await world.again("loud_add", a=1, b=1)).structured == {"result": 2}
-    assert len(world.noted("flood")) == 2
+        assert (await harness.again("loud_add", a=1, b=1)).structured == {"result": 2}
+    assert len(harness.noted("flood")) == 2
     (lost,) = {str(getattr(one, "reason", "")) for one in caplog.records} - {""}
     assert lost.startswith("it said more than 4194304 bytes that nobody listens to")
 
 
-async def test_its_process_ends_with_ours(world: World, tmp_path: Path) -> None:
+async def test_its_process_ends_with_ours(harness: World, tmp_path: Path) -> None:
     """J-40: even when ours is killed."""
     script = tmp_path / "host.py"
     script.write_text(
@@ -203,14 +206,14 @@ async def test_its_process_ends_with_ours(world: World, tmp_path: Path) -> None:
         "        await asyncio.sleep(1000)\n"
         "asyncio.run(main())\n"
     )
-    host = subprocess.Popen([sys.executable, str(script), str(world.file)])  # noqa: ASYNC220
-    await world.until(lambda: world.file.exists() and bool(world.file.read_text().strip()))
-    child = int(world.file.read_text())
+    host = subprocess.Popen([sys.executable, str(script), str(harness.file)])  # noqa: ASYNC220
+    await harness.until(lambda: harness.file.exists() and bool(harness.file.read_text().strip()))
+    child = int(harness.file.read_text())
 
     host.kill()
     host.wait(10)
 
-    await world.until(lambda: not _running(child))
+    await harness.until(lambda: not _running(child))
 
 
 def _running(pid: int) -> bool:
@@ -219,28 +222,28 @@ def _running(pid: int) -> bool:
     return False
 
 
-async def test_a_server_at_a_url(world: World) -> None:
+async def test_a_server_at_a_url(harness: World) -> None:
     """J-40: killed in mid-call, away, and back again."""
     port = free_port()
     mcp = {"u": {"url": f"http://127.0.0.1:{port}/mcp", "timeout_s": 20}}
-    with at_a_port(world.file, port) as process:
-        async with world.serving(mcp):
-            assert (await world.call("u_add", a=2, b=3)).structured == {"result": 5}
-            assert "outcome is unknown" in await world.fails("u_huge", megabytes=9)
-            await world.again("u_add", a=1, b=1)
-            call = asyncio.create_task(world.fails("u_slow", key="k"))
-            await world.until(lambda: bool(world.noted("slow k")))
+    with at_a_port(harness.file, port) as process:
+        async with harness.serving(mcp):
+            assert (await harness.call("u_add", a=2, b=3)).structured == {"result": 5}
+            assert "outcome is unknown" in await harness.fails("u_huge", megabytes=9)
+            await harness.again("u_add", a=1, b=1)
+            call = asyncio.create_task(harness.fails("u_slow", key="k"))
+            await harness.until(lambda: bool(harness.noted("slow k")))
             process.kill()
             process.wait(10)
             assert "its outcome is unknown" in await call
-            assert "u_add" in world.names()
-            with at_a_port(world.file, port):
-                assert (await world.again("u_add", a=4, b=3)).structured == {"result": 7}
-    assert len(world.noted("slow k")) == 1
+            assert "u_add" in harness.names()
+            with at_a_port(harness.file, port):
+                assert (await harness.again("u_add", a=4, b=3)).structured == {"result": 7}
+    assert len(harness.noted("slow k")) == 1
 
 
 async def test_tenants_have_their_own_credentials(
-    world: World,
+    harness: World,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -250,19 +253,19 @@ async def test_tenants_have_their_own_credentials(
     monkeypatch.setattr("fairlead_tools.servers.pool.FIRST_S", 0.5)
     (tmp_path / "key").write_text("acmes\n")
     mcp = {
-        "t": world.command(env_from={"SECRET": "ALL"}),
-        "off": world.command(enabled=False),
+        "t": harness.command(env_from={"SECRET": "ALL"}),
+        "off": harness.command(enabled=False),
         "gone": {"command": "/no/such/program"},
         "mute": {"command": "sleep", "args": ["1000"], "start_timeout_s": 0.2},
-        "keyless": world.command(env_from={"SECRET": "NOT_SET_ANYWHERE"}),
+        "keyless": harness.command(env_from={"SECRET": "NOT_SET_ANYWHERE"}),
     }
     own = {"acme": {"mcp": {"t": {"env_file": {"SECRET": str(tmp_path / "key")}}}}}
     acme = Scope("acme", "/w")
-    async with world.serving(mcp, tenant=own):
-        await world.until(lambda: bool(world.names(acme)))
-        assert world.names() == world.names(acme)
+    async with harness.serving(mcp, tenant=own):
+        await harness.until(lambda: bool(harness.names(acme)))
+        assert harness.names() == harness.names(acme)
         seen = [
-            (await world.call("t_environment", scope)).structured["result"][-1]
+            (await harness.call("t_environment", scope)).structured["result"][-1]
             for scope in (HERE, acme)
         ]
     assert seen == ["secret=everybodys", "secret=acmes"]

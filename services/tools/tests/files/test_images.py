@@ -15,7 +15,7 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import builtins, read
 from fairlead_tools.files.image import ImageLimits, ImageRefused, fit_image
-from services.tools.tests.filing import done, refused, text
+from services.tools.tests.file_calls import failure_of, run_call, text
 
 READ = read.tool()
 
@@ -45,7 +45,7 @@ async def test_an_image_is_known_by_its_first_bytes(tmp_path: Path, kind: str) -
     raw = drawn(kind)
     (tmp_path / "picture.txt").write_bytes(raw)
 
-    ended = await done(READ, tmp_path, path="picture.txt")
+    ended = await run_call(READ, tmp_path, path="picture.txt")
 
     file, image = shown(ended)
     assert image.size == (4, 3)
@@ -58,7 +58,7 @@ async def test_image_bytes_are_with_the_model_alone(tmp_path: Path) -> None:
     """L-13, L-24: the structured output says what was read, and is not stored twice."""
     (tmp_path / "a.png").write_bytes(drawn("PNG"))
 
-    ended = await done(READ, tmp_path, path="a.png")
+    ended = await run_call(READ, tmp_path, path="a.png")
 
     assert ended.structured == {
         "type": "image",
@@ -75,14 +75,14 @@ async def test_an_image_above_the_intake_limit_is_refused(tmp_path: Path) -> Non
         file.write(drawn("PNG"))
         file.truncate((20 << 20) + 1)
 
-    assert await refused(READ, tmp_path, path="a.png") == "Image exceeds 20 MiB: a.png"
+    assert await failure_of(READ, tmp_path, path="a.png") == "Image exceeds 20 MiB: a.png"
 
 
 async def test_a_wide_image_is_made_narrower(tmp_path: Path) -> None:
     """L-22: to 2000 pixels on a side, in its proportions."""
     (tmp_path / "a.png").write_bytes(drawn("PNG", 4000, 100))
 
-    _, image = shown(await done(READ, tmp_path, path="a.png"))
+    _, image = shown(await run_call(READ, tmp_path, path="a.png"))
 
     assert image.size == (2000, 50)
 
@@ -112,7 +112,7 @@ async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) ->
     (tmp_path / "a.png").write_bytes(drawn("PNG", 40, 40))
     strict = read.tool(ImageLimits(width_max=20, auto_resize=False))
 
-    told = await refused(strict, tmp_path, path="a.png")
+    told = await failure_of(strict, tmp_path, path="a.png")
 
     assert told.startswith("Image is too large to show: 40x40 pixels")
 
@@ -124,10 +124,10 @@ async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
     tools = builtins(Config(tools=settings))
 
     assert [one.name for one in tools][:2] == ["read", "write"]
-    told = await refused(tools[0], tmp_path, path="a.png")
+    told = await failure_of(tools[0], tmp_path, path="a.png")
     assert told.startswith("Image is too large to show")
     resizing = read.tool(ImageLimits.of(settings.model_copy(update={"image_resize": True})))
-    _, image = shown(await done(resizing, tmp_path, path="a.png"))
+    _, image = shown(await run_call(resizing, tmp_path, path="a.png"))
     assert image.size == (20, 20)
 
 
@@ -136,7 +136,7 @@ async def test_an_image_that_cannot_be_decoded_is_an_error(tmp_path: Path, raw: 
     """L-23: and no guess at its size."""
     (tmp_path / "a.png").write_bytes(raw)
 
-    assert await refused(READ, tmp_path, path="a.png") == "Unable to decode image: a.png"
+    assert await failure_of(READ, tmp_path, path="a.png") == "Unable to decode image: a.png"
 
 
 async def test_without_a_resizer_the_image_comes_as_it_is(
@@ -146,7 +146,7 @@ async def test_without_a_resizer_the_image_comes_as_it_is(
     (tmp_path / "a.png").write_bytes(drawn("PNG", 4000, 2))
     monkeypatch.setitem(sys.modules, "PIL", None)
 
-    _, image = shown(await done(READ, tmp_path, path="a.png"))
+    _, image = shown(await run_call(READ, tmp_path, path="a.png"))
 
     assert image.size == (4000, 2)
 
@@ -157,7 +157,7 @@ async def test_a_transparent_palette_image_is_resized(tmp_path: Path) -> None:
     image.info["transparency"] = 0
     image.save(tmp_path / "a.gif", transparency=0)
 
-    file, small = shown(await done(READ, tmp_path, path="a.gif"))
+    file, small = shown(await run_call(READ, tmp_path, path="a.gif"))
 
     assert file.mime == "image/png"
     assert small.size == (2000, 8)

@@ -10,7 +10,13 @@ from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import apply_patch, edit, glob, grep, read, write
 from fairlead_tools.files.path import PathRefused, check_permitted, external_needs, resolve
 from fairlead_tools.registry.tool import Tool
-from services.tools.tests.filing import asked, attempt, done, refused, text
+from services.tools.tests.file_calls import (
+    failure_of,
+    required_permissions,
+    run_call,
+    text,
+    try_call,
+)
 
 READ, WRITE = read.tool(), write.tool()
 PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-a\n+b\n*** End Patch"
@@ -42,13 +48,13 @@ async def test_a_relative_path_that_climbs_out_is_refused_and_not_asked_for(
     location: Path, outside: Path, path: str, tool: Tool, message: str, given: dict[str, Any]
 ) -> None:
     """L-01, L-65: for every tool, before anything is asked."""
-    assert await refused(tool, location, path=path, **given) == f"{message} {path}"
+    assert await failure_of(tool, location, path=path, **given) == f"{message} {path}"
     assert (outside / "secret.txt").read_text() == "a secret"
 
 
 async def test_a_patch_that_climbs_out_is_refused(location: Path, outside: Path) -> None:
     """L-01: the same for each path of a patch."""
-    told = await refused(
+    told = await failure_of(
         apply_patch.tool(), location, patchText=PATCH.format("../there/secret.txt")
     )
 
@@ -60,7 +66,7 @@ async def test_dots_that_stay_inside_are_followed(location: Path) -> None:
     """L-01: relative to the location."""
     (location / "a.txt").write_text("hello")
 
-    assert text(await done(READ, location, path="x/../a.txt")) == "hello"
+    assert text(await run_call(READ, location, path="x/../a.txt")) == "hello"
 
 
 async def test_an_absolute_path_inside_needs_no_more_than_a_relative_one(location: Path) -> None:
@@ -68,7 +74,7 @@ async def test_an_absolute_path_inside_needs_no_more_than_a_relative_one(locatio
     (location / "sub").mkdir()
     (location / "sub/a.txt").write_text("hello")
 
-    needs = await asked(READ, location, path=str(location / "sub/a.txt"))
+    needs = await required_permissions(READ, location, path=str(location / "sub/a.txt"))
 
     assert needs == (Need("read", ("sub/a.txt",), ("*",)),)
 
@@ -80,7 +86,7 @@ async def test_an_absolute_path_inside_a_linked_location_is_inside(location: Pat
     link.symlink_to(location)
 
     for path in (link / "a.txt", location / "a.txt"):
-        needs = await asked(READ, link, path=str(path))
+        needs = await required_permissions(READ, link, path=str(path))
         assert needs == (Need("read", ("a.txt",), ("*",)),)
 
 
@@ -88,13 +94,13 @@ async def test_a_path_outside_asks_for_its_directory_first(location: Path, outsi
     """L-03, L-06: then for what the tool does, by the canonical path."""
     target = outside / "new.txt"
 
-    needs = await asked(WRITE, location, path=str(target), content="x")
+    needs = await required_permissions(WRITE, location, path=str(target), content="x")
 
     assert needs == (
         Need("external_directory", (f"{outside}/*",), (f"{outside}/*",)),
         Need("edit", (str(target),), ("*",)),
     )
-    await done(WRITE, location, path=str(target), content="x")
+    await run_call(WRITE, location, path=str(target), content="x")
     assert target.read_text() == "x"
 
 
@@ -103,11 +109,11 @@ async def test_a_search_outside_asks_too(
     location: Path, outside: Path, tool: Tool, given: dict[str, Any]
 ) -> None:
     """L-65: containment and approval hold for searches; nothing is opened to them."""
-    needs = await asked(tool, location, path=str(outside), **given)
+    needs = await required_permissions(tool, location, path=str(outside), **given)
 
     assert [need.action for need in needs] == ["external_directory", tool.name]
     assert needs[0].resources == (f"{outside}/*",)
-    told = text(await done(tool, location, path=str(outside), **given))
+    told = text(await run_call(tool, location, path=str(outside), **given))
     assert "secret.txt" in told
 
 
@@ -139,7 +145,7 @@ async def test_a_link_that_leads_out_is_refused(
     """L-05: relative or absolute, it is never promoted to outside."""
     (location / "link").symlink_to(outside)
     for path in ("link/secret.txt", str(location / "link/secret.txt"), "link/new/x"):
-        assert await refused(tool, location, path=path, **given) == f"{message} {path}"
+        assert await failure_of(tool, location, path=path, **given) == f"{message} {path}"
 
     assert os.listdir(outside) == ["secret.txt"]  # noqa: PTH208
     assert (outside / "secret.txt").read_text() == "a secret"
@@ -151,7 +157,7 @@ async def test_a_dangling_link_that_leads_out_creates_nothing(
     """L-05: where a link leads counts, not whether anything is there."""
     (location / "link").symlink_to(outside / "new.txt")
 
-    await refused(WRITE, location, path="link", content="x")
+    await failure_of(WRITE, location, path="link", content="x")
 
     assert not (outside / "new.txt").exists()
 
@@ -162,10 +168,12 @@ async def test_a_link_that_stays_inside_is_followed_and_named_by_its_end(locatio
     (location / "real/a.txt").write_text("hello")
     (location / "link").symlink_to("real")
 
-    assert (await asked(READ, location, path="link/a.txt"))[0].resources == ("real/a.txt",)
-    ended = await done(READ, location, path="link/a.txt")
+    assert (await required_permissions(READ, location, path="link/a.txt"))[0].resources == (
+        "real/a.txt",
+    )
+    ended = await run_call(READ, location, path="link/a.txt")
     assert ended.structured["path"] == "real/a.txt"
-    await done(WRITE, location, path="link/a.txt", content="new")
+    await run_call(WRITE, location, path="link/a.txt", content="new")
     assert (location / "real/a.txt").read_text() == "new"
 
 
@@ -176,7 +184,7 @@ async def test_a_file_in_the_place_of_a_directory_is_an_error(
     """L-07: nothing is made below it."""
     (location / "file").write_text("x")
 
-    told = await refused(tool, location, path="file/below.txt", **given)
+    told = await failure_of(tool, location, path="file/below.txt", **given)
 
     assert told == f"{message} file/below.txt"
 
@@ -187,7 +195,7 @@ async def test_what_is_no_path_is_an_error_of_the_call(
     location: Path, path: str, tool: Tool, message: str, given: dict[str, Any]
 ) -> None:
     """L-31: a typed failure, never a crash."""
-    ended = await attempt(tool, location, path=path, **given)
+    ended = await try_call(tool, location, path=path, **given)
 
     if tool.name in {"glob", "grep"} and path == "":
         return  # The location itself.
@@ -208,7 +216,7 @@ async def test_a_link_exchanged_while_somebody_decides_opens_nothing(
         (location / "dir").symlink_to(outside)
 
     given: dict[str, Any] = {} if tool is READ else {"content": "mine"}
-    ended = await attempt(tool, location, between=exchange, path="dir/secret.txt", **given)
+    ended = await try_call(tool, location, between=exchange, path="dir/secret.txt", **given)
 
     verb = "read" if tool is READ else "write"
     assert getattr(ended, "message", None) == f"Unable to {verb} dir/secret.txt"
@@ -227,7 +235,7 @@ async def test_a_link_turned_to_another_file_inside_is_not_what_was_permitted(
         (location / "link").unlink()
         (location / "link").symlink_to("key")
 
-    ended = await attempt(READ, location, between=turn, path="link")
+    ended = await try_call(READ, location, between=turn, path="link")
 
     assert getattr(ended, "message", None) == "Unable to read link"
 
@@ -247,8 +255,8 @@ async def test_a_link_outside_turned_elsewhere_is_not_what_was_permitted(
         link.symlink_to(other)
 
     path = str(link / "secret.txt")
-    assert text(await done(READ, location, path=path)) == "a secret"
-    ended = await attempt(READ, location, between=turn, path=path)
+    assert text(await run_call(READ, location, path=path)) == "a secret"
+    ended = await try_call(READ, location, between=turn, path=path)
 
     assert getattr(ended, "message", None) == f"Unable to read {path}"
 

@@ -19,7 +19,13 @@ from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import glob, grep
 from fairlead_tools.files.search.finder import FileFinder
 from fairlead_tools.files.search.search import COMMON, SearchEngine
-from services.tools.tests.filing import asked, context, done, refused, text
+from services.tools.tests.file_calls import (
+    call_context,
+    failure_of,
+    required_permissions,
+    run_call,
+    text,
+)
 
 RG = shutil.which("rg")
 PROGRAM = pytest.param(
@@ -45,12 +51,12 @@ def plant(root: Path, files: dict[str, str]) -> Path:
 
 
 async def found(engine: SearchEngine, root: Path, **given: Any) -> list[str]:  # noqa: ANN401
-    ended = await done(glob.tool(engine), root, **given)
+    ended = await run_call(glob.tool(engine), root, **given)
     return [one["path"] for one in ended.structured["value"]]
 
 
 async def matched(engine: SearchEngine, root: Path, **given: Any) -> list[tuple[str, int, str]]:  # noqa: ANN401
-    ended = await done(grep.tool(engine), root, **given)
+    ended = await run_call(grep.tool(engine), root, **given)
     return [(one["path"], one["line"], one["text"]) for one in ended.structured["value"]]
 
 
@@ -76,10 +82,10 @@ TREE = {
 
 async def test_searching_needs_permission_on_the_pattern(tmp_path: Path) -> None:
     """L-60, L-62: the action is the tool's own."""
-    assert await asked(glob.tool(), tmp_path, pattern="*.py") == (
+    assert await required_permissions(glob.tool(), tmp_path, pattern="*.py") == (
         Need("glob", ("*.py",), ("*",), {"path": "."}),
     )
-    assert await asked(grep.tool(), tmp_path, pattern="a+") == (
+    assert await required_permissions(grep.tool(), tmp_path, pattern="a+") == (
         Need("grep", ("a+",), ("*",), {"path": "."}),
     )
     assert glob.tool().retry == grep.tool().retry == "pure"
@@ -139,8 +145,8 @@ async def test_paths_are_absolute_for_the_model_and_relative_in_the_structure(
     """L-61, L-66: in a list under `value`; nothing found is a fixed text."""
     plant(tmp_path, {"sub/a.py": "", "sub/b.py": ""})
 
-    ended = await done(glob.tool(engine), tmp_path, pattern="*.py", path="sub")
-    nothing = await done(glob.tool(engine), tmp_path, pattern="*.rs")
+    ended = await run_call(glob.tool(engine), tmp_path, pattern="*.py", path="sub")
+    nothing = await run_call(glob.tool(engine), tmp_path, pattern="*.rs")
 
     assert ended.structured == {
         "value": [{"path": "sub/a.py"}, {"path": "sub/b.py"}],
@@ -188,7 +194,7 @@ async def test_a_match_says_where_it_is(engine: SearchEngine, tmp_path: Path) ->
     """L-62, L-63: line, offset in the file, and the parts that matched by bytes of the line."""
     (tmp_path / "a.txt").write_bytes("é\r\nfoo é foo\r\n".encode())
 
-    ended = await done(grep.tool(engine), tmp_path, pattern="foo|é")
+    ended = await run_call(grep.tool(engine), tmp_path, pattern="foo|é")
 
     assert ended.structured["value"][1] == {
         "path": "a.txt",
@@ -208,7 +214,7 @@ async def test_previews_and_parts_are_bounded(engine: SearchEngine, tmp_path: Pa
     """L-63: 2000 characters of a line, none of them halved, and 100 parts."""
     (tmp_path / "a.txt").write_text("x" * 500 + "𝄞" * 3000)
 
-    ended = await done(grep.tool(engine), tmp_path, pattern="x")
+    ended = await run_call(grep.tool(engine), tmp_path, pattern="x")
 
     (line,) = ended.structured["value"]
     assert line["text"] == "x" * 500 + "𝄞" * 1500
@@ -221,7 +227,7 @@ async def test_a_record_that_is_too_long_fails_the_search(
     """L-63: 64 KiB."""
     (tmp_path / "a.txt").write_text("x" * 70_000)
 
-    told = await refused(grep.tool(engine), tmp_path, pattern="^x")
+    told = await failure_of(grep.tool(engine), tmp_path, pattern="^x")
 
     assert told == "Unable to search .: a match is longer than 64 KiB"
 
@@ -241,7 +247,7 @@ async def test_a_bad_pattern_is_its_own_error(
     """L-64: never a partial result."""
     (tmp_path / "a.txt").write_text("x(=a")
 
-    told = await refused(grep.tool(engine), tmp_path, pattern=pattern)
+    told = await failure_of(grep.tool(engine), tmp_path, pattern=pattern)
 
     assert told == f"Invalid regular expression: {pattern}"
 
@@ -251,8 +257,8 @@ async def test_a_bad_glob_is_its_own_error(tmp_path: Path, pattern: str) -> None
     """L-60, L-62: before anybody is asked."""
     told = f"Invalid pattern: {pattern}"
 
-    assert await refused(glob.tool(), tmp_path, pattern=pattern) == told
-    assert await refused(grep.tool(), tmp_path, pattern="x", include=pattern) == told
+    assert await failure_of(glob.tool(), tmp_path, pattern=pattern) == told
+    assert await failure_of(grep.tool(), tmp_path, pattern="x", include=pattern) == told
 
 
 def pretended(tmp_path: Path, *records: object, ending: str) -> SearchEngine:
@@ -280,12 +286,12 @@ async def test_errors_beside_results_make_a_partial_search(tmp_path: Path) -> No
     here = plant(tmp_path / "here", {"a.txt": "x\n"})
 
     partly = pretended(tmp_path, match("a.txt", "x\n"), ending="sys.exit(2)")
-    ended = await done(grep.tool(partly), here, pattern="x")
+    ended = await run_call(grep.tool(partly), here, pattern="x")
     assert len(ended.structured["value"]) == 1
     assert ended.structured["truncated"] is True
 
     nothing = pretended(tmp_path, ending="sys.exit(2)")
-    assert await refused(grep.tool(nothing), here, pattern="x") == (
+    assert await failure_of(grep.tool(nothing), here, pattern="x") == (
         "Unable to search .: it cannot be read"
     )
 
@@ -311,9 +317,9 @@ async def test_a_search_stops_at_its_limit(engine: SearchEngine, tmp_path: Path)
     """L-65: there is a limit though nobody named one, and the result says that it was met."""
     plant(tmp_path, {f"{number:03}.txt": "x\nx\n" for number in range(101)})
 
-    by_default = await done(glob.tool(engine), tmp_path, pattern="*")
-    fewer = await done(grep.tool(engine), tmp_path, pattern="x", limit=3)
-    exactly = await done(glob.tool(engine), tmp_path, pattern="*", limit=101)
+    by_default = await run_call(glob.tool(engine), tmp_path, pattern="*")
+    fewer = await run_call(grep.tool(engine), tmp_path, pattern="x", limit=3)
+    exactly = await run_call(glob.tool(engine), tmp_path, pattern="*", limit=101)
 
     assert len(by_default.structured["value"]) == 100
     assert by_default.structured["truncated"] is True
@@ -358,8 +364,8 @@ async def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("a" * 5000 + "\n")
     quick, slower = SearchEngine(None, limit_s=0.5), SearchEngine(None, limit_s=5.0)
 
-    told = await refused(grep.tool(quick), tmp_path, pattern="(a|aa)+$x", path="b.txt")
-    partly = await done(grep.tool(slower), tmp_path, pattern="needle|(a|aa)+$x")
+    told = await failure_of(grep.tool(quick), tmp_path, pattern="(a|aa)+$x", path="b.txt")
+    partly = await run_call(grep.tool(slower), tmp_path, pattern="needle|(a|aa)+$x")
 
     assert told == "Unable to search b.txt: it took too long"
     assert [one["path"] for one in partly.structured["value"]] == ["a.txt"]
@@ -388,7 +394,7 @@ async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a" * 5000 + "\n")
     tool = grep.tool(SearchEngine(None))
     decoded = tool.input.model_validate({"pattern": "(a|aa)+$x"})
-    task = asyncio.ensure_future(tool.execute(decoded, context(tmp_path)))
+    task = asyncio.ensure_future(tool.execute(decoded, call_context(tmp_path)))
     until = time.monotonic() + 20
     while not running(tmp_path) and time.monotonic() < until:
         await asyncio.sleep(0.01)
@@ -497,8 +503,14 @@ def test_both_engines_find_the_same_in_any_tree(
 
 def test_our_own_finder_is_a_program_too(tmp_path: Path) -> None:
     """L-64: it ends with 2 when it could not look somewhere or at the pattern."""
-    asked = {"hidden": True, "pattern": "(", "include": None, "file": None}
-    command = [sys.executable, "-I", "-m", "fairlead_tools.files.search.finder", json.dumps(asked)]
+    request = {"hidden": True, "pattern": "(", "include": None, "file": None}
+    command = [
+        sys.executable,
+        "-I",
+        "-m",
+        "fairlead_tools.files.search.finder",
+        json.dumps(request),
+    ]
 
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
 

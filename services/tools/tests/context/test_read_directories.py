@@ -23,7 +23,7 @@ from fairlead_session.state.session import Session
 from fairlead_tools.builtin import read
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import instructions
-from services.tools.tests.filing import attempt
+from services.tools.tests.file_calls import try_call
 
 MARK = "Mind the API."
 CALL: dict[str, Any] = {"assistant_message_id": "msg_a", "call_id": "call_a"}
@@ -58,7 +58,7 @@ def folded(place: Path, path: str, settled: SessionEvent) -> Session:
 
 async def after_reading(place: Path, path: str) -> Session:
     """After the real tool read something, or failed to."""
-    ended = await attempt(read.tool(), place, path=path)
+    ended = await try_call(read.tool(), place, path=path)
     if isinstance(ended, Succeeded):
         return folded(place, path, succeeded(dict(ended.structured)))
     error = ErrorInfo(message=ended.message)

@@ -12,7 +12,7 @@ from fairlead_tools.app import registry
 from fairlead_tools.builtin import builtins, question, todowrite
 from fairlead_tools.calls.worker import Execute
 from fairlead_tools.settings import ToolsSettings
-from services.tools.tests.conftest import AT, World, standing, until
+from services.tools.tests.conftest import AT, Harness, run_worker, wait_until
 
 TODOS = [
     {"content": "read", "status": "completed", "priority": "high"},
@@ -28,13 +28,13 @@ DENYING = Config.model_validate(
 )
 
 
-async def served(world: World, config: Config | None = None) -> list[str]:
+async def served(harness: Harness, config: Config | None = None) -> list[str]:
     rules = (config or Config()).rules
-    worker = Execute("wkr_a", world.eventlog, world.registry, world.settings, rules)
-    world.liveness.alive.add("wkr_a")
-    async with standing(worker):
-        await until(lambda: not world.jobs)
-    return await world.settlements()
+    worker = Execute("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
+    harness.liveness.alive.add("wkr_a")
+    async with run_worker(worker):
+        await wait_until(lambda: not harness.jobs)
+    return await harness.settlements()
 
 
 def test_built_in_tools_may_be_switched_off() -> None:
@@ -47,14 +47,14 @@ def test_built_in_tools_may_be_switched_off() -> None:
     assert [one.name for one in registry(ToolsSettings(Config())).catalog().tools] == names
 
 
-async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(world: World) -> None:
+async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(harness: Harness) -> None:
     """L-67, N-23: whole, in its order, durable, exactly with the settlement."""
     made = todowrite.tool()
-    world.registry.register(made)
-    await world.call(made, todos=TODOS)
-    await served(world)
+    harness.registry.register(made)
+    await harness.call(made, todos=TODOS)
+    await served(harness)
 
-    last = (await world.log.read(AT, after=START)).commits[-1].commit
+    last = (await harness.log.read(AT, after=START)).commits[-1].commit
     *_start, updated, settled = (recorded.event for recorded in last.events)
     assert isinstance(updated, TodoUpdated)
     assert [one.model_dump() for one in updated.todos] == TODOS
@@ -65,14 +65,14 @@ async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(world: W
     assert settled.structured == {"todos": TODOS}
 
 
-async def test_a_denied_list_changes_nothing(world: World) -> None:
+async def test_a_denied_list_changes_nothing(harness: Harness) -> None:
     """L-67: the list before stays."""
     made = todowrite.tool()
-    world.registry.register(made)
-    await world.call(made, todos=TODOS)
+    harness.registry.register(made)
+    await harness.call(made, todos=TODOS)
 
-    assert (await served(world, DENYING))[0].startswith("Permission denied: todowrite")
-    assert not any(isinstance(event, TodoUpdated) for event in await world.events())
+    assert (await served(harness, DENYING))[0].startswith("Permission denied: todowrite")
+    assert not any(isinstance(event, TodoUpdated) for event in await harness.events())
 
 
 @pytest.mark.parametrize(
@@ -84,67 +84,67 @@ async def test_a_denied_list_changes_nothing(world: World) -> None:
         [{"content": 3, "status": "pending", "priority": "low"}],
     ],
 )
-async def test_what_is_no_list_of_tasks_is_refused(world: World, todos: object) -> None:
+async def test_what_is_no_list_of_tasks_is_refused(harness: Harness, todos: object) -> None:
     """J-17, L-67: and the list stays as it was."""
     made = todowrite.tool()
-    world.registry.register(made)
-    await world.call(made, todos=todos)
+    harness.registry.register(made)
+    await harness.call(made, todos=todos)
 
-    assert (await served(world))[0].startswith("Invalid tool input")
+    assert (await served(harness))[0].startswith("Invalid tool input")
 
 
-async def test_a_question_waits_for_a_person_and_for_nobody_else(world: World) -> None:
+async def test_a_question_waits_for_a_person_and_for_nobody_else(harness: Harness) -> None:
     """L-68, N-24: asked durably, under its own id; no worker begins the call."""
     made = question.tool()
-    world.registry.register(made)
+    harness.registry.register(made)
     asked = {
         "question": "Which colour?",
         "header": "Colour",
         "options": [{"label": "red", "description": "like fire"}],
         "multiple": True,
     }
-    await world.call(made, questions=[asked])
+    await harness.call(made, questions=[asked])
 
-    assert await served(world) == []
+    assert await served(harness) == []
 
-    (event,) = [event for event in await world.events() if isinstance(event, QuestionAsked)]
+    (event,) = [event for event in await harness.events() if isinstance(event, QuestionAsked)]
     request = event.request
     assert request.id.startswith("que_")
     assert request.tool is not None
     assert (request.tool.message_id, request.tool.call_id) == ("msg_a", "call_1")
     assert request.questions[0].wire() == asked
-    assert await world.starts() == []
+    assert await harness.starts() == []
 
 
-async def test_a_denied_question_asks_nobody(world: World) -> None:
+async def test_a_denied_question_asks_nobody(harness: Harness) -> None:
     """L-68: and says so to the model."""
     made = question.tool()
-    world.registry.register(made)
-    await world.call(made, questions=[{"question": "Why?"}])
+    harness.registry.register(made)
+    await harness.call(made, questions=[{"question": "Why?"}])
 
-    assert (await served(world, DENYING))[0].startswith("Permission denied: question")
-    assert not any(isinstance(event, QuestionAsked) for event in await world.events())
+    assert (await served(harness, DENYING))[0].startswith("Permission denied: question")
+    assert not any(isinstance(event, QuestionAsked) for event in await harness.events())
 
 
-async def test_a_question_comes_once_however_often_its_request_does(world: World) -> None:
+async def test_a_question_comes_once_however_often_its_request_does(harness: Harness) -> None:
     """N-24: a worker that died after asking leaves nothing to ask again."""
     made = question.tool()
-    world.registry.register(made)
-    await world.call(made, questions=[{"question": "Why?"}])
-    await served(world)
-    await world.put()
-    await served(world)
+    harness.registry.register(made)
+    await harness.call(made, questions=[{"question": "Why?"}])
+    await served(harness)
+    await harness.put()
+    await served(harness)
 
-    asked = [event for event in await world.events() if isinstance(event, QuestionAsked)]
+    asked = [event for event in await harness.events() if isinstance(event, QuestionAsked)]
     assert len(asked) == 1
 
 
 @pytest.mark.parametrize("questions", [[], [{}], [{"question": ""}], "why"])
-async def test_what_is_no_question_is_refused(world: World, questions: object) -> None:
+async def test_what_is_no_question_is_refused(harness: Harness, questions: object) -> None:
     """J-17, L-68: nobody is bothered with it."""
     made = question.tool()
-    world.registry.register(made)
-    await world.call(made, questions=questions)
+    harness.registry.register(made)
+    await harness.call(made, questions=questions)
 
-    assert (await served(world))[0].startswith("Invalid tool input")
-    assert any(isinstance(event, ToolFailed) for event in await world.events())
+    assert (await served(harness))[0].startswith("Invalid tool input")
+    assert any(isinstance(event, ToolFailed) for event in await harness.events())

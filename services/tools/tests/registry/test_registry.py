@@ -13,10 +13,10 @@ from fairlead_tools.app import list_tools, registry
 from fairlead_tools.registry.registry import InvalidTool, Registry
 from fairlead_tools.registry.tool import CallContext, Tool
 from fairlead_tools.settings import ToolsSettings
-from services.tools.tests.conftest import Asked, Told, answered, tool
+from services.tools.tests.conftest import EchoInput, EchoOutput, answered, tool
 
 
-class Wider(Asked):
+class Wider(EchoInput):
     more: int = 0
 
 
@@ -25,8 +25,8 @@ class Unschemable(BaseModel):
     thing: Registry
 
 
-async def other(asked: Asked, _context: CallContext) -> Told:
-    return Told(said=asked.key * 2)
+async def other(asked: EchoInput, _context: CallContext) -> EchoOutput:
+    return EchoOutput(said=asked.key * 2)
 
 
 @pytest.mark.parametrize("name", ["a", "A9_-", "x" * 64])

@@ -15,7 +15,7 @@ from fairlead_tools.registry.registry import (
     Scope,
 )
 from fairlead_tools.registry.tool import Tool
-from services.tools.tests.conftest import Gate, World, standing, tool, until
+from services.tools.tests.conftest import Gate, Harness, run_worker, tool, wait_until
 
 HERE, THERE = Scope("default", "/here"), Scope("default", "/there")
 
@@ -124,21 +124,21 @@ def test_two_processes_agree_on_what_is_stale() -> None:
     assert isinstance(other.prepare(called(advertised)), PreparedCall)
 
 
-async def test_a_call_that_runs_goes_on_whatever_is_registered(world: World) -> None:
+async def test_a_call_that_runs_goes_on_whatever_is_registered(harness: Harness) -> None:
     """J-09: and its result is its own tool's."""
     gate = Gate()
     running = tool(execute=gate)
-    registration = world.registry.register(running)
-    await world.call(running)
+    registration = harness.registry.register(running)
+    await harness.call(running)
 
-    async with standing(world.worker()):
-        await until(lambda: bool(gate.runs))
-        world.registry.register(tool("echo", description="another"))
-        world.registry.remove(registration)
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: bool(gate.runs))
+        harness.registry.register(tool("echo", description="another"))
+        harness.registry.remove(registration)
         gate.opened.set()
-        await until(lambda: not world.jobs)
+        await wait_until(lambda: not harness.jobs)
 
-    assert await world.settlements() == ["{'said': 'k'}"]
+    assert await harness.settlements() == ["{'said': 'k'}"]
 
 
 def test_tenants_do_not_see_each_other() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairlead_tools.builtin import edit
 from fairlead_tools.files.replacement import NotReplaced, replace_text
-from services.tools.tests.filing import asked, done, refused, text
+from services.tools.tests.file_calls import failure_of, required_permissions, run_call, text
 
 EDIT = edit.tool()
 
@@ -24,7 +24,7 @@ async def test_one_occurrence_is_replaced(tmp_path: Path) -> None:
     """L-32, L-37: the result holds a diff and a count, the text both sides."""
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
 
-    ended = await done(EDIT, tmp_path, **change("two", "2"))
+    ended = await run_call(EDIT, tmp_path, **change("two", "2"))
 
     assert (tmp_path / "a.txt").read_text() == "one\n2\nthree\n"
     assert ended.structured == {
@@ -46,7 +46,7 @@ async def test_occurrences_are_counted_without_overlap(tmp_path: Path) -> None:
     """L-32: four letters hold two pairs."""
     (tmp_path / "a.txt").write_text("aaaa")
 
-    ended = await done(EDIT, tmp_path, **change("aa", "aab", replaceAll=True))
+    ended = await run_call(EDIT, tmp_path, **change("aa", "aab", replaceAll=True))
 
     assert (tmp_path / "a.txt").read_text() == "aabaab"
     assert ended.structured["replacements"] == 2
@@ -69,7 +69,7 @@ async def test_each_refusal_has_its_own_words(tmp_path: Path, old: str, new: str
     """L-33: and changes nothing."""
     (tmp_path / "a.txt").write_text("one one")
 
-    assert await refused(EDIT, tmp_path, **change(old, new)) == f"Unable to edit a.txt: {why}"
+    assert await failure_of(EDIT, tmp_path, **change(old, new)) == f"Unable to edit a.txt: {why}"
     assert (tmp_path / "a.txt").read_text() == "one one"
 
 
@@ -77,8 +77,8 @@ async def test_text_is_not_matched_loosely(tmp_path: Path) -> None:
     """L-38: other white space is other text; nothing is formatted after the change."""
     (tmp_path / "a.txt").write_text("if x:\n\treturn\n")
 
-    assert "not found" in await refused(EDIT, tmp_path, **change("if x:\n    return", "pass"))
-    await done(EDIT, tmp_path, **change("\treturn", "  return   "))
+    assert "not found" in await failure_of(EDIT, tmp_path, **change("if x:\n    return", "pass"))
+    await run_call(EDIT, tmp_path, **change("\treturn", "  return   "))
     assert (tmp_path / "a.txt").read_text() == "if x:\n  return   \n"
 
 
@@ -98,7 +98,7 @@ async def test_line_breaks_and_marks_stay_those_of_the_file(
     """L-34: whatever the model wrote."""
     (tmp_path / "a.txt").write_bytes(before)
 
-    await done(EDIT, tmp_path, **change(old, new))
+    await run_call(EDIT, tmp_path, **change(old, new))
 
     assert (tmp_path / "a.txt").read_bytes() == after
 
@@ -130,13 +130,13 @@ def test_a_file_of_one_kind_of_line_break_stays_one(text: str, old: str, new: st
 async def test_asking_reveals_nothing_of_the_file(tmp_path: Path) -> None:
     """L-35: the needs are the same whether the text is there, is not, or nothing is."""
     (tmp_path / "a.txt").write_text("here")
-    found = await asked(EDIT, tmp_path, **change("here", "x"))
+    found = await required_permissions(EDIT, tmp_path, **change("here", "x"))
     (tmp_path / "a.txt").write_text("gone")
-    missing = await asked(EDIT, tmp_path, **change("here", "x"))
+    missing = await required_permissions(EDIT, tmp_path, **change("here", "x"))
     (tmp_path / "a.txt").unlink()
     os.mkfifo(tmp_path / "a.txt")
 
-    assert await asked(EDIT, tmp_path, **change("here", "x")) == missing == found
+    assert await required_permissions(EDIT, tmp_path, **change("here", "x")) == missing == found
     assert found[0].action == "edit"
     assert found[0].resources == ("a.txt",)
     assert found[0].save == ("*",)
@@ -156,7 +156,7 @@ async def test_a_file_that_changes_under_the_edit_is_to_be_read_again(
         return replace_text(text, old, new, everywhere=everywhere)
 
     monkeypatch.setattr(edit, "replace_text", meddled)
-    told = await refused(EDIT, tmp_path, **change("one", "two"))
+    told = await failure_of(EDIT, tmp_path, **change("one", "two"))
 
     assert told == "a.txt has changed since it was read. Read it again, then edit."
     assert file.read_text() == "one and more"
@@ -166,7 +166,9 @@ async def test_what_the_model_sees_of_an_edit_is_short(tmp_path: Path) -> None:
     """L-37: six lines a side at most, 240 characters each."""
     (tmp_path / "a.txt").write_text("x\n" * 10 + "y" * 1000)
 
-    ended = await done(EDIT, tmp_path, **change("x\n" * 10 + "y" * 1000, "z" * 1000 + "\nz" * 9))
+    ended = await run_call(
+        EDIT, tmp_path, **change("x\n" * 10 + "y" * 1000, "z" * 1000 + "\nz" * 9)
+    )
 
     lines = text(ended).split("\n")[1:]
     assert [line[0] for line in lines] == ["-"] * 6 + ["+"] * 6
@@ -183,7 +185,7 @@ async def test_what_is_no_text_or_not_there_is_not_edited(
     if raw is not None:
         (tmp_path / "a.txt").write_bytes(raw)
 
-    assert await refused(EDIT, tmp_path, **change("caf", "x")) == "Unable to edit a.txt"
+    assert await failure_of(EDIT, tmp_path, **change("caf", "x")) == "Unable to edit a.txt"
 
 
 async def test_a_huge_file_is_not_edited(tmp_path: Path) -> None:
@@ -191,13 +193,13 @@ async def test_a_huge_file_is_not_edited(tmp_path: Path) -> None:
     with (tmp_path / "a.txt").open("wb") as file:
         file.truncate(1 << 40)
 
-    assert await refused(EDIT, tmp_path, **change("a", "b")) == "Unable to edit a.txt"
+    assert await failure_of(EDIT, tmp_path, **change("a", "b")) == "Unable to edit a.txt"
 
 
 async def test_an_edit_is_never_repeated_by_itself(tmp_path: Path) -> None:
     """L-36: what it wrote may hold what it looks for."""
     (tmp_path / "a.txt").write_text("a")
-    await done(EDIT, tmp_path, **change("a", "aa", replaceAll=True))
+    await run_call(EDIT, tmp_path, **change("a", "aa", replaceAll=True))
 
     assert EDIT.retry == "once"
     assert (tmp_path / "a.txt").read_text() == "aa"
@@ -208,6 +210,6 @@ async def test_of_many_edits_of_one_file_none_is_lost(tmp_path: Path) -> None:
     names = [f"<{number}>" for number in range(12)]
     (tmp_path / "a.txt").write_text("\n".join(names))
 
-    await asyncio.gather(*(done(EDIT, tmp_path, **change(name, f"{name}!")) for name in names))
+    await asyncio.gather(*(run_call(EDIT, tmp_path, **change(name, f"{name}!")) for name in names))
 
     assert (tmp_path / "a.txt").read_text().split("\n") == [f"{name}!" for name in names]

@@ -15,19 +15,21 @@ from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from services.tools.tests.conftest import AT
 
 
-def context(directory: Path) -> CallContext:
+def call_context(directory: Path) -> CallContext:
     """A call at a location."""
     return CallContext(
         AT, LocationRef(directory=str(directory)), "build", "msg_a", "call_a", "wrk_a"
     )
 
 
-async def asked(tool: Tool, directory: Path, **given: Any) -> tuple[Need, ...]:  # noqa: ANN401
+async def required_permissions(tool: Tool, directory: Path, **given: Any) -> tuple[Need, ...]:  # noqa: ANN401
     """What a call needs."""
-    return await tool.required_permissions(tool.input.model_validate(given), context(directory))
+    return await tool.required_permissions(
+        tool.input.model_validate(given), call_context(directory)
+    )
 
 
-async def attempt(
+async def try_call(
     tool: Tool,
     directory: Path,
     *,
@@ -37,26 +39,26 @@ async def attempt(
     """Ask, let something happen while somebody decides, then run with what was permitted."""
     decoded = tool.input.model_validate(given)
     try:
-        needs = await tool.required_permissions(decoded, context(directory))
+        needs = await tool.required_permissions(decoded, call_context(directory))
     except CallFailed as error:
         return Failed(str(error))
     await asyncio.to_thread(between)
-    at = replace(context(directory), permitted=needs)
+    at = replace(call_context(directory), permitted=needs)
     ended = await Performance(PreparedCall(tool, decoded), at).run()
     assert isinstance(ended, Succeeded | Failed)
     return ended
 
 
-async def done(tool: Tool, directory: Path, **given: Any) -> Succeeded:  # noqa: ANN401
+async def run_call(tool: Tool, directory: Path, **given: Any) -> Succeeded:  # noqa: ANN401
     """A call that succeeds."""
-    ended = await attempt(tool, directory, **given)
+    ended = await try_call(tool, directory, **given)
     assert isinstance(ended, Succeeded), ended
     return ended
 
 
-async def refused(tool: Tool, directory: Path, **given: Any) -> str:  # noqa: ANN401
+async def failure_of(tool: Tool, directory: Path, **given: Any) -> str:  # noqa: ANN401
     """Why a call fails."""
-    ended = await attempt(tool, directory, **given)
+    ended = await try_call(tool, directory, **given)
     assert isinstance(ended, Failed), ended
     return ended.message
 

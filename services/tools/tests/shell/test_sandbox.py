@@ -12,7 +12,7 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_tools.builtin.bash import BashTool
 from fairlead_tools.shell import sandbox
 from fairlead_tools.shell.sandbox import Sandbox, SandboxUnavailable, prepare_sandbox
-from services.tools.tests.test_bash import Place
+from services.tools.tests.shell.test_bash import Place
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from fairlead_schema.events import ToolSucceeded
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_tools.registry.tool import CallContext
-from services.tools.tests.conftest import World, tool
+from services.tools.tests.conftest import Harness, tool
 
 
 class Day(BaseModel):
@@ -16,16 +16,16 @@ class Day(BaseModel):
     on: date = Field(alias="onDay")
 
 
-def test_a_definition_is_made_once(world: World) -> None:
+def test_a_definition_is_made_once(harness: Harness) -> None:
     """J-16: the same for every turn that offers it."""
-    world.registry.register(tool())
+    harness.registry.register(tool())
 
-    (first,), (second,) = world.registry.catalog().tools, world.registry.catalog().tools
+    (first,), (second,) = harness.registry.catalog().tools, harness.registry.catalog().tools
 
     assert first is second
 
 
-async def test_a_tool_sees_decoded_input_and_its_readers_encoded_output(world: World) -> None:
+async def test_a_tool_sees_decoded_input_and_its_readers_encoded_output(harness: Harness) -> None:
     """J-19: the projection and the structured value are what goes over the wire."""
     seen: list[date] = []
 
@@ -37,11 +37,11 @@ async def test_a_tool_sees_decoded_input_and_its_readers_encoded_output(world: W
         return (TextContent(text=repr(encoded)),)
 
     dated = tool(execute=run, input=Day, output=Day, project=project)
-    world.registry.register(dated)
-    await world.call(dated, onDay="2026-11-16")
-    await world.served()
+    harness.registry.register(dated)
+    await harness.call(dated, onDay="2026-11-16")
+    await harness.serve_all()
 
-    event = (await world.events())[-1]
+    event = (await harness.events())[-1]
     assert seen == [date(2026, 11, 16)]
     assert isinstance(event, ToolSucceeded)
     assert event.structured == {"onDay": "2026-11-16"}

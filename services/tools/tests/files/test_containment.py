@@ -22,7 +22,7 @@ from fairlead_tools.files.path import PathRefused, open_place, resolve
 from fairlead_tools.files.search.globs import matches_glob
 from fairlead_tools.files.search.search import SearchEngine, find_engine
 from fairlead_tools.registry.tool import CallFailed, Tool
-from services.tools.tests.filing import context, text
+from services.tools.tests.file_calls import call_context, text
 
 SWAP_S = 0.8
 OUTSIDE = "nobody may see this"
@@ -55,7 +55,7 @@ hostile = st.builds(
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("world")
     here, there = root / "here", root / "there"
     (here / "a/b").mkdir(parents=True)
@@ -71,9 +71,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 @given(path=hostile)
-def test_a_path_leads_inside_or_says_that_it_does_not(world: Path, path: str) -> None:
+def test_a_path_leads_inside_or_says_that_it_does_not(harness: Path, path: str) -> None:
     """L-01, L-04, L-05: whatever it is made of, and links end where they really lead."""
-    here, there = world / "here", world / "there"
+    here, there = harness / "here", harness / "there"
     given = path.format(here=here, there=there)
     try:
         place = resolve(str(here), given)
@@ -134,7 +134,7 @@ def places(tmp_path: Path) -> tuple[Path, Path]:
 async def run(tool: Tool, here: Path, **given: Any) -> str:  # noqa: ANN401
     """What the model sees of a call that may fail because something was just being exchanged."""
     try:
-        returned = await tool.execute(tool.input.model_validate(given), context(here))
+        returned = await tool.execute(tool.input.model_validate(given), call_context(here))
     except CallFailed as error:
         return str(error)
     ended = encoded(tool, returned)

@@ -16,7 +16,14 @@ from fairlead_tools.builtin import apply_patch
 from fairlead_tools.files import changes
 from fairlead_tools.files.changes import Change
 from fairlead_tools.registry.tool import CallFailed
-from services.tools.tests.filing import asked, attempt, context, done, refused, text
+from services.tools.tests.file_calls import (
+    call_context,
+    failure_of,
+    required_permissions,
+    run_call,
+    text,
+    try_call,
+)
 
 PATCH = apply_patch.tool()
 
@@ -46,7 +53,7 @@ async def test_a_patch_adds_changes_and_removes(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("one\ntwo\n")
     (tmp_path / "c.txt").write_text("gone\n")
 
-    ended = await done(
+    ended = await run_call(
         PATCH,
         tmp_path,
         patchText=patch(add("sub/a.txt"), update("b.txt", "two", "2"), delete("c.txt")),
@@ -73,7 +80,7 @@ async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     (tmp_path / "run.sh").chmod(0o755)
 
-    ended = await done(
+    ended = await run_call(
         PATCH,
         tmp_path,
         patchText=patch(f"{move('run.sh', 'bin/start.sh')}\n@@\n-two\n+2"),
@@ -98,7 +105,7 @@ async def test_a_file_is_not_moved_onto_another(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "b.txt").write_text("b")
 
-    told = await refused(PATCH, tmp_path, patchText=patch(move("a.txt", "b.txt")))
+    told = await failure_of(PATCH, tmp_path, patchText=patch(move("a.txt", "b.txt")))
 
     assert told == "Patch verification failed: b.txt exists already"
     assert (tmp_path / "a.txt").read_text() + (tmp_path / "b.txt").read_text() == "ab"
@@ -108,7 +115,7 @@ async def test_a_patch_may_touch_a_file_more_than_once(tmp_path: Path) -> None:
     """L-44: each change is worked out on what the ones before it leave."""
     (tmp_path / "a.txt").write_text("1\n")
 
-    await done(
+    await run_call(
         PATCH,
         tmp_path,
         patchText=patch(
@@ -133,7 +140,7 @@ async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
         directory.mkdir()
     os.mkfifo(here / "pipe")
 
-    needs = await asked(
+    needs = await required_permissions(
         PATCH,
         here,
         patchText=patch(
@@ -157,7 +164,7 @@ async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
     """L-40: as a failed verification."""
     (tmp_path / "a").write_text("x")
     with pytest.raises(CallFailed, match="Patch verification failed: "):
-        await asked(PATCH, tmp_path, patchText=text)
+        await required_permissions(PATCH, tmp_path, patchText=text)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +185,7 @@ async def test_what_does_not_fit_changes_nothing_at_all(tmp_path: Path, bad: str
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     (tmp_path / "dir").mkdir()
 
-    told = await refused(PATCH, tmp_path, patchText=patch(add("a.txt"), bad))
+    told = await failure_of(PATCH, tmp_path, patchText=patch(add("a.txt"), bad))
 
     assert told == f"Patch verification failed: {why}"
     assert sorted(os.listdir(tmp_path)) == ["b.txt", "bytes", "dir"]  # noqa: PTH208
@@ -189,7 +196,7 @@ async def test_a_file_that_appears_while_somebody_decides_is_not_overwritten(
     tmp_path: Path,
 ) -> None:
     """L-46: the check is made when the call runs."""
-    ended = await attempt(
+    ended = await try_call(
         PATCH,
         tmp_path,
         between=lambda: (tmp_path / "a.txt").write_text("theirs"),
@@ -212,7 +219,7 @@ async def test_a_later_failure_tells_what_was_done_before_it(
         changes.apply_change(change)
 
     monkeypatch.setattr(apply_patch, "apply_change", meddling)
-    told = await refused(
+    told = await failure_of(
         PATCH,
         tmp_path,
         patchText=patch(add("a.txt"), update("b.txt", "b", "B"), add("c.txt"), add("d.txt")),
@@ -237,7 +244,7 @@ async def test_a_file_that_changes_after_the_check_is_left_alone(
         changes.apply_change(change)
 
     monkeypatch.setattr(apply_patch, "apply_change", meddling)
-    told = await refused(PATCH, tmp_path, patchText=patch(update("b.txt", "b", "B")))
+    told = await failure_of(PATCH, tmp_path, patchText=patch(update("b.txt", "b", "B")))
 
     assert told == (
         "Patch failed at b.txt: it has changed meanwhile; read it again."
@@ -260,7 +267,7 @@ async def test_an_interrupt_lets_the_current_change_finish_and_makes_no_other(
 
     monkeypatch.setattr(apply_patch, "apply_change", slow)
     decoded = PATCH.input.model_validate({"patchText": patch(add("a.txt"), add("b.txt"))})
-    run = asyncio.ensure_future(PATCH.execute(decoded, context(tmp_path)))
+    run = asyncio.ensure_future(PATCH.execute(decoded, call_context(tmp_path)))
     await begun
     run.cancel()
 

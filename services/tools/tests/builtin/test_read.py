@@ -20,7 +20,13 @@ from fairlead_tools.calls.output import Retention
 from fairlead_tools.files.pages import CUT, read_page
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import AT
-from services.tools.tests.filing import asked, context, done, refused, text
+from services.tools.tests.file_calls import (
+    call_context,
+    failure_of,
+    required_permissions,
+    run_call,
+    text,
+)
 
 READ = read.tool()
 
@@ -39,7 +45,9 @@ async def test_reading_needs_read_on_the_file_and_is_approved_for_all(tmp_path: 
     """L-12: the resource is the file, an approval for always is for everything."""
     (tmp_path / "a.txt").write_text("x")
 
-    assert await asked(READ, tmp_path, path="a.txt") == (Need("read", ("a.txt",), ("*",)),)
+    assert await required_permissions(READ, tmp_path, path="a.txt") == (
+        Need("read", ("a.txt",), ("*",)),
+    )
     assert READ.permission == "read"
     assert READ.retry == "pure"
 
@@ -49,7 +57,7 @@ async def test_a_small_file_comes_whole(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a.py").write_text("one\r\ntwo\n")
 
-    ended = await done(READ, tmp_path, path="./sub//a.py")
+    ended = await run_call(READ, tmp_path, path="./sub//a.py")
 
     assert ended.structured == {
         "path": "sub/a.py",
@@ -66,8 +74,8 @@ async def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
     """L-13, L-16: offset 1 is there even if nothing is."""
     (tmp_path / "a").write_text("")
 
-    assert text(await done(READ, tmp_path, path="a")) == "(The file is empty)"
-    paged = await done(READ, tmp_path, path="a", offset=1)
+    assert text(await run_call(READ, tmp_path, path="a")) == "(The file is empty)"
+    paged = await run_call(READ, tmp_path, path="a", offset=1)
     assert paged.structured["content"] == ""
     assert paged.structured["truncated"] is False
 
@@ -76,8 +84,8 @@ async def test_a_page_says_where_it_goes_on(tmp_path: Path) -> None:
     """L-13, L-14: with an offset or a limit the file comes in pages, carriage returns removed."""
     (tmp_path / "a.txt").write_text("one\r\ntwo\r\nthree\r\n")
 
-    first = await done(READ, tmp_path, path="a.txt", limit=2)
-    rest = await done(READ, tmp_path, path="a.txt", offset=3)
+    first = await run_call(READ, tmp_path, path="a.txt", limit=2)
+    rest = await run_call(READ, tmp_path, path="a.txt", offset=3)
 
     assert first.structured == {
         "type": "text-page",
@@ -99,7 +107,7 @@ async def test_a_large_file_comes_in_pages(tmp_path: Path, size: int, paged: boo
     """L-14: above 51 200 bytes."""
     (tmp_path / "a.txt").write_text("x\n" * (size // 2) + "y" * (size % 2))
 
-    ended = await done(READ, tmp_path, path="a.txt")
+    ended = await run_call(READ, tmp_path, path="a.txt")
 
     assert ("type" in ended.structured) is paged
     if paged:
@@ -111,7 +119,7 @@ async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
     """L-14: whole lines only; the next page begins with the one that did not fit."""
     (tmp_path / "a.txt").write_text(f"{'x' * 999}\n" * 100)
 
-    first = await done(READ, tmp_path, path="a.txt")
+    first = await run_call(READ, tmp_path, path="a.txt")
 
     assert first.structured["content"] == "\n".join(["x" * 999] * 51)
     assert first.structured["next"] == 52
@@ -141,7 +149,7 @@ async def test_a_long_line_is_cut(tmp_path: Path) -> None:
     """L-15: at 2000 characters, with a note, and the line after it is the next one."""
     (tmp_path / "a.txt").write_text(f"{'é' * 2000}\n{'€' * 2001}\n{'x' * 100_000}\nlast\r\n")
 
-    ended = await done(READ, tmp_path, path="a.txt")
+    ended = await run_call(READ, tmp_path, path="a.txt")
 
     assert ended.structured["content"].split("\n") == [
         "é" * 2000,
@@ -155,15 +163,15 @@ async def test_an_offset_beyond_the_end_is_the_generic_error(tmp_path: Path) -> 
     """L-16: for files and for directories."""
     (tmp_path / "a.txt").write_text("one\ntwo\n")
 
-    assert await refused(READ, tmp_path, path="a.txt", offset=3) == "Unable to read a.txt"
-    assert await refused(READ, tmp_path, path=".", offset=3) == "Unable to read ."
+    assert await failure_of(READ, tmp_path, path="a.txt", offset=3) == "Unable to read a.txt"
+    assert await failure_of(READ, tmp_path, path=".", offset=3) == "Unable to read ."
 
 
 async def test_what_comes_after_a_page_is_not_examined(tmp_path: Path) -> None:
     """L-17: neither malformed text nor zero bytes there matter."""
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\n\xff\xfe\0\0\0")
 
-    ended = await done(READ, tmp_path, path="a.txt", limit=2)
+    ended = await run_call(READ, tmp_path, path="a.txt", limit=2)
 
     assert ended.structured["content"] == "one\ntwo"
     assert ended.structured["next"] == 3
@@ -175,7 +183,7 @@ async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
         file.write(b"first\n")
         file.truncate(1 << 40)
 
-    ended = await done(READ, tmp_path, path="a.txt", limit=1)
+    ended = await run_call(READ, tmp_path, path="a.txt", limit=1)
 
     assert ended.structured["content"] == "first"
 
@@ -197,7 +205,7 @@ async def test_what_is_no_text_is_refused(
     """L-18: by zero bytes, control characters, extension or signature."""
     (tmp_path / name).write_bytes(held)
 
-    assert await refused(READ, tmp_path, path=name, **more) == f"Cannot read binary file: {name}"
+    assert await failure_of(READ, tmp_path, path=name, **more) == f"Cannot read binary file: {name}"
 
 
 @pytest.mark.parametrize("more", [{}, {"limit": 5}])
@@ -205,15 +213,15 @@ async def test_malformed_text_is_the_generic_error(tmp_path: Path, more: dict[st
     """L-19: what cannot be decoded is not guessed at."""
     (tmp_path / "a.txt").write_bytes(b"caf\xe9 au lait")
 
-    assert await refused(READ, tmp_path, path="a.txt", **more) == "Unable to read a.txt"
+    assert await failure_of(READ, tmp_path, path="a.txt", **more) == "Unable to read a.txt"
 
 
 async def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
     """L-13: it says how the file is encoded."""
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfhello\n")
 
-    assert (await done(READ, tmp_path, path="a.txt")).structured["content"] == "hello\n"
-    assert (await done(READ, tmp_path, path="a.txt", limit=1)).structured["content"] == "hello"
+    assert (await run_call(READ, tmp_path, path="a.txt")).structured["content"] == "hello\n"
+    assert (await run_call(READ, tmp_path, path="a.txt", limit=1)).structured["content"] == "hello"
 
 
 async def test_a_directory_lists_directories_first(tmp_path: Path) -> None:
@@ -227,8 +235,8 @@ async def test_a_directory_lists_directories_first(tmp_path: Path) -> None:
     (here / "dangling").symlink_to("nowhere")
     os.mkdir(os.fsencode(here) + b"/\xff")  # noqa: PTH102
 
-    ended = await done(READ, here, path=".")
-    paged = await done(READ, here, path=".", offset=2, limit=2)
+    ended = await run_call(READ, here, path=".")
+    paged = await run_call(READ, here, path=".", offset=2, limit=2)
 
     assert ended.structured["entries"] == [
         {"name": "alias/", "type": "directory"},
@@ -245,7 +253,7 @@ async def test_a_directory_lists_directories_first(tmp_path: Path) -> None:
 async def test_what_is_missing_inside_is_said_before_anybody_is_asked(tmp_path: Path) -> None:
     """L-26: inside, a look comes before the question."""
     with pytest.raises(CallFailed, match="Unable to read missing"):
-        await asked(READ, tmp_path, path="missing")
+        await required_permissions(READ, tmp_path, path="missing")
 
 
 async def test_outside_nothing_is_looked_at_before_approval(tmp_path: Path) -> None:
@@ -254,25 +262,25 @@ async def test_outside_nothing_is_looked_at_before_approval(tmp_path: Path) -> N
     (tmp_path / "there").mkdir()
     path = str(tmp_path / "there/missing")
 
-    needs = await asked(READ, tmp_path / "here", path=path)
+    needs = await required_permissions(READ, tmp_path / "here", path=path)
 
     assert [need.action for need in needs] == ["external_directory", "read"]
-    assert await refused(READ, tmp_path / "here", path=path) == f"Unable to read {path}"
+    assert await failure_of(READ, tmp_path / "here", path=path) == f"Unable to read {path}"
 
 
 async def test_asking_opens_no_file(tmp_path: Path) -> None:
     """L-26, L-35: a pipe that nobody writes to would wait for ever, and its reading would show."""
     os.mkfifo(tmp_path / "pipe")
 
-    assert len(await asked(READ, tmp_path, path="pipe")) == 1
-    assert await refused(READ, tmp_path, path="pipe") == "Unable to read pipe"
+    assert len(await required_permissions(READ, tmp_path, path="pipe")) == 1
+    assert await failure_of(READ, tmp_path, path="pipe") == "Unable to read pipe"
 
 
 async def test_a_defect_of_the_machine_is_not_taken_for_a_bad_path(tmp_path: Path) -> None:
     """L-27: reading the start of a process's memory is an input/output error."""
     path = f"/proc/{os.getpid()}/mem"
 
-    told = await refused(READ, tmp_path, path=path)
+    told = await failure_of(READ, tmp_path, path=path)
 
     assert told.startswith("Tool execution failed: [Errno 5]")
 
@@ -299,17 +307,17 @@ async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path)
     kept = Kept(tmp_path / "spool")
     reader, searcher = read.tool(outputs=kept), grep.tool(outputs=kept)
 
-    assert await asked(reader, here, path="/outputs/tool_1") == (
+    assert await required_permissions(reader, here, path="/outputs/tool_1") == (
         Need("read", ("/outputs/tool_1",), ("*",)),
     )
-    ended = await done(reader, here, path="/outputs/tool_1", offset=2, limit=1)
+    ended = await run_call(reader, here, path="/outputs/tool_1", offset=2, limit=1)
     assert ended.structured["content"] == "two"
     assert ended.structured["path"] == "/outputs/tool_1"
-    found = await done(searcher, here, pattern="thr", path="/outputs/tool_1")
+    found = await run_call(searcher, here, pattern="thr", path="/outputs/tool_1")
     assert [(one["path"], one["line"]) for one in found.structured["value"]] == [
         ("/outputs/tool_1", 3)
     ]
-    told = await refused(reader, here, path="/outputs/tool_2")
+    told = await failure_of(reader, here, path="/outputs/tool_2")
     assert told == "Unable to read /outputs/tool_2"
 
 
@@ -317,7 +325,7 @@ async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Pa
     """L-12: as in a worker that does not tell."""
     (tmp_path / "a.txt").write_text("x")
 
-    ended = await READ.execute(READ.input.model_validate({"path": "a.txt"}), context(tmp_path))
+    ended = await READ.execute(READ.input.model_validate({"path": "a.txt"}), call_context(tmp_path))
 
     assert ended is not None
 
@@ -330,7 +338,7 @@ async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None
     outputs = MemoryOutputs()
     retention = Retention(outputs, OutputLimits(), 1 << 20)
 
-    read_ = await done(reader, tmp_path, path="long.txt")
+    read_ = await run_call(reader, tmp_path, path="long.txt")
     shown = await retention.recordable(AT, read_, limits=reader.limits or retention.limits)
 
     assert text(read_).endswith(f"(There is more: continue with offset {read_.structured['next']})")

@@ -41,7 +41,7 @@ from fairlead_tools.registry.application.calls import tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.application.verbs import ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
-from services.tools.tests.conftest import World, answered, standing, tool, until
+from services.tools.tests.conftest import Harness, answered, run_worker, tool, wait_until
 
 HERE = Scope("default", "/w")
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -59,7 +59,7 @@ QUEUED = {**DOUBLE, "mode": "queue", "subject": "fairlead.job.default.math", "ti
 class Office:
     """A worker and its desk."""
 
-    world: World
+    harness: Harness
     desk: ToolVerbs
     worker: Execute
 
@@ -75,33 +75,35 @@ class Office:
         return await answered(command, raw, lambda command: perform(parse_tenant(tenant), command))
 
     async def offered(self, scope: Scope = HERE) -> dict[str, ToolInfo]:
-        await self.world.registry.refresh(scope, sure=True)
-        return {one.name: one for one in self.world.registry.catalog(scope).tools}
+        await self.harness.registry.refresh(scope, sure=True)
+        return {one.name: one for one in self.harness.registry.catalog(scope).tools}
 
     async def call(self, name: str, *, id_: str = "call_1", **asked: Any) -> None:  # noqa: ANN401
         await self.offered()
-        found = self.world.registry.find(name, HERE)
+        found = self.harness.registry.find(name, HERE)
         assert found is not None
-        await self.world.call(found, id_=id_, **asked)
+        await self.harness.call(found, id_=id_, **asked)
 
     def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
-        assert isinstance(self.world.eventlog.requests, MemoryRequests)
-        self.world.eventlog.requests.answerers[subject] = answer
+        assert isinstance(self.harness.eventlog.requests, MemoryRequests)
+        self.harness.eventlog.requests.answerers[subject] = answer
 
-    async def served(self) -> list[str]:
-        async with standing(self.world.worker("wkr_b")):
-            await until(lambda: not self.world.jobs)
-        return await self.world.settlements()
+    async def serve_all(self) -> list[str]:
+        async with run_worker(self.harness.worker("wkr_b")):
+            await wait_until(lambda: not self.harness.jobs)
+        return await self.harness.settlements()
 
 
 @pytest.fixture
-def office(world: World) -> Office:
+def office(harness: Harness) -> Office:
     made = ToolRecords(
-        world.eventlog.tool_registrations, world.registry, partial(tool_from_record, world.eventlog)
+        harness.eventlog.tool_registrations,
+        harness.registry,
+        partial(tool_from_record, harness.eventlog),
     )
-    world.registry.refresh_with(made.refresh)
-    worker = world.worker()
-    return Office(world, ToolVerbs(made, world.registry, worker.life), worker)
+    harness.registry.refresh_with(made.refresh)
+    worker = harness.worker()
+    return Office(harness, ToolVerbs(made, harness.registry, worker.life), worker)
 
 
 async def doubled(body: bytes) -> bytes:
@@ -117,7 +119,7 @@ async def test_a_registered_tool_is_offered_called_and_settled(office: Office) -
 
     assert registered["data"]["name"] == "double"
     assert (await office.offered())["double"].input_schema == SCHEMA
-    assert await office.served() == ["{'n': 8}"]
+    assert await office.serve_all() == ["{'n': 8}"]
 
 
 async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
@@ -134,7 +136,7 @@ async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
     office.serve(DOUBLE["subject"], refuse)
     await office.call("double", n=4)
 
-    assert await office.served() == ["no more numbers"]
+    assert await office.serve_all() == ["no more numbers"]
     assert [(one.key, one.tenant, one.agent) for one in heard] == [
         ("ses_1:msg_a:call_1", "default", "build")
     ]
@@ -152,7 +154,7 @@ async def test_input_that_does_not_fit_is_never_sent(office: Office) -> None:
     office.serve(DOUBLE["subject"], hear)
     await office.call("double", n="four")
 
-    (message,) = await office.served()
+    (message,) = await office.serve_all()
     assert message.startswith("Invalid tool input: n: 'four' is not of type 'integer'")
     assert heard == []
 
@@ -179,7 +181,7 @@ async def test_output_that_does_not_fit_is_never_a_success(
     office.serve(DOUBLE["subject"], say)
     await office.call("double", n=4)
 
-    (said,) = await office.served()
+    (said,) = await office.serve_all()
     assert said.startswith(message)
 
 
@@ -191,7 +193,7 @@ async def test_nobody_there_means_that_nothing_ran(
     await office.ask("register", DOUBLE)
     await office.call("double", n=4)
 
-    (message,) = await office.served()
+    (message,) = await office.serve_all()
 
     assert message == "double is unavailable: nobody answers for it. It was not run."
 
@@ -215,7 +217,7 @@ async def test_no_answer_in_time_leaves_the_outcome_unknown(
     office.serve(DOUBLE["subject"], hang)
     await office.call("double", n=4)
 
-    (message,) = await office.served()
+    (message,) = await office.serve_all()
     assert message == f"double did not answer: its outcome is unknown. {ending}"
     assert len(heard) == 1
 
@@ -228,15 +230,15 @@ async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: O
     await office.ask("register", DOUBLE)
     await office.call("double", id_="call_2", n=2)
     other = {**SCHEMA, "properties": {"n": {"type": "number"}}}
-    assert await office.served() == ["{'n': 2}", "{'n': 4}"]
+    assert await office.serve_all() == ["{'n': 2}", "{'n': 4}"]
 
     await office.call("double", id_="call_3", n=3)
     await office.ask("register", {**DOUBLE, "inputSchema": other})
 
-    assert (await office.served())[-1] == "Stale tool call: double"
+    assert (await office.serve_all())[-1] == "Stale tool call: double"
     await office.call("double", id_="call_4", n=3)
     await office.ask("unregister", {"name": "double"})
-    assert (await office.served())[-1] == "Stale tool call: double"
+    assert (await office.serve_all())[-1] == "Stale tool call: double"
 
 
 async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Office) -> None:
@@ -244,18 +246,18 @@ async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Of
     await office.offered()
     other = Registry()
     elsewhere = ToolRecords(
-        office.world.eventlog.tool_registrations,
+        office.harness.eventlog.tool_registrations,
         other,
-        partial(tool_from_record, office.world.eventlog),
+        partial(tool_from_record, office.harness.eventlog),
     )
     await elsewhere.register("default", RegisterTool.model_validate(DOUBLE))
     await elsewhere.refresh(HERE, sure=True)
     found = other.find("double", HERE)
     assert found is not None
     office.serve(DOUBLE["subject"], doubled)
-    await office.world.call(found, n=4)
+    await office.harness.call(found, n=4)
 
-    assert await office.served() == ["{'n': 8}"]
+    assert await office.serve_all() == ["{'n': 8}"]
 
 
 async def test_a_tenants_tools_are_its_own(office: Office) -> None:
@@ -309,8 +311,8 @@ async def test_a_service_that_vanished_takes_its_tools_along(
 
     clock += 2 * records_module.SWEEP_MS
     await office.offered()
-    assert isinstance(office.world.eventlog.tool_registrations, MemoryToolRegistrations)
-    assert office.world.eventlog.tool_registrations.kept == {}
+    assert isinstance(office.harness.eventlog.tool_registrations, MemoryToolRegistrations)
+    assert office.harness.eventlog.tool_registrations.kept == {}
 
 
 @pytest.mark.parametrize(
@@ -358,20 +360,20 @@ async def handed(office: Office, **change: object) -> ToolTask:
     """A call in the service's queue."""
     await office.ask("register", {**QUEUED, **change})
     await office.call("double", n=4)
-    async with standing(office.worker):
-        await until(lambda: bool(_queue(office).messages))
+    async with run_worker(office.worker):
+        await wait_until(lambda: bool(_queue(office).messages))
         await _deferred(office)
     return ToolTask.model_validate_json(_queue(office).messages[0].payload)
 
 
 def _queue(office: Office) -> Any:  # noqa: ANN401
-    assert isinstance(office.world.eventlog.work, MemoryWorkQueues)
-    return office.world.eventlog.work.queue("JOBS")
+    assert isinstance(office.harness.eventlog.work, MemoryWorkQueues)
+    return office.harness.eventlog.work.queue("JOBS")
 
 
 async def _deferred(office: Office) -> None:
     async with asyncio.timeout(5):
-        while not any(isinstance(one, ToolDeferred) for one in await office.world.events()):
+        while not any(isinstance(one, ToolDeferred) for one in await office.harness.events()):
             await asyncio.sleep(0)
 
 
@@ -388,15 +390,15 @@ async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office:
     """J-09: its request waits for the time to be up; a second settlement is a conflict."""
     task = await handed(office)
     assert task.deadline is not None
-    assert await office.world.settlements() == []
+    assert await office.harness.settlements() == []
 
     settled = await office.ask("settle", _settlement(task, output={"n": 8}))
     again = await office.ask("settle", _settlement(task, output={"n": 9}))
 
     assert settled["data"]["callID"] == "call_1"
     assert again["error"]["_tag"] == "ConflictError"
-    assert await office.world.settlements() == ["{'n': 8}"]
-    assert len(office.world.wakes) == 1
+    assert await office.harness.settlements() == ["{'n': 8}"]
+    assert len(office.harness.wakes) == 1
 
 
 @pytest.mark.parametrize("retry", ["once", "idempotent", "pure"])
@@ -415,13 +417,13 @@ async def test_a_service_may_be_quicker_than_the_worker_that_left_it_the_call(
             settling.append(asyncio.create_task(asking))
             await asyncio.sleep(0.02)
 
-    office.world.log.before = before
-    async with standing(office.worker):
-        await until(lambda: bool(settling))
+    office.harness.log.before = before
+    async with run_worker(office.worker):
+        await wait_until(lambda: bool(settling))
         answer = await settling[0]
 
     assert answer.get("data") == {"sessionID": "ses_1", "callID": "call_1"}
-    assert await office.world.settlements() == ["{'n': 8}"]
+    assert await office.harness.settlements() == ["{'n': 8}"]
 
 
 @pytest.mark.parametrize(
@@ -439,7 +441,7 @@ async def test_a_settlement_is_checked_like_any_other_result(
 
     await office.ask("settle", _settlement(task, **said))
 
-    (told,) = await office.world.settlements()
+    (told,) = await office.harness.settlements()
     assert told.startswith(message)
 
 
@@ -467,19 +469,19 @@ async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> N
     await office.ask("register", DOUBLE)
     office.serve(DOUBLE["subject"], answer)
     await office.call("double", n=4)
-    await office.served()
+    await office.serve_all()
 
     await _bounded(office, text)
 
 
 async def _bounded(office: Office, text: str) -> None:
-    events = await office.world.events()
+    events = await office.harness.events()
     (event,) = [one for one in events if isinstance(one, ToolSucceeded)]
     (shown,) = event.content
     assert isinstance(shown, TextContent)
     assert shown.text.count("\n") < LINES_MAX
     (path,) = event.output_paths or ()
-    outputs = office.world.eventlog.outputs
+    outputs = office.harness.eventlog.outputs
     assert isinstance(outputs, MemoryOutputs)
     assert outputs.kept["default", managed_id(path) or ""][0].decode() == text
 
@@ -493,7 +495,7 @@ async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
     await office.call("double", n=4)
 
     assert await _under(office, "ask") == []
-    (asked,) = [one for one in await office.world.events() if isinstance(one, PermissionAsked)]
+    (asked,) = [one for one in await office.harness.events() if isinstance(one, PermissionAsked)]
     assert (asked.request.action, asked.request.save) == ("sums", ("*",))
     assert _queue(office).messages == []
 
@@ -506,17 +508,17 @@ async def _under(office: Office, effect: str) -> list[str]:
     """Let a worker work for which this is the rule."""
     rule = {"action": "sums", "resource": "*", "effect": effect}
     rules = Config.model_validate({"permissions": [rule]}).rules
-    world = office.world
-    worker = Execute("wkr_a", world.eventlog, world.registry, world.settings, rules)
-    async with standing(worker):
-        await until(lambda: not world.jobs)
-    return await world.settlements()
+    harness = office.harness
+    worker = Execute("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
+    async with run_worker(worker):
+        await wait_until(lambda: not harness.jobs)
+    return await harness.settlements()
 
 
 async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) -> None:
     """E-16: its request is done with, and whoever answers later is told that nobody waits."""
     task = await handed(office)
-    await office.world.write(
+    await office.harness.write(
         InterruptRequested(),
         ToolFailed(
             assistant_message_id=task.assistant_message_id,
@@ -529,7 +531,7 @@ async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) ->
     late = await office.ask("settle", _settlement(task, output={"n": 8}))
 
     assert late["error"]["_tag"] == "ConflictError"
-    assert await office.served() == [INTERRUPTED_TOOL]
+    assert await office.serve_all() == [INTERRUPTED_TOOL]
 
 
 async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) -> None:
@@ -539,7 +541,7 @@ async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) ->
 
     await office.ask("settle", _settlement(task, output={"anything": 1}))
 
-    assert await office.world.settlements() == ["{'anything': 1}"]
+    assert await office.harness.settlements() == ["{'anything': 1}"]
 
 
 async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
@@ -548,8 +550,8 @@ async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
     """J-02: nobody settles what a worker runs, what was never called, or another tenant's."""
     monkeypatch.setattr("fairlead_tools.registry.application.verbs.LOOKS_S", (0.0,))
     gate = tool("gate")
-    office.world.registry.register(gate)
-    await office.world.call(gate)
+    office.harness.registry.register(gate)
+    await office.harness.call(gate)
     task = ToolTask.model_validate_json(
         json.dumps(
             {
@@ -580,9 +582,9 @@ async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
     task = await handed(office, timeoutMs=1)
     await asyncio.sleep(0.01)
 
-    await office.served()
+    await office.serve_all()
 
-    (failed,) = [one for one in await office.world.events() if isinstance(one, ToolFailed)]
+    (failed,) = [one for one in await office.harness.events() if isinstance(one, ToolFailed)]
     assert "its outcome is unknown" in failed.error.message
     late = await office.ask("settle", _settlement(task, output={"n": 8}))
     assert late["error"]["_tag"] == "ConflictError"
