@@ -150,7 +150,7 @@ async def test_a_failure_while_it_stops_is_logged(caplog: pytest.LogCaptureFixtu
     assert record.getMessage() == "counting failed while it stopped"
 
 
-async def test_cancelled_tasks_have_ended_and_their_failures_are_logged(
+async def test_cancelled_tasks_have_ended_and_a_failure_on_the_way_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ended: list[str] = []
@@ -163,13 +163,20 @@ async def test_cancelled_tasks_have_ended_and_their_failures_are_logged(
             ended.append("slow")
 
     async def broken() -> None:
-        raise ValueError("a defect")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("a defect")
 
-    tasks = [asyncio.create_task(slow()), asyncio.create_task(broken())]
+    async def broken_before() -> None:
+        raise ValueError("its owner has seen this defect")
+
+    work = (slow(), broken(), broken_before())
+    tasks = [asyncio.create_task(coroutine) for coroutine in work]
     await asyncio.sleep(0)
     await cancel_and_wait(*tasks)
 
     assert ended == ["slow"]
     assert [record.getMessage() for record in caplog.records] == [
-        "task had failed before it was cancelled"
+        "task failed while it was cancelled"
     ]

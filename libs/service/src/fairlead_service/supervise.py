@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 log = logging.getLogger(__name__)
 
@@ -95,13 +95,15 @@ async def supervise(
         await _pause(pause_s, stop)
 
 
-async def cancel_and_wait(*tasks: asyncio.Task[None]) -> None:
-    """Cancel tasks and wait until all have ended. A task that failed before is logged."""
-    for task in tasks:
+async def cancel_and_wait(*tasks: asyncio.Future[Any]) -> None:
+    """Cancel tasks and wait until all have ended. A task that fails on its way out is logged."""
+    running = {task for task in tasks if not task.done()}
+    for task in running:
         task.cancel()
-    for result in await asyncio.gather(*tasks, return_exceptions=True):
-        if isinstance(result, Exception):
-            log.error("task had failed before it was cancelled", exc_info=result)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    for task, result in zip(tasks, results, strict=True):
+        if task in running and isinstance(result, Exception):
+            log.warning("task failed while it was cancelled", exc_info=result)
 
 
 def describe(error: Exception) -> str:

@@ -9,6 +9,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.next_move import moving
 from fairlead_session.state.session import Session
 
@@ -55,9 +56,7 @@ class Waker:
         if not under_way:
             return
         _, late = await asyncio.wait(under_way, timeout=SETTLE_S)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*under_way, return_exceptions=True)
+        await cancel_and_wait(*late)
 
     async def _attend(self, at: Address) -> None:
         try:

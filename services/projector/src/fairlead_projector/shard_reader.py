@@ -8,6 +8,7 @@ from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import LogEntry
+from fairlead_service.supervise import cancel_and_wait
 
 log = logging.getLogger(__name__)
 
@@ -69,8 +70,7 @@ class _Follower:
             promised = await self._shards.last_position(self._shard)
 
     async def close(self) -> None:
-        self._coming.cancel()
-        await asyncio.gather(self._coming, return_exceptions=True)
+        await cancel_and_wait(self._coming)
         if isinstance(self._source, AsyncGenerator):
             await self._source.aclose()
 

@@ -13,7 +13,7 @@ from fairlead_runner.metrics import COMPACTIONS, SAVED
 from fairlead_runner.model_target import ModelNotConfigured, ModelTarget, resolve_model
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
-from fairlead_runner.turn import TurnOutcome, cancelled, streams_on
+from fairlead_runner.turn import TurnOutcome, streams_on
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import (
     CompactionEnded,
@@ -24,6 +24,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.provider.events import ProviderFailure, StepFinish, TextChunk
 from fairlead_service import ids
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.compaction import compaction
 from fairlead_session.compaction.compaction import TRIES_MAX, CompactionPlan, NothingToCompact
 from fairlead_session.execution.ownership import owns
@@ -167,7 +168,7 @@ class Compactor:
                     return None
             return await streaming
         finally:
-            await cancelled(streaming)
+            await cancel_and_wait(streaming)
 
     async def _stream(
         self, plan: CompactionPlan, started: CompactionStarted, target: ModelTarget

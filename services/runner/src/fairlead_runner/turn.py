@@ -18,6 +18,7 @@ from fairlead_schema.events import AttemptOverflowed, SessionEvent, ToolFailed
 from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
 from fairlead_schema.provider.request import ModelRequest
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.compaction.compaction import overflow_message, recoverable
 from fairlead_session.execution.ownership import owns
 from fairlead_session.execution.recovery import hand_over
@@ -149,12 +150,12 @@ class ProviderAttempt:
                     break
             if streaming.done():
                 return await streaming
-            await cancelled(streaming)
+            await cancel_and_wait(streaming)
             said = (*await self._event_writer.settle(), *self._publication.interrupt())
             return TurnOutcome("interrupted", said)
         except asyncio.CancelledError:
             # The grace time is over: keep what was said, leave the turn to whoever comes next.
-            await cancelled(streaming)
+            await cancel_and_wait(streaming)
             said = (*await self._event_writer.settle(), *self._publication.interrupt())
             # A stream that is over said how the turn ended: it is not owed again.
             left = () if self._publication.over else (hand_over(self._attempt),)
@@ -162,7 +163,7 @@ class ProviderAttempt:
             raise
         finally:
             # Whatever ended the wait: a stream that nobody listens to must not write on.
-            await cancelled(streaming)
+            await cancel_and_wait(streaming)
 
     async def _stream(
         self, client: httpx.AsyncClient, deltas: Deltas, policy: RetryPolicy
@@ -243,9 +244,3 @@ async def streams_on(streaming: asyncio.Task[Any], nudged: asyncio.Event) -> boo
         return not streaming.done()
     finally:
         waiting.cancel()
-
-
-async def cancelled(task: asyncio.Task[Any]) -> None:
-    """Cancel it, and wait until it is over."""
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

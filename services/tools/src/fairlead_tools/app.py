@@ -9,6 +9,7 @@ from typing import TypeAlias
 from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema import subjects
 from fairlead_schema.context import RemoveSource, SourceRegistration, SourceRegistrations
@@ -18,7 +19,7 @@ from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.rpc.server import RpcServer
-from fairlead_service.supervise import cancel_and_wait
+from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes, spool
 from fairlead_tools.builtin import builtins, skill, task
 from fairlead_tools.calls.lifecycle import Life
@@ -78,7 +79,10 @@ class Tools:
             self._hire(eventlog, execute.life)
             await self.server.start()
             standing = asyncio.create_task(execute.stand())
-            beating = asyncio.create_task(execute.beat())
+            report = report_defects(LogError)
+            beating = asyncio.create_task(
+                supervise("heartbeat of tool requests", execute.beat, report=report)
+            )
             try:
                 yield
             finally:

@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from fairlead_gateway.http.answers import cause
 from fairlead_schema.public_events import EventEnvelope
+from fairlead_service.supervise import cancel_and_wait
 
 log = logging.getLogger(__name__)
 
@@ -105,9 +106,7 @@ class EventStream(Response):
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_and_wait(*tasks)
         if gone not in done:
             await self._end(done, send)
 

@@ -8,6 +8,7 @@ from fairlead_gateway.http.sse import closed
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.subjects import Address
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
 
@@ -31,9 +32,7 @@ async def until(
         following.result()
         return True
     finally:
-        for task in (following, closing):
-            task.cancel()
-        await asyncio.gather(following, closing, return_exceptions=True)
+        await cancel_and_wait(following, closing)
 
 
 async def _until(runtime: Runtime, at: Address, holds: Callable[[Session], bool]) -> None:

@@ -17,6 +17,7 @@ from fairlead_projector.projection.shard import Reading, project
 from fairlead_projector.shard_balance import Share
 from fairlead_projector.supervise import Complaints, keep
 from fairlead_schema.subjects import SHARDS
+from fairlead_service.supervise import cancel_and_wait
 
 BATCH_COMMITS_MAX: Final = 500
 POLL_S: Final = 0.2
@@ -70,9 +71,7 @@ async def rebuild(
         try:
             await _arrive(connection, ends, progress)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_and_wait(*tasks)
 
 
 async def digest(dsn: str) -> str:

@@ -14,6 +14,7 @@ import httpx
 
 from fairlead_schema.context import UnavailableKind
 from fairlead_service.config.context import ContextConfig
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.context.sources.files import Unreadable, decode_text, expand_home
 
 log = logging.getLogger(__name__)
@@ -99,9 +100,7 @@ class WebPages:
 
     async def close(self) -> None:
         """Stop what is being fetched."""
-        for task in self._fetching.values():
-            task.cancel()
-        await asyncio.gather(*self._fetching.values(), return_exceptions=True)
+        await cancel_and_wait(*self._fetching.values())
 
     async def _text(self, url: str) -> str | Unreadable:
         page = self._pages.get(url)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.shell import supervise
 
 MARK: Final = "FAIRLEAD_CALL"
@@ -120,8 +121,7 @@ async def _end(process: Process, mark: str, hearing: asyncio.Task[None]) -> None
             process.kill()
         await asyncio.to_thread(kill_marked, mark)
     await asyncio.wait({hearing}, timeout=DRAIN_S)
-    hearing.cancel()
-    await asyncio.gather(hearing, return_exceptions=True)
+    await cancel_and_wait(hearing)
 
 
 def kill_marked(mark: str, rounds: int = 100) -> int:

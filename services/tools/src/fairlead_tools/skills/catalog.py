@@ -10,6 +10,7 @@ from typing import Final
 
 from fairlead_schema.location import LocationRef
 from fairlead_service.config.configuration import Config
+from fairlead_service.supervise import cancel_and_wait
 from fairlead_tools.context.sources import environment
 from fairlead_tools.context.sources.files import TextFiles, expand_home, real_path
 from fairlead_tools.context.sources.instructions import directories_up, is_url
@@ -49,8 +50,7 @@ class SkillCatalog:
     async def close(self) -> None:
         """Stop what is being fetched."""
         if self._syncing is not None:
-            self._syncing.cancel()
-            await asyncio.gather(self._syncing, return_exceptions=True)
+            await cancel_and_wait(self._syncing)
 
     def load(self, location: LocationRef) -> tuple[Skill, ...]:
         """All skills of a location, by name. Reads the disk."""
