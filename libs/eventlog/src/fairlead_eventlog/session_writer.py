@@ -134,13 +134,21 @@ class SessionWriter(Generic[State]):
         self._cache.put(at, written)
         return written
 
-    async def read(self, at: Address) -> Versioned[State]:
-        """The session as the log holds it now."""
-        return await self._read(at, lambda: self._cache.load(at))
-
-    async def read_on(self, at: Address, known: Versioned[State]) -> Versioned[State]:
-        """The session as the log holds it now, from a complete state on."""
-        return await self._read(at, lambda: self._cache.advance(at, known))
+    async def read(self, at: Address, *, known: Versioned[State] | None = None) -> Versioned[State]:
+        """The session as the log holds it now. A complete state `known` spares earlier commits."""
+        while True:
+            try:
+                if known is None:
+                    session = await self._cache.load(at)
+                else:
+                    session = await self._cache.advance(at, known)
+            except LogUnavailable:
+                if not self._wait_for_log:
+                    raise
+                await asyncio.sleep(RETRY_S)
+            else:
+                self._note(at, session)
+                return session
 
     def drafts(self, events: tuple[SessionEvent, ...]) -> tuple[Draft, ...]:
         """Events with their ids and the time."""
@@ -182,8 +190,7 @@ class SessionWriter(Generic[State]):
 
     async def _catch_up(self, at: Address, known: AssumedState[State]) -> AssumedState[State]:
         """The session after another writer's commit. Raises SessionErased."""
-        complete = known.complete
-        newer = await (self.read_on(at, known.versioned) if complete else self.read(at))
+        newer = await self.read(at, known=known.versioned if known.complete else None)
         if newer.head == known.head:
             # The read lags behind the leader, or the log has become shorter: it was erased.
             self._cache.evict(at)
@@ -192,20 +199,6 @@ class SessionWriter(Generic[State]):
                     raise SessionErased(at)
             await asyncio.sleep(RETRY_S)
         return AssumedState(newer)
-
-    async def _read(
-        self, at: Address, read: Callable[[], Awaitable[Versioned[State]]]
-    ) -> Versioned[State]:
-        while True:
-            try:
-                known = await read()
-            except LogUnavailable:
-                if not self._wait_for_log:
-                    raise
-                await asyncio.sleep(RETRY_S)
-            else:
-                self._note(at, known)
-                return known
 
     def _note(self, at: Address, known: Versioned[State]) -> None:
         self._positions[at] = known.head.position

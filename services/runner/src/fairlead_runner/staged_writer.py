@@ -71,7 +71,7 @@ class StagedWriter:
             try:
                 written = await self._writer.append(self.at, known, staged, folded=folded)
             except AppendConflict:
-                self._become(await self._writer.read_on(self.at, known))
+                self._become(await self._writer.read(self.at, known=known))
                 raise StaleDecision from None
             self._become(written)
         count(known.state.epoch, self.durable.epoch)
@@ -94,7 +94,7 @@ class StagedWriter:
     async def reload(self) -> None:
         """Read the session on to its present, and drop the staged events."""
         async with self._writer.lock(self.at):
-            self._become(await self._writer.read_on(self.at, self._known))
+            self._become(await self._writer.read(self.at, known=self._known))
 
     def _become(self, known: Versioned[Session]) -> None:
         self._known = known
