@@ -1,4 +1,4 @@
-"""Both media the contract is judged on: the in-memory twin and a real server."""
+"""The two media of the contract tests: memory and a real server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     running = Server(tmp_path_factory.mktemp("nats"), free_port())
     running.start()
     try:
-        # An event loop may be running where this fixture is asked for: provision beside it.
+        # An event loop may be running in this thread, so another thread provisions.
         with ThreadPoolExecutor(1) as beside:
             beside.submit(lambda: asyncio.run(provision(running.url))).result()
         yield running

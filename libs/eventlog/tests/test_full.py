@@ -34,19 +34,19 @@ def server(tmp_path: Path) -> Iterator[Server]:
         running.kill()
 
 
-def large() -> tuple[Draft, ...]:
+def large_drafts() -> tuple[Draft, ...]:
     admitted = PromptAdmitted(
         message_id=ids.message_id(), prompt=Prompt(text=LARGE), delivery="steer"
     )
     return (Draft(ids.event_id(), ids.now_ms(), admitted),)
 
 
-async def filled(url: str) -> tuple[Head, str, tuple[Draft, ...]]:
+async def fill_server(url: str) -> tuple[Head, str, tuple[Draft, ...]]:
     """Append until the server has no room; the last head, and the commit it did not take."""
     head = START
     async with connect(url, name="test") as eventlog:
         for _ in range(50):
-            commit_id, drafts = ids.commit_id(), large()
+            commit_id, drafts = ids.commit_id(), large_drafts()
             try:
                 head = (await eventlog.log.append(AT, commit_id, drafts, after=head)).head
             except LogUnavailable:
@@ -54,20 +54,20 @@ async def filled(url: str) -> tuple[Head, str, tuple[Draft, ...]]:
     raise AssertionError("the server took everything")
 
 
-async def sequences(eventlog: EventLog) -> list[int]:
-    found: list[int] = []
+async def read_seqs(eventlog: EventLog) -> list[int]:
+    seqs: list[int] = []
     head, more = START, True
     while more:
         commits, more = await eventlog.log.read(AT, after=head)
-        found += [one.seq for stored in commits for one in stored.commit.events]
+        seqs += [event.seq for stored in commits for event in stored.commit.events]
         head = commits[-1].head if commits else head
-    return found
+    return seqs
 
 
 async def test_a_full_server_refuses_loses_nothing_and_goes_on_with_room(server: Server) -> None:
     """What was acknowledged is there, what was refused is not, and the same commit fits later."""
     await provision(server.url)
-    head, commit_id, drafts = await filled(server.url)
+    head, commit_id, drafts = await fill_server(server.url)
     assert head.seq > 1
     server.kill()
     server.room = "64MB"
@@ -76,7 +76,7 @@ async def test_a_full_server_refuses_loses_nothing_and_goes_on_with_room(server:
     async with connect(server.url, name="test") as eventlog:
         assert await eventlog.log.head(AT) == head
         stored = await eventlog.log.append(AT, commit_id, drafts, after=head)
-        kept = await sequences(eventlog)
+        stored_seqs = await read_seqs(eventlog)
 
     assert stored.head.seq == head.seq + 1
-    assert kept == list(range(1, head.seq + 2))
+    assert stored_seqs == list(range(1, head.seq + 2))

@@ -1,4 +1,4 @@
-"""Fair sharing: one tenant's many wakes never stand before another tenant's one."""
+"""Fair sharing: the many wakes of a tenant do not delay the single wake of another tenant."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ CROWD = 10_000
 SLOTS = 4
 
 
-async def crowd(eventlog: EventLog, tenant: str) -> None:
+async def wake_crowd(eventlog: EventLog, tenant: str) -> None:
     window = asyncio.Semaphore(256)
 
     async def wake() -> None:
@@ -33,10 +33,10 @@ async def crowd(eventlog: EventLog, tenant: str) -> None:
 
 
 async def test_a_single_wake_passes_a_crowd_of_another_tenant(own_server: Server) -> None:
-    """Ten thousand sessions of one tenant wait; another's one is served within a few turns."""
+    """Ten thousand sessions of one tenant wait; the session of another is served within a few turns."""
     await provision(own_server.url)
     async with connect(own_server.url, name="test") as eventlog:
-        await crowd(eventlog, "crowd")
+        await wake_crowd(eventlog, "crowd")
         alone, busy, served = Address("alone", ids.session_id()), list[Job](), 0
         async with asyncio.timeout(30):
             async for job in eventlog.wakes.take(Slots(SLOTS)):
@@ -58,45 +58,45 @@ async def test_no_more_is_taken_than_there_are_slots(own_server: Server) -> None
     async with connect(own_server.url, name="test") as eventlog:
         for _ in range(40):
             await eventlog.wakes.wake(Address("default", ids.session_id()))
-        held: list[Job] = []
+        jobs: list[Job] = []
 
         async def take() -> None:
             async for job in eventlog.wakes.take(Slots(4)):
-                held.append(job)  # noqa: PERF401 - another task reads the list
+                jobs.append(job)  # noqa: PERF401 - another task reads the list
 
         taking = asyncio.create_task(take())
         await asyncio.sleep(1.5)
         taking.cancel()
 
-    assert 1 <= len(held) <= 4
+    assert 1 <= len(jobs) <= 4
 
 
 async def test_a_full_runner_takes_the_next_wake_as_soon_as_a_slot_is_free(
     own_server: Server,
 ) -> None:
-    """Its crowd waits for turns, not for the clock: a look every half second would need 20 s."""
+    """Wakes wait for turns, not for a periodic check: one every half second would need 20 s."""
     await provision(own_server.url)
     async with connect(own_server.url, name="test") as eventlog:
         for _ in range(40):
             await eventlog.wakes.wake(Address("default", ids.session_id()))
-        assert await all_served(40, eventlog.wakes.take, slots=1)
+        assert await serve_all(40, eventlog.wakes.take, slots=1)
 
 
 async def test_a_full_worker_takes_the_next_request_as_soon_as_a_slot_is_free(
     own_server: Server,
 ) -> None:
-    """Its calls wait for one another, not for the clock."""
+    """Calls wait for one another, not for a periodic check."""
     await provision(own_server.url)
     async with connect(own_server.url, name="test") as eventlog:
         for _ in range(80):
             at = Address("default", ids.session_id())
             await eventlog.work.put(subjects.tool(at, "default"), b"{}")
         take = partial(eventlog.work.take, "TOOLS", "tools-default")
-        assert await all_served(80, take, slots=2)
+        assert await serve_all(80, take, slots=2)
 
 
-async def all_served(count: int, take: Callable[[Slots], AsyncIterator[Job]], slots: int) -> bool:
-    """Take so many with so few slots, in less time than looks by the clock would need."""
+async def serve_all(count: int, take: Callable[[Slots], AsyncIterator[Job]], slots: int) -> bool:
+    """Whether all jobs are served with so few slots in less time than periodic checks would need."""
     busy: list[asyncio.Task[None]] = []
     served = 0
     async with asyncio.timeout(10):
@@ -122,12 +122,12 @@ async def test_a_lane_whose_last_job_is_done_may_have_another_in_a_full_runner(
     await provision(own_server.url)
     async with connect(own_server.url, name="test") as eventlog:
         await eventlog.wakes.wake(Address("crowd", ids.session_id()))
-        held: list[Job] = []
+        jobs: list[Job] = []
         alone = 0
         async with asyncio.timeout(10):
             async for job in eventlog.wakes.take(Slots(1)):
                 if subjects.address(job.subject).tenant == "crowd":
-                    held.append(job)
+                    jobs.append(job)
                 else:
                     async with job:
                         await job.ack()

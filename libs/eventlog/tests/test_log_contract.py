@@ -16,7 +16,7 @@ from fairlead_service import ids
 from fairlead_testing.events import drafts
 
 
-async def written(eventlog: EventLog, at: Address, sizes: list[int]) -> list[StoredCommit]:
+async def write_commits(eventlog: EventLog, at: Address, sizes: list[int]) -> list[StoredCommit]:
     head, stored = START, []
     for size in sizes:
         commit = await eventlog.log.append(at, ids.commit_id(), drafts(size), after=head)
@@ -25,14 +25,14 @@ async def written(eventlog: EventLog, at: Address, sizes: list[int]) -> list[Sto
     return stored
 
 
-async def taken(tail: AsyncIterator[StoredCommit], count: int) -> list[StoredCommit]:
-    found: list[StoredCommit] = []
+async def take_commits(tail: AsyncIterator[StoredCommit], count: int) -> list[StoredCommit]:
+    commits: list[StoredCommit] = []
     async with asyncio.timeout(20):
         async for stored in tail:
-            found.append(stored)
-            if len(found) == count:
+            commits.append(stored)
+            if len(commits) == count:
                 break
-    return found
+    return commits
 
 
 async def test_a_session_that_was_never_written_stands_at_the_start(
@@ -46,9 +46,9 @@ async def test_sequences_are_contiguous_from_one_over_all_commits(
     eventlog: EventLog, at: Address
 ) -> None:
     """H-01, H-02: contiguous per session, whatever else the shard holds."""
-    await written(eventlog, Address("default", ids.session_id()), [1])
+    await write_commits(eventlog, Address("default", ids.session_id()), [1])
 
-    await written(eventlog, at, [2, 1, 3])
+    await write_commits(eventlog, at, [2, 1, 3])
 
     page = await eventlog.log.read(at, after=START)
     assert [event.seq for stored in page.commits for event in stored.commit.events] == [
@@ -60,7 +60,7 @@ async def test_sequences_are_contiguous_from_one_over_all_commits(
 async def test_a_stale_append_is_a_conflict_and_writes_nothing(
     eventlog: EventLog, at: Address
 ) -> None:
-    first, second = await written(eventlog, at, [1, 1])
+    first, second = await write_commits(eventlog, at, [1, 1])
 
     with pytest.raises(AppendConflict):
         await eventlog.log.append(at, ids.commit_id(), drafts(), after=first.head)
@@ -108,7 +108,7 @@ async def test_a_commit_that_does_not_fit_is_refused_whole(eventlog: EventLog, a
 
 
 async def test_reading_goes_on_in_pages_from_any_head(eventlog: EventLog, at: Address) -> None:
-    stored = await written(eventlog, at, [1] * 7)
+    stored = await write_commits(eventlog, at, [1] * 7)
 
     first = await eventlog.log.read(at, after=START, limit=3)
     rest = await eventlog.log.read(at, after=first.commits[-1].head, limit=10)
@@ -121,20 +121,20 @@ async def test_reading_goes_on_in_pages_from_any_head(eventlog: EventLog, at: Ad
 async def test_locating_a_sequence_leads_to_the_event_after_it(
     eventlog: EventLog, at: Address
 ) -> None:
-    await written(eventlog, at, [3] * 40)
+    await write_commits(eventlog, at, [3] * 40)
 
     for seq in (0, 1, 3, 59, 118, 119, 120, 500):
         head = await eventlog.log.locate(at, seq)
         page = await eventlog.log.read(at, after=head)
         after = [event.seq for stored in page.commits for event in stored.commit.events]
         assert head.seq <= seq
-        assert [found for found in after if found > seq][:1] == ([seq + 1] if seq < 120 else [])
+        assert [later for later in after if later > seq][:1] == ([seq + 1] if seq < 120 else [])
 
 
 async def test_locating_far_into_a_long_session_skips_most_of_it(
     eventlog: EventLog, at: Address
 ) -> None:
-    await written(eventlog, at, [10] * 150)
+    await write_commits(eventlog, at, [10] * 150)
 
     head = await eventlog.log.locate(at, 1400)
 
@@ -144,8 +144,8 @@ async def test_locating_far_into_a_long_session_skips_most_of_it(
 async def test_a_tail_replays_then_follows_without_gap_or_duplicate(
     eventlog: EventLog, at: Address
 ) -> None:
-    """H-30, H-31: what lands while history is read is neither lost nor told twice."""
-    stored = await written(eventlog, at, [1] * 5)
+    """H-30, H-31: what lands while history is read is neither lost nor repeated."""
+    stored = await write_commits(eventlog, at, [1] * 5)
     tail = eventlog.log.tail(at, after=2)
     head = stored[-1].head
 
@@ -156,17 +156,17 @@ async def test_a_tail_replays_then_follows_without_gap_or_duplicate(
             head = commit.head
 
     writing = asyncio.create_task(keep_writing())
-    found = await taken(tail, 33)
+    commits = await take_commits(tail, 33)
     await writing
 
-    assert [item.head.seq for item in found] == [*range(3, 36)]
+    assert [item.head.seq for item in commits] == [*range(3, 36)]
 
 
 async def test_a_tail_may_begin_before_the_session_exists(eventlog: EventLog, at: Address) -> None:
-    reading = asyncio.create_task(taken(eventlog.log.tail(at, after=0), 2))
+    reading = asyncio.create_task(take_commits(eventlog.log.tail(at, after=0), 2))
     await asyncio.sleep(0.05)
 
-    await written(eventlog, at, [1, 1])
+    await write_commits(eventlog, at, [1, 1])
 
     assert [item.head.seq for item in await reading] == [1, 2]
 
@@ -174,34 +174,34 @@ async def test_a_tail_may_begin_before_the_session_exists(eventlog: EventLog, at
 async def test_tails_of_one_session_hear_nothing_of_another(
     eventlog: EventLog, at: Address
 ) -> None:
-    reading = asyncio.create_task(taken(eventlog.log.tail(at, after=0), 1))
+    reading = asyncio.create_task(take_commits(eventlog.log.tail(at, after=0), 1))
     await asyncio.sleep(0.05)
 
-    await written(eventlog, Address("default", ids.session_id()), [1, 1])
-    mine = await written(eventlog, at, [1])
+    await write_commits(eventlog, Address("default", ids.session_id()), [1, 1])
+    mine = await write_commits(eventlog, at, [1])
 
     assert await reading == mine
 
 
 async def test_an_erased_session_starts_again(eventlog: EventLog, at: Address) -> None:
     """H-29."""
-    await written(eventlog, at, [1, 1])
+    await write_commits(eventlog, at, [1, 1])
 
     await eventlog.log.erase(at)
 
     assert await eventlog.log.head(at) == START
 
 
-async def purged(eventlog: EventLog, at: Address, sizes: list[int]) -> StoredCommit:
+async def purge_session(eventlog: EventLog, at: Address, sizes: list[int]) -> StoredCommit:
     """A session that was written and then purged."""
-    *_, last = await written(eventlog, at, sizes)
+    *_, last = await write_commits(eventlog, at, sizes)
     gone = (Draft(ids.event_id(), 1, SessionPurged()),)
     return await eventlog.log.append(at, ids.commit_id(), gone, after=last.head)
 
 
 async def test_a_purged_session_does_not_exist(eventlog: EventLog, at: Address) -> None:
-    """H-29: its last word stays, and only who reads it knows."""
-    last = await purged(eventlog, at, [1, 1])
+    """H-29: its last word stays, for readers of the whole log alone."""
+    last = await purge_session(eventlog, at, [1, 1])
 
     assert await eventlog.log.head(at) == START
     assert (await eventlog.log.read(at, after=START)).commits[-1] == last
@@ -212,22 +212,22 @@ async def test_what_came_before_a_purge_can_be_erased_for_ever(
 ) -> None:
     """H-29: erasing is repeatable, and leaves the last word and the neighbours alone."""
     neighbour = Address(at.tenant, ids.session_id())
-    near = await written(eventlog, neighbour, [2])
-    last = await purged(eventlog, at, [1, 3])
+    near = await write_commits(eventlog, neighbour, [2])
+    last = await purge_session(eventlog, at, [1, 3])
 
     for _ in range(2):
         await eventlog.log.erase(at, before=last.position)
 
     assert await eventlog.log.read(at, after=START) == ((last,), False)
     assert (await eventlog.log.read(neighbour, after=START)).commits == tuple(near)
-    assert await taken(eventlog.log.tail(at, after=0), 1) == [last]
+    assert await take_commits(eventlog.log.tail(at, after=0), 1) == [last]
 
 
 async def test_a_writer_who_missed_the_purge_writes_nothing(
     eventlog: EventLog, at: Address
 ) -> None:
     """H-29: neither an old owner nor a new creator can write under the id."""
-    before = (await written(eventlog, at, [1]))[0]
+    before = (await write_commits(eventlog, at, [1]))[0]
     gone = (Draft(ids.event_id(), 1, SessionPurged()),)
     last = await eventlog.log.append(at, ids.commit_id(), gone, after=before.head)
     await eventlog.log.erase(at, before=last.position)
@@ -238,12 +238,12 @@ async def test_a_writer_who_missed_the_purge_writes_nothing(
 
 
 async def test_one_tenant_never_reads_another(eventlog: EventLog, at: Address) -> None:
-    await written(eventlog, at, [1])
+    await write_commits(eventlog, at, [1])
 
     assert await eventlog.log.head(Address("other", at.session_id)) == START
 
 
 async def test_a_head_names_its_position_and_its_sequence(eventlog: EventLog, at: Address) -> None:
-    stored: Any = (await written(eventlog, at, [4]))[0]
+    stored: Any = (await write_commits(eventlog, at, [4]))[0]
 
     assert stored.head == Head(stored.position, 4)

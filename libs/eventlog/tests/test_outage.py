@@ -21,11 +21,11 @@ async def test_acknowledged_commits_survive_kill_and_the_tail_goes_on(
 ) -> None:
     await provision(own_server.url)
     async with connect(own_server.url, name="test", timeout_s=1.0) as eventlog:
-        heard: list[int] = []
+        seqs: list[int] = []
 
         async def follow() -> None:
             async for stored in eventlog.log.tail(at, after=0):
-                heard.append(stored.head.seq)  # noqa: PERF401 - read while it grows
+                seqs.append(stored.head.seq)  # noqa: PERF401 - another task reads the list
 
         following = asyncio.create_task(follow())
         head = START
@@ -44,9 +44,9 @@ async def test_acknowledged_commits_survive_kill_and_the_tail_goes_on(
                 await asyncio.sleep(0.05)
             assert (await eventlog.log.head(at)).seq >= head.seq
             stored = await eventlog.log.append(at, commit_id, events, after=head)
-            while heard[-1] != stored.head.seq:
+            while seqs[-1] != stored.head.seq:
                 await asyncio.sleep(0.02)
         following.cancel()
 
     assert stored.head.seq == 21
-    assert heard == [*range(1, 22)]
+    assert seqs == [*range(1, 22)]

@@ -24,8 +24,8 @@ async def pieces(*parts: bytes) -> AsyncIterator[bytes]:
         yield part
 
 
-async def whole(eventlog: EventLog, tenant: str, id_: str, first: int = 0) -> bytes:
-    return b"".join([one async for one in eventlog.outputs.get(tenant, id_, first=first)])
+async def read_output(eventlog: EventLog, tenant: str, id_: str, first: int = 0) -> bytes:
+    return b"".join([piece async for piece in eventlog.outputs.get(tenant, id_, first=first)])
 
 
 async def test_an_output_is_read_as_it_was_put(eventlog: EventLog) -> None:
@@ -39,9 +39,9 @@ async def test_an_output_is_read_as_it_was_put(eventlog: EventLog) -> None:
     assert (
         put == await eventlog.outputs.stat("default", id_) == StoredOutput(len(text), "text/plain")
     )
-    assert await whole(eventlog, "default", id_) == text
+    assert await read_output(eventlog, "default", id_) == text
     for first in (1, CHUNK_BYTES, CHUNK_BYTES + 3, len(text) - 1, len(text), len(text) + 1):
-        assert await whole(eventlog, "default", id_, first) == text[first:]
+        assert await read_output(eventlog, "default", id_, first) == text[first:]
 
 
 async def test_nothing_is_kept_under_another_tenants_id(eventlog: EventLog) -> None:
@@ -50,14 +50,14 @@ async def test_nothing_is_kept_under_another_tenants_id(eventlog: EventLog) -> N
     await eventlog.outputs.put(AT, id_, pieces(b"secret"), mime="text/plain")
 
     assert await eventlog.outputs.stat("other", id_) is None
-    assert await whole(eventlog, "other", id_) == b""
+    assert await read_output(eventlog, "other", id_) == b""
     assert await eventlog.outputs.stat("default", ids.output_id()) is None
 
 
 async def test_the_outputs_of_a_session_are_dropped_and_its_neighbours_are_not(
     eventlog: EventLog,
 ) -> None:
-    """H-29, J-35: before their time, empty ones too, however often it is said."""
+    """H-29, J-35: also empty outputs, and also when it is repeated."""
     outputs = eventlog.outputs
     gone = [ids.output_id() for _ in range(3)]
     for id_, parts in zip(gone, ((b"text",), (b"x" * (CHUNK_BYTES + 1),), ()), strict=True):
@@ -73,55 +73,55 @@ async def test_the_outputs_of_a_session_are_dropped_and_its_neighbours_are_not(
 
     for id_ in gone:
         assert await outputs.stat("default", id_) is None
-        assert await whole(eventlog, "default", id_) == b""
+        assert await read_output(eventlog, "default", id_) == b""
     for at, id_ in there:
-        assert await whole(eventlog, at.tenant, id_) == b"text"
+        assert await read_output(eventlog, at.tenant, id_) == b"text"
 
 
 async def test_an_empty_output_is_there(eventlog: EventLog) -> None:
-    """J-30: kept, with nothing in it."""
+    """J-30: an empty output exists."""
     id_ = ids.output_id()
     await eventlog.outputs.put(AT, id_, pieces(), mime="image/png")
 
     assert await eventlog.outputs.stat("default", id_) == StoredOutput(0, "image/png")
-    assert await whole(eventlog, "default", id_) == b""
+    assert await read_output(eventlog, "default", id_) == b""
 
 
 async def test_a_put_that_breaks_off_leaves_nothing_to_read(eventlog: EventLog) -> None:
     """J-34: half an output is none."""
     id_ = ids.output_id()
 
-    async def breaking() -> AsyncIterator[bytes]:
+    async def break_off() -> AsyncIterator[bytes]:
         yield b"x" * (CHUNK_BYTES * 2)
         raise RuntimeError("the source broke")
 
     with pytest.raises(RuntimeError, match="the source broke"):
-        await eventlog.outputs.put(AT, id_, breaking(), mime="text/plain")
+        await eventlog.outputs.put(AT, id_, break_off(), mime="text/plain")
 
     assert await eventlog.outputs.stat("default", id_) is None
 
 
 @pytest.mark.integration
 async def test_any_client_of_object_stores_can_read_it(server: Server) -> None:
-    """J-30, J-35: the layout is the common one, and the server forgets it after seven days."""
+    """J-30, J-35: the layout is the common one, and the server deletes it after seven days."""
     id_, text = ids.output_id(), b"z" * (CHUNK_BYTES * 2 + 17)
     async with connect(server.url, name="contract") as eventlog:
         await eventlog.outputs.put(AT, id_, pieces(text), mime="text/plain")
     client = await nats.connect(server.url)
     try:
         store = await client.jetstream().object_store(OUTPUT_BUCKET)
-        found = await store.get(f"default/{id_}")
+        stored = await store.get(f"default/{id_}")
         status = await store.status()
     finally:
         await client.close()
 
-    assert found.data == text
+    assert stored.data == text
     assert status.ttl == OUTPUTS.max_age_s == 7 * 24 * 60 * 60
 
 
 @pytest.mark.integration
 async def test_a_large_output_passes_in_constant_memory(server: Server) -> None:
-    """J-30: what is held at a time is a few chunks, going and coming."""
+    """J-30: writer and reader hold a few chunks at a time."""
     id_, size = ids.output_id(), 32 * 1024 * 1024
 
     async def flood() -> AsyncIterator[bytes]:
@@ -133,8 +133,8 @@ async def test_a_large_output_passes_in_constant_memory(server: Server) -> None:
         try:
             await eventlog.outputs.put(AT, id_, flood(), mime="text/plain")
             length = 0
-            async for one in eventlog.outputs.get("default", id_):
-                length += len(one)
+            async for piece in eventlog.outputs.get("default", id_):
+                length += len(piece)
             _, peak = tracemalloc.get_traced_memory()
         finally:
             tracemalloc.stop()

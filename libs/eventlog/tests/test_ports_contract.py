@@ -1,4 +1,4 @@
-"""What stands beside the log, judged on the twin and on JetStream alike."""
+"""The ports beside log and queues, tested in memory and on JetStream alike."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -53,24 +53,24 @@ async def test_a_dropped_snapshot_is_gone(eventlog: EventLog, at: Address) -> No
 
 
 async def test_deltas_reach_who_listens_now(eventlog: EventLog, at: Address) -> None:
-    heard: asyncio.Queue[Delta] = asyncio.Queue()
+    received: asyncio.Queue[Delta] = asyncio.Queue()
 
     async def listen() -> None:
         async for delta in eventlog.deltas.listen(at):
-            heard.put_nowait(delta)
+            received.put_nowait(delta)
 
     listening = asyncio.create_task(listen())
     sent = TextDelta(assistant_message_id="msg_a", text_id="t", delta="hi")
     huge = sent.model_copy(update={"delta": "x" * 9 * 1024 * 1024})
     try:
-        # One that no message holds is dropped: the block's end tells it, and no turn ends for it.
+        # A fragment that is too large for a message is dropped, and the turn goes on.
         await eventlog.deltas.send(at, huge)
         for _ in range(200):
             await eventlog.deltas.send(at, sent)
             await asyncio.sleep(0.01)
-            if not heard.empty():
+            if not received.empty():
                 break
-        assert heard.get_nowait() == sent
+        assert received.get_nowait() == sent
     finally:
         listening.cancel()
 
@@ -108,21 +108,21 @@ async def test_a_shard_is_followed_in_order_from_any_position(
         head = (await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)).head
     shard = subjects.shard(at.session_id)
 
-    async def mine(after: int, count: int) -> list[LogEntry]:
-        found: list[LogEntry] = []
+    async def follow_session(after: int, count: int) -> list[LogEntry]:
+        entries: list[LogEntry] = []
         batches: AsyncIterator[Sequence[LogEntry]] = eventlog.shards.follow(
             shard, after=after, reader="contract"
         )
         async with asyncio.timeout(20):
             async for batch in batches:
-                found += [entry for entry in batch if entry.at == at]
-                if len(found) >= count:
+                entries += [entry for entry in batch if entry.at == at]
+                if len(entries) >= count:
                     break
-        return found
+        return entries
 
-    everything = await mine(0, 5)
+    everything = await follow_session(0, 5)
     assert [entry.position for entry in everything] == sorted(e.position for e in everything)
-    assert await mine(everything[2].position, 2) == everything[3:]
+    assert await follow_session(everything[2].position, 2) == everything[3:]
     assert await eventlog.shards.last_position(shard) >= head.position
 
 
@@ -169,13 +169,13 @@ async def test_an_approval_is_kept_once_per_project(eventlog: EventLog) -> None:
 
     saved = await approvals.get_all("default", project)
 
-    assert [(one.action, one.resource) for one in saved] == [
+    assert [(approval.action, approval.resource) for approval in saved] == [
         ("bash", "git *"),
         ("bash", "ls"),
         ("edit", "ls"),
     ]
-    assert len({one.id for one in saved}) == len(saved)
-    assert {one.project_id for one in saved} == {project}
+    assert len({approval.id for approval in saved}) == len(saved)
+    assert {approval.project_id for approval in saved} == {project}
 
 
 async def test_approvals_of_other_projects_and_tenants_are_none_of_ours(eventlog: EventLog) -> None:
@@ -202,7 +202,7 @@ async def test_an_approval_is_taken_back_by_its_id(eventlog: EventLog) -> None:
 
 
 async def test_approvals_saved_side_by_side_all_stay(eventlog: EventLog) -> None:
-    """K-28: several people approve at once, and no answer of one undoes another's."""
+    """K-28: several people approve at once, and no approval undoes another."""
     approvals, project = eventlog.approvals, ids.session_id()
 
     await asyncio.gather(
@@ -210,7 +210,7 @@ async def test_approvals_saved_side_by_side_all_stay(eventlog: EventLog) -> None
     )
 
     saved = await approvals.get_all("default", project)
-    assert {one.resource for one in saved} == {str(number) for number in range(8)}
+    assert {approval.resource for approval in saved} == {str(number) for number in range(8)}
 
 
 async def test_the_revision_tells_that_approvals_changed(eventlog: EventLog) -> None:
@@ -224,7 +224,7 @@ async def test_the_revision_tells_that_approvals_changed(eventlog: EventLog) -> 
 
 
 async def test_a_source_is_registered_once_until_it_is_taken_back(eventlog: EventLog) -> None:
-    """F-20, F-21: a key belongs to whoever came first, and to the next one after a removal."""
+    """F-20, F-21: a key belongs to the first service, and after a removal to the next."""
     pool, key = ids.message_id(), "acme/wea..ther.-/x."
 
     assert await eventlog.sources.get_all(pool) == {}

@@ -15,13 +15,13 @@ from fairlead_eventlog.streams import EVENTS, STREAMS, TOOLS, WAKES, StreamSpec,
 from fairlead_testing.nats import Server
 
 
-def changed(spec: StreamSpec, **changes: Any) -> str | None:  # noqa: ANN401
+def check_change(spec: StreamSpec, **changes: Any) -> str | None:  # noqa: ANN401
     wanted = stream_config(spec, 1)
     return unsafe_change({**wanted, **changes}, wanted)
 
 
 def test_an_equal_declaration_is_safe() -> None:
-    assert all(changed(spec) is None for spec in STREAMS)
+    assert all(check_change(spec) is None for spec in STREAMS)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_an_equal_declaration_is_safe() -> None:
     ],
 )
 def test_a_change_that_loses_data_is_named(change: dict[str, Any], reason: str) -> None:
-    found = changed(EVENTS, **change)
+    refusal = check_change(EVENTS, **change)
 
-    assert found is not None
-    assert reason in found
+    assert refusal is not None
+    assert reason in refusal
 
 
 def test_a_limit_may_grow_but_never_shrink() -> None:
@@ -93,8 +93,8 @@ async def test_the_pools_of_a_work_queue_stand_side_by_side(own_server: Server) 
 
     async with open_link(own_server.url, name="test") as link:
         for pool in pools:
-            found = await link.api(f"CONSUMER.INFO.TOOLS.tools-{pool}")
-            assert found["config"]["filter_subject"] == f"fairlead.tool.{pool}.>"
+            consumer = await link.api(f"CONSUMER.INFO.TOOLS.tools-{pool}")
+            assert consumer["config"]["filter_subject"] == f"fairlead.tool.{pool}.>"
 
 
 @pytest.mark.integration
@@ -133,7 +133,7 @@ async def test_a_queue_of_hints_that_is_persisted_otherwise_is_made_anew_when_it
         await provision(own_server.url, progress=lines.append)
         config = (await link.api("STREAM.INFO.TOOLS"))["config"]
 
-    assert "stream TOOLS: made anew" in lines
+    assert "stream TOOLS: created again" in lines
     assert "consumer TOOLS/tools-default: applied" in lines
     assert config["persist_mode"] == "async"
 
@@ -149,12 +149,12 @@ async def test_a_feed_that_is_persisted_otherwise_is_made_anew_only_if_it_never_
         await link.api("STREAM.CREATE.EVENTS", earlier)
         lines: list[str] = []
         await provision(own_server.url, progress=lines.append)
-        assert "stream EVENTS: made anew" in lines
+        assert "stream EVENTS: created again" in lines
         await link.api("STREAM.DELETE.EVENTS")
         await link.api("STREAM.CREATE.EVENTS", earlier)
         await link.store("fairlead.event.default.ses_1.session.created", b"{}")
         await link.api("STREAM.PURGE.EVENTS")
-        with pytest.raises(UnsafeChange, match="how it is persisted would change"):
+        with pytest.raises(UnsafeChange, match="its persist mode would change"):
             await provision(own_server.url)
 
 

@@ -45,17 +45,17 @@ async def test_a_held_wake_still_refuses_and_a_finished_one_does_not(
 async def test_a_renewed_wake_is_delivered_whatever_became_of_the_first(
     eventlog: EventLog, at: Address
 ) -> None:
-    """C-05: one that a killed server does not give to anybody must not refuse all others."""
+    """C-05: a wake that a killed server never delivers must not refuse all others."""
     await eventlog.wakes.wake(at)
     jobs = eventlog.wakes.take(Slots(100))
     lost = await take_job(jobs, subjects.wake(at))
 
     await eventlog.wakes.renew(at)
 
-    found = await take_job(jobs, subjects.wake(at))
-    assert found.sequence > lost.sequence
+    renewed = await take_job(jobs, subjects.wake(at))
+    assert renewed.sequence > lost.sequence
     assert not await eventlog.wakes.wake(at)
-    await found.ack()
+    await renewed.ack()
     assert await eventlog.wakes.wake(at)
 
 
@@ -73,7 +73,7 @@ async def test_a_wake_that_waits_for_its_turn_keeps_its_place(
     earlier = await take_job(jobs, subjects.wake(at))
     later = await take_job(jobs, subjects.wake(behind))
     assert earlier.sequence < later.sequence
-    assert await eventlog.wakes.renew(at), "it was given to somebody, who may be gone"
+    assert await eventlog.wakes.renew(at), "the wake was delivered, and its taker may be gone"
 
 
 async def test_a_wake_put_back_is_delivered_again(eventlog: EventLog, at: Address) -> None:

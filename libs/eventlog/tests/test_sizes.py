@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 async def test_a_commit_that_fits_without_its_headers_is_refused(
     server: Server, at: Address
 ) -> None:
-    """The server counts headers too, and closes the connection of who sends more than it takes."""
+    """The server counts headers too, and closes the connection after a message that is too large."""
     async with open_link(server.url, name="test") as link:
         log, commit_id = JetStreamLog(link), ids.commit_id()
         empty = len(encode(Commit(commit_id, record(drafts(1, text=""), after=0))))

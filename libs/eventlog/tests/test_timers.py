@@ -27,13 +27,13 @@ async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Add
 
 
 async def test_a_nudge_reaches_the_instance_it_is_for(eventlog: EventLog, at: Address) -> None:
-    heard: asyncio.Queue[Address] = asyncio.Queue()
+    nudges: asyncio.Queue[Address] = asyncio.Queue()
     instance = ids.runner_id()
-    await eventlog.liveness.answer_pings(instance, heard.put_nowait)
+    await eventlog.liveness.answer_pings(instance, nudges.put_nowait)
 
     await eventlog.liveness.nudge(ids.runner_id(), at)
     await eventlog.liveness.nudge(instance, at)
 
-    assert await asyncio.wait_for(heard.get(), 10) == at
+    assert await asyncio.wait_for(nudges.get(), 10) == at
     assert await eventlog.liveness.ping(instance, timeout_s=2) == "alive"
-    assert heard.empty()
+    assert nudges.empty()

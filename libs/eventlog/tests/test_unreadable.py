@@ -33,7 +33,7 @@ STRANGE = (
 def plant(request: pytest.FixtureRequest, eventlog: EventLog) -> Plant:
     """Stores bytes where a commit is expected, as a newer or a broken writer would."""
 
-    async def planted(at: Address, payload: bytes) -> None:
+    async def append_raw(at: Address, payload: bytes) -> None:
         if isinstance(eventlog.log, MemoryLog):
             await eventlog.log.append_raw(at, payload)
             return
@@ -41,10 +41,10 @@ def plant(request: pytest.FixtureRequest, eventlog: EventLog) -> Plant:
         async with open_link(running.url, name="plant") as link:
             await link.store(subjects.log(at), payload)
 
-    return planted
+    return append_raw
 
 
-async def written(eventlog: EventLog, at: Address, commits: int) -> Head:
+async def write_commits(eventlog: EventLog, at: Address, commits: int) -> Head:
     head = START
     for _ in range(commits):
         head = (await eventlog.log.append(at, ids.commit_id(), drafts(), after=head)).head
@@ -56,7 +56,7 @@ async def test_what_came_before_it_can_be_read(
     eventlog: EventLog, at: Address, plant: Plant, strange: bytes
 ) -> None:
     """H-19: never skipped, and it hides nothing but what follows."""
-    head = await written(eventlog, at, 2)
+    head = await write_commits(eventlog, at, 2)
     await plant(at, strange)
 
     page = await eventlog.log.read(at, after=START)
@@ -72,19 +72,19 @@ async def test_what_came_before_it_can_be_read(
 async def test_a_tail_tells_what_came_before_it_and_then_why_it_ends(
     eventlog: EventLog, at: Address, plant: Plant
 ) -> None:
-    await written(eventlog, at, 2)
-    heard: list[int] = []
+    await write_commits(eventlog, at, 2)
+    seqs: list[int] = []
 
     async def follow() -> None:
         tail = cast("Any", eventlog.log.tail(at, after=0))
         async with aclosing(tail):
             async for stored in tail:
                 assert isinstance(stored, StoredCommit)
-                heard.append(stored.head.seq)
+                seqs.append(stored.head.seq)
 
     following = asyncio.create_task(follow())
     async with asyncio.timeout(20):
-        while len(heard) < 2:
+        while len(seqs) < 2:
             await asyncio.sleep(0.01)
         await plant(at, STRANGE)
         with pytest.raises(UnknownEvent):
@@ -96,10 +96,10 @@ async def test_another_session_of_the_shard_is_read_as_ever(
 ) -> None:
     shard = subjects.shard(at.session_id)
     minted = (Address("default", ids.session_id()) for _ in range(1000))
-    other = next(one for one in minted if subjects.shard(one.session_id) == shard)
+    other = next(address for address in minted if subjects.shard(address.session_id) == shard)
     await plant(at, STRANGE)
 
-    await written(eventlog, other, 2)
+    await write_commits(eventlog, other, 2)
 
     assert (await eventlog.log.head(other)).seq == 2
 
@@ -107,8 +107,8 @@ async def test_another_session_of_the_shard_is_read_as_ever(
 async def test_a_sequence_with_a_hole_cannot_be_folded(
     eventlog: EventLog, at: Address, plant: Plant
 ) -> None:
-    """H-02: it is told like any other commit that cannot be read, not as a defect of ours."""
-    head = await written(eventlog, at, 2)
+    """H-02: the error is that of an unreadable commit, not of a defect."""
+    head = await write_commits(eventlog, at, 2)
     later = record(drafts(), after=head.seq + 1)
     await plant(at, encode(Commit(ids.commit_id(), later)))
     folded = SessionCache(eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=1)
@@ -117,15 +117,17 @@ async def test_a_sequence_with_a_hole_cannot_be_folded(
         await folded.load(at)
 
 
-@pytest.mark.parametrize("kept", [b"", b"nonsense\nstate", b"[1]\nstate", b'[1, "2"]\nstate', b"7"])
+@pytest.mark.parametrize(
+    "stored", [b"", b"nonsense\nstate", b"[1]\nstate", b'[1, "2"]\nstate', b"7"]
+)
 @pytest.mark.integration
 async def test_a_snapshot_that_cannot_be_read_is_none(
-    server: Server, at: Address, kept: bytes
+    server: Server, at: Address, stored: bytes
 ) -> None:
     """D-08: it is a cache; whatever stands there, the log has the session."""
     async with open_link(server.url, name="snapshots") as link:
         snapshots = JetStreamSnapshots(link)
-        await link.store(f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}", kept)
+        await link.store(f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}", stored)
 
         assert await snapshots.load(at) is None
 

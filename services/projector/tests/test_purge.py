@@ -70,7 +70,7 @@ async def test_erasing_forgets_all_but_the_last_word_however_often(given: "Given
     left = (await eventlog.log.read(AT, after=START)).commits
     assert [recorded.event for one in left for recorded in one.commit.events] == [SessionPurged()]
     assert isinstance(eventlog.snapshots, MemorySnapshots)
-    assert eventlog.snapshots.kept == {}
+    assert eventlog.snapshots.snapshots == {}
     assert (await eventlog.log.head(NEIGHBOUR)).seq == 2
 
 

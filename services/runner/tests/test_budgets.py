@@ -45,7 +45,7 @@ async def test_while_nobody_can_say_what_was_used_the_session_waits_on_a_timer(
     assert world.provider.requests == []
     assert await world.types() == before, "looking again writes nothing"
     assert isinstance(world.eventlog.timers, MemoryTimers)
-    assert AT in world.eventlog.timers.set
+    assert AT in world.eventlog.timers.times
 
     used(world, 5)
     await world.drained()

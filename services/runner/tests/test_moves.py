@@ -237,7 +237,7 @@ async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world
     assert await world.types() == parked
     timers = world.eventlog.timers
     assert isinstance(timers, MemoryTimers)
-    assert timers.set[AT] == (await world.session()).execution.wake_at
+    assert timers.times[AT] == (await world.session()).execution.wake_at
 
 
 async def test_a_due_timer_wakes_its_session(world: World) -> None:

@@ -238,8 +238,8 @@ async def test_a_long_session_leaves_a_snapshot_that_equals_its_replay(world: Wo
     await world.drained()
 
     assert isinstance(world.eventlog.snapshots, MemorySnapshots)
-    kept = world.eventlog.snapshots.kept[AT]
+    kept = world.eventlog.snapshots.snapshots[AT]
     page = await world.log.read(AT, after=Head(0, 0))
-    world.eventlog.snapshots.kept.clear()
+    world.eventlog.snapshots.snapshots.clear()
     assert thaw(kept.state) == await world.session()
     assert kept.head == page.commits[-1].head

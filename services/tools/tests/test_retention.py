@@ -100,7 +100,7 @@ async def test_what_fits_stays_as_it_is() -> None:
     outcome = Succeeded(structured={"n": 1}, content=content)
 
     assert await bounded(outputs, outcome) == outcome
-    assert outputs.kept == {}
+    assert outputs.outputs == {}
 
 
 async def test_all_texts_have_one_budget_and_become_one_preview() -> None:
@@ -221,7 +221,7 @@ async def test_media_beyond_a_size_go_by_reference() -> None:
     assert made.content == (small, large.model_copy(update={"uri": path}))
     id_ = managed_id(path)
     assert id_ is not None
-    assert outputs.kept["default", id_] == (raw, "image/png")
+    assert outputs.outputs["default", id_] == (raw, "image/png")
 
 
 async def test_a_spool_comes_before_the_other_texts_and_is_removed(
@@ -315,7 +315,7 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
     await harness.call(running)
 
     assert await harness.serve_all() == []
-    assert outputs.kept == {}
+    assert outputs.outputs == {}
 
 
 async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> None:

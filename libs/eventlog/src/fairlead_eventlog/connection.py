@@ -1,4 +1,4 @@
-"""One connection to the log's servers, with everything Fairlead asks of them."""
+"""All ports of one connection to the log's servers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from fairlead_eventlog.ports import (
 
 @dataclass(frozen=True, slots=True)
 class EventLog:
-    """All ports over one medium, real or in memory."""
+    """All ports, over NATS or in memory."""
 
     log: SessionLog
     shards: ShardLog

@@ -1,14 +1,14 @@
-"""Ways the log can refuse or fail.
+"""The errors of the log.
 
 LogError
-├── AppendConflict     another writer moved the session first: read on and decide again
+├── AppendConflict     another writer was first: read on and decide again
 ├── SessionBusy        other writers were first at every try: try again later
 ├── SessionErased      the session's log was deleted: nothing can be written to it any more
 ├── CommitTooLarge     the commit does not fit one message: split it or store by reference
-├── LogUnavailable     the servers are away, the outcome may be unknown: retry the same commit id
-├── NoResponders       nobody serves that subject now: its owner is gone or not yet up
+├── LogUnavailable     the servers are away, the outcome may be unknown: repeat the same commit id
+├── NoResponders       nobody serves that subject now: its server is gone or not yet up
 ├── StreamMissing      the streams are not provisioned: run `fairlead provision`
-└── UnsafeChange       provisioning would lose data: it says what, and changes nothing
+└── UnsafeChange       provisioning would lose data: it changes nothing and says why
 """
 
 from fairlead_schema.subjects import Address
@@ -20,8 +20,8 @@ class LogError(Exception):
 
 class AppendConflict(LogError):
     def __init__(self, at: Address, *, expected: int, actual: int | None) -> None:
-        moved = "moved" if actual is None else f"is at {actual}"
-        super().__init__(f"{at.session_id} {moved}, expected {expected}")
+        place = "has moved" if actual is None else f"is at {actual}"
+        super().__init__(f"{at.session_id} {place}, expected {expected}")
         self.at = at
         self.expected = expected
         self.actual = actual

@@ -1,4 +1,4 @@
-"""Applies the stream declarations: creates what is missing, changes what is safe, refuses the rest."""
+"""Applies the stream declarations: creates missing streams, makes safe changes, refuses the others."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,8 +11,8 @@ from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consume
 _SECOND_NS: Final = 1_000_000_000
 # Changing one of these in place would drop messages or break readers.
 _FIXED: Final = ("storage", "retention")
-# What the server calls a stream whose messages are on disk before they are acknowledged.
-_PLAIN: Final = "default"
+# The server's name for acknowledging a message after it is on disk.
+_SYNC_PERSIST: Final = "default"
 
 
 async def provision(
@@ -23,7 +23,7 @@ async def provision(
     pools: tuple[str, ...] = ("default",),
     progress: Callable[[str], None] = lambda _line: None,
 ) -> None:
-    """Bring the servers to what is declared. Safe to repeat. Raises UnsafeChange."""
+    """Create and update the declared streams and consumers. Safe to repeat. Raises UnsafeChange."""
     async with open_link(url, name="fairlead-provision") as link:
         for spec in STREAMS:
             outcome = await _apply(link, spec, replicas)
@@ -42,7 +42,7 @@ async def missing_streams(url: str) -> tuple[str, ...]:
 
 
 def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
-    """A declaration in the server's words."""
+    """The configuration of a declared stream, as the server reads it."""
     config: dict[str, Any] = {
         "name": spec.name,
         "subjects": list(spec.subjects),
@@ -62,7 +62,7 @@ def stream_config(spec: StreamSpec, replicas: int) -> dict[str, Any]:
     if spec.schedules:
         config["allow_msg_schedules"] = True
     if spec.lazy and replicas == 1:
-        # Copies write to disk in their own time: the server refuses the mode for a replicated stream.
+        # The server refuses this mode for replicated streams.
         config["persist_mode"] = "async"
     if spec.republish is not None:
         source, target = spec.republish
@@ -97,28 +97,28 @@ async def _apply(link: Link, spec: StreamSpec, replicas: int) -> str:
     reason = unsafe_change(current, wanted)
     if reason is not None:
         raise UnsafeChange(f"{spec.name}: {reason}; nothing was changed")
-    if current.get("persist_mode", _PLAIN) != wanted.get("persist_mode", _PLAIN):
+    if current.get("persist_mode", _SYNC_PERSIST) != wanted.get("persist_mode", _SYNC_PERSIST):
         return await _recreate(link, spec, wanted)
     await link.api(f"STREAM.UPDATE.{spec.name}", {**current, **wanted})
     return "updated"
 
 
 async def _recreate(link: Link, spec: StreamSpec, wanted: dict[str, Any]) -> str:
-    """The server changes no stream's way to the disk: an empty one is made again. Raises UnsafeChange.
+    """Delete and create an empty stream, because its persist mode cannot change. Raises UnsafeChange.
 
-    What comes in between is refused or lost, so this is for hints, which something makes good.
+    Messages that come in between are lost, so only streams of hints have this mode.
     """
     state = (await link.api(f"STREAM.INFO.{spec.name}"))["state"]
-    # Whoever reads a stream that is no queue remembers a sequence, and the new one starts anew.
-    held = state["messages" if spec.retention == "workqueue" else "last_seq"]
-    if held:
+    # Readers of a stream that is no queue remember a sequence, and the new stream starts at 1.
+    used = state["messages" if spec.retention == "workqueue" else "last_seq"]
+    if used:
         raise UnsafeChange(
-            f"{spec.name}: how it is persisted would change, and it holds {held} messages;"
-            " nothing was changed, try again when it is empty"
+            f"{spec.name}: its persist mode would change, and it holds {used} messages;"
+            " nothing was changed, try again when the stream is empty"
         )
     await link.api(f"STREAM.DELETE.{spec.name}")
     await link.api(f"STREAM.CREATE.{spec.name}", wanted)
-    return "made anew"
+    return "created again"
 
 
 async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:
@@ -158,7 +158,7 @@ async def _stream_config(link: Link, name: str) -> dict[str, Any] | None:
 
 
 def _window(spec: StreamSpec) -> int:
-    """The server wants a duplicate window no longer than the messages live."""
+    """The duplicate window must not exceed the age of the messages."""
     return (
         min(spec.duplicate_window_s, spec.max_age_s) if spec.max_age_s else spec.duplicate_window_s
     )
@@ -170,5 +170,5 @@ def _shrinks(current: int, wanted: int) -> bool:
 
 
 def _zero_value(value: object) -> object:
-    """What the server leaves out of its answer when a setting has its zero value."""
+    """The value of a setting that the server leaves out of its answer."""
     return type(value)() if isinstance(value, bool | int | str) else None

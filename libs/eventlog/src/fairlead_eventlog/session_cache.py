@@ -1,4 +1,4 @@
-"""Loads folded sessions: warm if cached, else a snapshot and the commits after it, else all of them."""
+"""Loads folded sessions: from the cache, else from a snapshot, else from all commits."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,7 +19,7 @@ class Versioned(NamedTuple, Generic[State]):
 
 
 class Fold(Protocol[State]):
-    """How a reader folds: the core's functions, handed in so that the log needs no core."""
+    """The functions that fold events into a state. The caller passes them: the log knows no states."""
 
     @property
     def initial(self) -> Callable[[Address], State]: ...
@@ -32,28 +32,27 @@ class Fold(Protocol[State]):
 
 
 class SessionCache(Generic[State]):
-    """A bounded cache of folded sessions over a log. Whatever it forgets, it can fold again."""
+    """A bounded cache of folded sessions over a log. An evicted session is folded again."""
 
     def __init__(
-        self, log: SessionLog, snapshots: Snapshots, folding: Fold[State], *, capacity: int
+        self, log: SessionLog, snapshots: Snapshots, fold: Fold[State], *, capacity: int
     ) -> None:
         self._log = log
         self._snapshots = snapshots
-        self._folding = folding
+        self._fold = fold
         self._capacity = capacity
-        self._warm: OrderedDict[Address, Versioned[State]] = OrderedDict()
+        self._cached: OrderedDict[Address, Versioned[State]] = OrderedDict()
 
     async def load(self, at: Address) -> Versioned[State]:
-        """The session as far as the log can be read now."""
-        known = self._warm.get(at)
-        return await self.advance(at, known or await self._cold(at))
+        """The session as the log holds it now."""
+        return await self.advance(at, self._cached.get(at) or await self._load_snapshot(at))
 
     def peek(self, at: Address) -> Versioned[State] | None:
-        """The session as it was when it was last looked at, if that is still known."""
-        return self._warm.get(at)
+        """The session as it was when this process last read or wrote it, if it is cached."""
+        return self._cached.get(at)
 
     async def advance(self, at: Address, known: Versioned[State]) -> Versioned[State]:
-        """Fold what came after a known state."""
+        """Fold the commits after a known state, and cache the result."""
         more = True
         while more:
             page = await self._log.read(at, after=known.head)
@@ -64,35 +63,35 @@ class SessionCache(Generic[State]):
         return known
 
     def fold(self, known: Versioned[State], stored: StoredCommit) -> Versioned[State]:
-        """The state after one more commit. Raises RecordError for one that cannot follow."""
+        """The state after one more commit. Raises RecordError if the commit cannot follow."""
         state = known.state
         try:
             for recorded in stored.commit.events:
-                state = self._folding.evolve(state, recorded)
+                state = self._fold.evolve(state, recorded)
         except AssertionError as error:
-            # The fold asserts what every log holds: one that does not is as unreadable as any.
-            reason = str(error) or "it breaks a rule that every log keeps"
+            # The fold asserts the rules of every log. A log that breaks one cannot be read.
+            reason = str(error) or "the commit breaks a rule of every log"
             raise MalformedCommit(reason) from error
         return Versioned(state, stored.head)
 
     def put(self, at: Address, known: Versioned[State]) -> None:
-        """Remember a state, and forget the one unused for longest."""
-        self._warm[at] = known
-        self._warm.move_to_end(at)
-        if len(self._warm) > self._capacity:
-            self._warm.popitem(last=False)
+        """Cache a state, and evict the least recently used one."""
+        self._cached[at] = known
+        self._cached.move_to_end(at)
+        if len(self._cached) > self._capacity:
+            self._cached.popitem(last=False)
 
     def evict(self, at: Address) -> None:
-        """Drop a cached state."""
-        self._warm.pop(at, None)
+        """Remove a session from the cache."""
+        self._cached.pop(at, None)
 
     async def save_snapshot(self, at: Address, known: Versioned[State]) -> None:
-        """Store a snapshot, so that others load this session without replaying it."""
-        await self._snapshots.store(at, Snapshot(known.head, self._folding.freeze(known.state)))
+        """Store a snapshot, so that others load this session without all its commits."""
+        await self._snapshots.store(at, Snapshot(known.head, self._fold.freeze(known.state)))
 
-    async def _cold(self, at: Address) -> Versioned[State]:
+    async def _load_snapshot(self, at: Address) -> Versioned[State]:
         snapshot = await self._snapshots.load(at)
-        state = None if snapshot is None else self._folding.thaw(snapshot.state)
+        state = None if snapshot is None else self._fold.thaw(snapshot.state)
         if snapshot is None or state is None:
-            return Versioned(self._folding.initial(at), START)
+            return Versioned(self._fold.initial(at), START)
         return Versioned(state, snapshot.head)

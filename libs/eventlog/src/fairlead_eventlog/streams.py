@@ -1,4 +1,4 @@
-"""The streams as data. Provisioning applies them; nothing else creates or changes one."""
+"""The streams and consumers as data. Only provisioning creates or changes them."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -7,14 +7,14 @@ from fairlead_schema.subjects import PARTITIONS, ROOT, SHARDS
 
 DAY_S: Final = 24 * 60 * 60
 COMMIT_BYTES_MAX: Final = 8 * 1024 * 1024
-# A tool request whose worker was not heard of for this long goes to another worker.
+# A tool request goes to another worker after this long without an extension by its worker.
 TOOL_DEADLINE_S: Final = 10.0
 OUTPUT_BUCKET: Final = "fairlead-output"
 
 
 @dataclass(frozen=True, slots=True)
 class StreamSpec:
-    """One stream, in the words of the server's configuration."""
+    """One stream, with the options of the server's configuration."""
 
     name: str
     subjects: tuple[str, ...]
@@ -32,7 +32,7 @@ class StreamSpec:
     republish: tuple[str, str] | None = None
     schedules: bool = False
     lazy: bool = False
-    """Acknowledge before the disk has it: only for hints that something else makes good."""
+    """Acknowledge before the message is on disk: only for hints that may be lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _log(shard: int) -> StreamSpec:
 
 
 def _bucket(name: str, description: str) -> StreamSpec:
-    """A bucket of keys: the last value of each."""
+    """A key-value bucket: one message per key."""
     return StreamSpec(
         name=f"KV_{name}",
         subjects=(f"$KV.{name}.>",),
@@ -185,7 +185,7 @@ def _tools(pool: str) -> ConsumerSpec:
         TOOLS.name,
         tools_consumer(pool),
         ack_wait_s=TOOL_DEADLINE_S,
-        # What was put back counts as well: calls that wait in the queues of others, perhaps for days.
+        # Requests that were put back count too. Calls in application queues may wait for days.
         max_ack_pending=LANE_PENDING_MAX,
         filter_subject=f"{ROOT}.tool.{pool}.>",
     )
@@ -200,7 +200,7 @@ def lane(tenant: str) -> str:
 
 
 def lane_consumer(tenant: str, *, ack_wait_s: float) -> dict[str, Any]:
-    """A tenant's lane in the server's words."""
+    """The configuration of a tenant's lane, as the server reads it."""
     config = {
         "durable_name": lane(tenant),
         "name": lane(tenant),

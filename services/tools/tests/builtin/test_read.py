@@ -342,7 +342,7 @@ async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None
     shown = await retention.recordable(AT, read_, limits=reader.limits or retention.limits)
 
     assert text(read_).endswith(f"(There is more: continue with offset {read_.structured['next']})")
-    assert (shown, outputs.kept) == (read_, {})
+    assert (shown, outputs.outputs) == (read_, {})
 
 
 def test_less_than_a_page_is_shown_where_less_is_configured() -> None:

@@ -312,7 +312,7 @@ async def test_a_service_that_vanished_takes_its_tools_along(
     clock += 2 * records_module.SWEEP_MS
     await office.offered()
     assert isinstance(office.harness.eventlog.tool_registrations, MemoryToolRegistrations)
-    assert office.harness.eventlog.tool_registrations.kept == {}
+    assert office.harness.eventlog.tool_registrations.values == {}
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ async def _bounded(office: Office, text: str) -> None:
     (path,) = event.output_paths or ()
     outputs = office.harness.eventlog.outputs
     assert isinstance(outputs, MemoryOutputs)
-    assert outputs.kept["default", managed_id(path) or ""][0].decode() == text
+    assert outputs.outputs["default", managed_id(path) or ""][0].decode() == text
 
 
 @pytest.mark.parametrize("registered", [DOUBLE, QUEUED])

@@ -1,1 +1,1 @@
-"""The ports on NATS JetStream: one file per adapter."""
+"""The ports on NATS: one file per adapter."""

@@ -1,4 +1,4 @@
-"""Connects to NATS and hands out every port over that one connection."""
+"""Connects to NATS and provides every port over that one connection."""
 
 import asyncio
 import logging
@@ -36,22 +36,24 @@ CONNECT_S: Final = 3.0
 
 @asynccontextmanager
 async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[Link]:
-    """A connection that reconnects for ever. Raises at once if the first connect fails."""
+    """A connection that reconnects for ever. Raises LogUnavailable if the first connect fails."""
     links: list[Link] = []
+    closing = False
 
     async def on_reconnect() -> None:
-        log.info("reconnected to NATS")
+        log.info("reconnected to NATS: consumers and tails start over")
         for link in links:
             link.notify_reconnected()
 
     async def on_disconnect() -> None:
-        log.warning("disconnected from NATS")
+        if not closing:
+            log.warning("disconnected from NATS: reconnecting until it works")
 
     async def on_error(error: Exception) -> None:
         log.debug("NATS error", extra={"reason": str(error)})
 
     client = Client()
-    connecting = client.connect(
+    connection = client.connect(
         url.split(","),
         name=name,
         allow_reconnect=True,
@@ -64,8 +66,8 @@ async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIter
         error_cb=on_error,
     )
     try:
-        # The client itself would try for ever; the caller wants to say that it is waiting.
-        await asyncio.wait_for(connecting, CONNECT_S)
+        # The client would try for ever. The caller wants to log that it waits.
+        await asyncio.wait_for(connection, CONNECT_S)
     except (OSError, nats.errors.Error, TimeoutError) as error:
         raise LogUnavailable(f"NATS at {url} cannot be reached") from error
     link = Link(client, timeout_s)
@@ -74,6 +76,7 @@ async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIter
         await link.open()
         yield link
     finally:
+        closing = True
         await client.close()
 
 

@@ -28,22 +28,22 @@ class NatsDeltas:
     async def send(self, at: Address, delta: Delta) -> None:
         payload = delta.model_dump_json(by_alias=True, exclude_none=True).encode()
         if len(payload) > self._link.payload_bytes_max:
-            return  # No message holds it; its block's end tells it all the same.
-        # A fragment is worth nothing later: while the server is away it is dropped.
+            return  # Too large for a message. The event that ends the block holds the whole text.
+        # A late fragment is worth nothing, so it is dropped while the server is away.
         with suppress(LogUnavailable):
             await self._link.send(subjects.delta(at), payload)
 
     async def listen(self, at: Address) -> AsyncIterator[Delta]:
-        heard: asyncio.Queue[Msg] = asyncio.Queue(DELTA_BUFFER)
+        received: asyncio.Queue[Msg] = asyncio.Queue(DELTA_BUFFER)
 
-        async def hear(msg: Msg) -> None:
+        async def receive(msg: Msg) -> None:
             with suppress(asyncio.QueueFull):
-                heard.put_nowait(msg)
+                received.put_nowait(msg)
 
-        subscription = await self._link.client.subscribe(subjects.delta(at), cb=hear)
+        subscription = await self._link.client.subscribe(subjects.delta(at), cb=receive)
         try:
             while True:
-                msg = await heard.get()
+                msg = await received.get()
                 with suppress(ValidationError):
                     yield DELTA.validate_json(msg.data)
         finally:

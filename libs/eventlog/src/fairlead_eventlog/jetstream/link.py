@@ -1,6 +1,7 @@
-"""The wire to JetStream: acknowledged publishes, reads and pulls, with our errors instead of its.
+"""The connection to JetStream: acknowledged publishes, requests and reads.
 
-Everything above this module speaks in ports; everything nats-py says is translated here.
+This module turns every error of nats-py into an error of ours. The adapters above use no nats-py
+calls except subscriptions.
 """
 
 import asyncio
@@ -23,8 +24,8 @@ NO_CONSUMER: Final = 10014
 NO_MESSAGE: Final = 10037
 NO_STREAM: Final = 10059
 
-# Room beside a payload: the server counts headers too and closes the connection of who sends more
-# than it takes; and an event is told again in the feed, in a few more words.
+# Room beside a payload. The server counts headers too, and closes the connection after a message
+# that is too large. The feed also adds a few fields to each event.
 HEADROOM_BYTES: Final = 4096
 
 EXPECTED_LAST: Final = "Nats-Expected-Last-Subject-Sequence"
@@ -49,7 +50,7 @@ class ServerRefusal(Exception):
 
 
 class NoAnswer(Exception):
-    """No answer in time: what was asked for may or may not have happened."""
+    """No answer in time: the request may or may not have been carried out."""
 
 
 class StoredMessage(NamedTuple):
@@ -62,7 +63,7 @@ class StoredMessage(NamedTuple):
 
 
 class Link:
-    """One connection. Knows nothing of sessions."""
+    """One connection, without any knowledge of sessions."""
 
     def __init__(self, client: Client, timeout_s: float) -> None:
         self.client = client
@@ -91,21 +92,21 @@ class Link:
         return None if self.client.is_connected else "NATS is not connected"
 
     def notify_reconnected(self) -> None:
-        """Tell every tail that it may have missed something."""
+        """Run the callbacks of everything that may have missed messages."""
         for notify in tuple(self._on_reconnect):
             notify()
 
     def on_reconnect(self, notify: Callable[[], None]) -> Callable[[], None]:
-        """Be told after each reconnection; the answer takes it back."""
+        """Run a callback after each reconnection; the returned function removes it."""
         self._on_reconnect.add(notify)
         return lambda: self._on_reconnect.discard(notify)
 
     def inbox(self, receive: Callable[[Msg], Awaitable[None]]) -> tuple[str, Callable[[], None]]:
-        """A reply subject of its own, and how to close it."""
+        """A new reply subject, and the function that closes it."""
         self._tokens += 1
         token = str(self._tokens)
         self._inboxes[token] = receive
-        return f"{self._inbox_prefix}.{token}", lambda: self._drop(token)
+        return f"{self._inbox_prefix}.{token}", lambda: self._close_inbox(token)
 
     async def request(
         self,
@@ -115,9 +116,9 @@ class Link:
         headers: dict[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Msg:
-        """One request, one answer. Raises Unanswered, NoAnswer or LogUnavailable."""
+        """One request, one answer. Raises NoResponders, NoAnswer or LogUnavailable."""
         wait_s = self.timeout_s if timeout_s is None else timeout_s
-        before = _cancellations()
+        cancellations = _cancellations()
         try:
             msg = await self.client.request(subject, body, timeout=wait_s, headers=headers)
         except nats.errors.NoRespondersError as error:
@@ -126,8 +127,8 @@ class Link:
             raise NoAnswer(subject) from error
         except _AWAY as error:
             raise LogUnavailable(str(error) or type(error).__name__) from error
-        # The client's wait_for lets an answer undo a cancellation that comes with it (Python 3.11).
-        if _cancellations() > before:
+        # In Python 3.11 the client's wait_for drops a cancellation that comes together with the answer.
+        if _cancellations() > cancellations:
             raise asyncio.CancelledError
         return msg
 
@@ -143,7 +144,7 @@ class Link:
     async def store(
         self, subject: str, body: bytes, *, headers: dict[str, str] | None = None
     ) -> int:
-        """Publish into a stream; the answer is the stored sequence. Raises ServerRefusal too."""
+        """Publish into a stream; the answer is the sequence. Raises ServerRefusal and what request raises."""
         answer = _parse_answer((await self.request(subject, body, headers=headers)).data)
         return int(answer["seq"])
 
@@ -171,16 +172,18 @@ class Link:
         self, stream: str, subject: str, *, first: int, batch: int
     ) -> tuple[list[StoredMessage], int]:
         """Up to `batch` messages of one exact subject from `first` on, and how many remain."""
-        wanted = {"seq": first, "next_by_subj": subject, "batch": batch}
-        return await self._got(stream, wanted)
+        query = {"seq": first, "next_by_subj": subject, "batch": batch}
+        return await self._direct_get(stream, query)
 
     async def last_by_pattern(self, stream: str, subject: str) -> list[StoredMessage]:
         """The last message of every subject that fits a pattern; at most 1,024 subjects."""
-        found, _ = await self._got(stream, {"multi_last": [subject]})
-        return found
+        messages, _ = await self._direct_get(stream, {"multi_last": [subject]})
+        return messages
 
-    async def _got(self, stream: str, wanted: dict[str, Any]) -> tuple[list[StoredMessage], int]:
-        found: list[StoredMessage] = []
+    async def _direct_get(
+        self, stream: str, query: dict[str, Any]
+    ) -> tuple[list[StoredMessage], int]:
+        messages: list[StoredMessage] = []
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         async def receive(msg: Msg) -> None:
@@ -189,7 +192,7 @@ class Link:
                 if not done.done():
                     done.set_result(int(headers.get("Nats-Num-Pending", "0")))
                 return
-            found.append(
+            messages.append(
                 StoredMessage(
                     headers["Nats-Subject"], int(headers["Nats-Sequence"]), msg.data, headers
                 )
@@ -197,9 +200,9 @@ class Link:
 
         reply, close = self.inbox(receive)
         try:
-            await self.send(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(wanted), reply=reply)
+            await self.send(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(query), reply=reply)
             async with asyncio.timeout(self.timeout_s):
-                return found, await done
+                return messages, await done
         except TimeoutError as error:
             raise LogUnavailable(f"{stream} did not answer a read in time") from error
         finally:
@@ -210,7 +213,7 @@ class Link:
         if receive is not None:
             await receive(msg)
 
-    def _drop(self, token: str) -> None:
+    def _close_inbox(self, token: str) -> None:
         self._inboxes.pop(token, None)
 
 
@@ -220,7 +223,7 @@ def _cancellations() -> int:
 
 
 def stream_error(error: ServerRefusal, stream: str) -> Exception:
-    """A refusal that means an unprovisioned stream, in our words."""
+    """StreamMissing for a stream that is not provisioned, else LogUnavailable."""
     return StreamMissing(stream) if error.code == NO_STREAM else LogUnavailable(str(error))
 
 

@@ -15,20 +15,20 @@ from fairlead_schema.subjects import Address
 
 
 class NatsLiveness:
-    """Pings over core NATS: no responders means gone, and the server knows it at once."""
+    """Pings over core NATS. The server answers at once that nobody listens: the instance is gone."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
-        async def hear(msg: Msg) -> None:
+        async def receive(msg: Msg) -> None:
             if msg.data:
                 tenant, _, session_id = msg.data.decode().partition(" ")
                 on_nudge(Address(tenant, session_id))
             if msg.reply:
                 await msg.respond(b"")
 
-        await self._link.client.subscribe(subjects.ping(instance), cb=hear)
+        await self._link.client.subscribe(subjects.ping(instance), cb=receive)
 
     async def nudge(self, instance: str, at: Address) -> None:
         with suppress(LogUnavailable):

@@ -7,7 +7,7 @@ from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, stre
 async def store_message(
     link: Link, subject: str, payload: bytes, headers: dict[str, str] | None = None
 ) -> int:
-    """Store one message, with every failure in the port's words."""
+    """Store one message; the answer is its sequence. Every failure is a LogUnavailable."""
     try:
         return await link.store(subject, payload, headers=headers)
     except ServerRefusal as refusal:
@@ -20,8 +20,8 @@ async def purge_subject(
     link: Link, stream: str, subject: str, *, before: int | None = None
 ) -> None:
     """Remove a subject's messages from a stream: those before a sequence, or all of them."""
-    wanted = {"filter": subject} if before is None else {"filter": subject, "seq": before}
+    body = {"filter": subject} if before is None else {"filter": subject, "seq": before}
     try:
-        await link.api(f"STREAM.PURGE.{stream}", wanted)
+        await link.api(f"STREAM.PURGE.{stream}", body)
     except ServerRefusal as refusal:
         raise stream_error(refusal, stream) from refusal

@@ -1,1 +1,1 @@
-"""The ports in memory: twins for tests, judged by the same contract suite."""
+"""The ports in memory, for tests. The same contract suite tests them and JetStream."""

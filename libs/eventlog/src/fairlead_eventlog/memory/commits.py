@@ -1,4 +1,4 @@
-"""Commits as the twin keeps them: one that cannot be read stays in its place, with the reason."""
+"""Commits in memory. An unreadable commit keeps its place, with the reason."""
 
 from typing import NamedTuple
 
@@ -7,14 +7,14 @@ from fairlead_schema.record import RecordError, decode
 
 
 class UnreadableCommit(NamedTuple):
-    """A commit that cannot be read, and why."""
+    """A commit that cannot be read, and the reason."""
 
     position: int
     error: RecordError
 
 
 def parse_entry(entry: LogEntry) -> StoredCommit | UnreadableCommit:
-    """What an entry holds."""
+    """The commit of an entry."""
     try:
         return StoredCommit(entry.position, decode(entry.payload))
     except RecordError as error:

@@ -2,7 +2,7 @@
 
 
 class MemoryDeadLetters:
-    """Buried messages, in order."""
+    """Dead letters in a list."""
 
     def __init__(self) -> None:
         self.letters: list[tuple[str, str, bytes, str]] = []

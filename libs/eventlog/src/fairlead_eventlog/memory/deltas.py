@@ -21,10 +21,10 @@ class MemoryDeltas:
             listener.put_nowait(delta)
 
     async def listen(self, at: Address) -> AsyncIterator[Delta]:
-        heard: asyncio.Queue[Delta] = asyncio.Queue()
-        self._listeners[at].add(heard)
+        received: asyncio.Queue[Delta] = asyncio.Queue()
+        self._listeners[at].add(received)
         try:
             while True:
-                yield await heard.get()
+                yield await received.get()
         finally:
-            self._listeners[at].discard(heard)
+            self._listeners[at].discard(received)

@@ -23,7 +23,9 @@ class MemoryFeed:
 
     async def close(self, at: Address, last: FeedItem) -> None:
         subject = subjects.event(at, "")
-        for event_id in [id_ for id_, one in self.items.items() if one.subject.startswith(subject)]:
+        for event_id in [
+            id_ for id_, item in self.items.items() if item.subject.startswith(subject)
+        ]:
             del self.items[event_id]
         await self.publish([last])
 

@@ -8,7 +8,7 @@ from fairlead_schema.subjects import Address
 
 
 class MemoryLiveness:
-    """A set of who answers; pausing an instance makes it silent."""
+    """The instances that answer. A paused instance is silent."""
 
     def __init__(self) -> None:
         self.alive: set[str] = set()

@@ -15,29 +15,29 @@ class MemoryOutputs:
     """Managed outputs as bytes."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
+        self.outputs: dict[tuple[TenantId, OutputId], tuple[bytes, str]] = {}
         self._sessions: dict[OutputId, Address] = {}
 
     async def put(
         self, at: Address, output_id: OutputId, pieces: AsyncIterator[bytes], *, mime: str
     ) -> StoredOutput:
         whole = b"".join([piece async for piece in pieces])
-        self.kept[at.tenant, output_id] = (whole, mime)
+        self.outputs[at.tenant, output_id] = (whole, mime)
         self._sessions[output_id] = at
         return StoredOutput(len(whole), mime)
 
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
-        found = self.kept.get((tenant, output_id))
-        return None if found is None else StoredOutput(len(found[0]), found[1])
+        output = self.outputs.get((tenant, output_id))
+        return None if output is None else StoredOutput(len(output[0]), output[1])
 
     async def get(
         self, tenant: TenantId, output_id: OutputId, *, first: int = 0
     ) -> AsyncIterator[bytes]:
-        rest = self.kept.get((tenant, output_id), (b"", ""))[0][first:]
+        rest = self.outputs.get((tenant, output_id), (b"", ""))[0][first:]
         for start in range(0, len(rest), PIECE_BYTES):
             yield rest[start : start + PIECE_BYTES]
 
     async def remove_all(self, at: Address) -> None:
-        for output_id in [one for one, whose in self._sessions.items() if whose == at]:
+        for output_id in [id_ for id_, session in self._sessions.items() if session == at]:
             del self._sessions[output_id]
-            self.kept.pop((at.tenant, output_id), None)
+            self.outputs.pop((at.tenant, output_id), None)

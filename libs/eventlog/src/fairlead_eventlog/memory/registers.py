@@ -24,32 +24,32 @@ class MemoryToolRegistrations:
     """Registrations in a dictionary."""
 
     def __init__(self) -> None:
-        self.kept: dict[tuple[TenantId, str], bytes] = {}
+        self.values: dict[tuple[TenantId, str], bytes] = {}
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:
-        self.kept[tenant, key] = value
+        self.values[tenant, key] = value
 
     async def remove(self, tenant: TenantId, key: str) -> None:
-        self.kept.pop((tenant, key), None)
+        self.values.pop((tenant, key), None)
 
     async def get_all(self, tenant: TenantId) -> dict[str, bytes]:
-        return {key: value for (whose, key), value in self.kept.items() if whose == tenant}
+        return {key: value for (owner, key), value in self.values.items() if owner == tenant}
 
 
 class MemorySources:
     """Registered sources in a dictionary."""
 
     def __init__(self) -> None:
-        self._kept: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+        self._sources: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
 
     async def add(self, pool: str, key: str, body: bytes) -> bytes:
-        return self._kept[pool].setdefault(key, body)
+        return self._sources[pool].setdefault(key, body)
 
     async def remove(self, pool: str, key: str) -> None:
-        self._kept[pool].pop(key, None)
+        self._sources[pool].pop(key, None)
 
     async def get_all(self, pool: str) -> dict[str, bytes]:
-        return dict(sorted(self._kept[pool].items()))
+        return dict(sorted(self._sources[pool].items()))
 
 
 class MemoryApprovals:
@@ -62,18 +62,18 @@ class MemoryApprovals:
     async def save(
         self, tenant: TenantId, project_id: str, action: str, resources: Sequence[str]
     ) -> None:
-        known = await self.get_all(tenant, project_id)
-        self._projects[tenant, project_id] = add_approvals(known, project_id, action, resources)
+        saved = await self.get_all(tenant, project_id)
+        self._projects[tenant, project_id] = add_approvals(saved, project_id, action, resources)
         self._revision += 1
 
     async def get_all(self, tenant: TenantId, project_id: str) -> tuple[SavedPermission, ...]:
         return self._projects.get((tenant, project_id), ())
 
     async def remove(self, tenant: TenantId, id_: str) -> None:
-        for (owner, project_id), known in self._projects.items():
+        for (owner, project_id), saved in self._projects.items():
             if owner == tenant:
-                kept = tuple(one for one in known if one.id != id_)
-                self._projects[owner, project_id] = kept
+                rest = tuple(permission for permission in saved if permission.id != id_)
+                self._projects[owner, project_id] = rest
         self._revision += 1
 
     async def revision(self) -> int:

@@ -10,7 +10,7 @@ Answerer: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 
 class MemoryRequests:
-    """Requests answered by functions."""
+    """Requests that functions answer."""
 
     def __init__(self) -> None:
         self.answerers: dict[str, Answerer] = {}

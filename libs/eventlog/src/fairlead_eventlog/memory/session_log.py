@@ -30,7 +30,7 @@ class MemoryLog:
         self._sessions: defaultdict[Address, list[StoredCommit | UnreadableCommit]] = defaultdict(
             list
         )
-        self._moved = asyncio.Condition()
+        self._appended = asyncio.Condition()
 
     async def append(
         self, at: Address, commit_id: CommitId, drafts: tuple[Draft, ...], *, after: Head
@@ -38,14 +38,9 @@ class MemoryLog:
         commits = self._sessions[at]
         current = commits[-1].position if commits else 0
         if current != after.position:
-            mine = (
-                one
-                for one in commits
-                if isinstance(one, StoredCommit) and one.commit.id == commit_id
-            )
-            own = next(mine, None)
-            if own is not None:
-                return own
+            for commit in commits:
+                if isinstance(commit, StoredCommit) and commit.commit.id == commit_id:
+                    return commit
             raise AppendConflict(at, expected=after.position, actual=current)
         payload = encode(Commit(commit_id, record(drafts, after=after.seq)))
         if len(payload) > COMMIT_BYTES_MAX:
@@ -53,21 +48,21 @@ class MemoryLog:
         return require_readable(await self.append_raw(at, payload))
 
     async def append_raw(self, at: Address, payload: bytes) -> StoredCommit | UnreadableCommit:
-        """Store bytes as they are, the way a foreign or newer writer might, readable or not."""
+        """Append bytes as they are, readable or not, as a newer version of a writer might."""
         entries = self.entries[subjects.shard(at.session_id)]
         entry = LogEntry(entries[-1].position + 1 if entries else 1, at, payload)
         entries.append(entry)
-        planted = parse_entry(entry)
-        self._sessions[at].append(planted)
-        async with self._moved:
-            self._moved.notify_all()
-        return planted
+        commit = parse_entry(entry)
+        self._sessions[at].append(commit)
+        async with self._appended:
+            self._appended.notify_all()
+        return commit
 
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         rest = [item for item in self._sessions[at] if item.position > after.position]
-        strange = (i for i, item in enumerate(rest) if isinstance(item, UnreadableCommit))
-        # What cannot be read is not hidden: whoever has read all before it is told.
-        end = min(limit, next(strange, limit) or 1)
+        unreadable = (i for i, item in enumerate(rest) if isinstance(item, UnreadableCommit))
+        # A page ends before an unreadable commit. A page that starts with one raises its error.
+        end = min(limit, next(unreadable, limit) or 1)
         return CommitPage(tuple(require_readable(item) for item in rest[:end]), len(rest) > end)
 
     async def locate(self, at: Address, seq: int) -> Head:
@@ -89,16 +84,17 @@ class MemoryLog:
                 seen = stored.head
                 if seen.seq > after:
                     yield stored
-            async with self._moved:
+            async with self._appended:
                 if not (await self.read(at, after=seen, limit=1)).commits:
-                    await self._moved.wait()
+                    await self._appended.wait()
 
     async def erase(self, at: Address, *, before: int | None = None) -> None:
-        kept = [one for one in self._sessions[at] if before is not None and one.position >= before]
-        positions = {one.position for one in kept}
+        commits = self._sessions[at]
+        rest = [item for item in commits if before is not None and item.position >= before]
+        positions = {item.position for item in rest}
         entries = self.entries[subjects.shard(at.session_id)]
-        entries[:] = [one for one in entries if one.at != at or one.position in positions]
-        self._sessions[at] = kept
+        entries[:] = [entry for entry in entries if entry.at != at or entry.position in positions]
+        self._sessions[at] = rest
 
     async def follow(
         self, shard: int, *, after: int, reader: str = "projector"
@@ -110,9 +106,9 @@ class MemoryLog:
                 after = batch[-1].position
                 yield batch
                 continue
-            async with self._moved:
+            async with self._appended:
                 if await self.last_position(shard) == after:
-                    await self._moved.wait()
+                    await self._appended.wait()
 
     async def last_position(self, shard: int) -> int:
         entries = self.entries[shard]

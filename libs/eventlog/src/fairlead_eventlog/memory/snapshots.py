@@ -7,16 +7,16 @@ from fairlead_schema.subjects import Address
 
 
 class MemorySnapshots:
-    """Snapshots in a dictionary; clear it to prove that it is only a cache."""
+    """Snapshots in a dictionary. A test may clear it, because snapshots are only a cache."""
 
     def __init__(self) -> None:
-        self.kept: dict[Address, Snapshot] = {}
+        self.snapshots: dict[Address, Snapshot] = {}
 
     async def load(self, at: Address) -> Snapshot | None:
-        return self.kept.get(at)
+        return self.snapshots.get(at)
 
     async def store(self, at: Address, snapshot: Snapshot) -> None:
-        self.kept[at] = snapshot
+        self.snapshots[at] = snapshot
 
     async def remove(self, at: Address) -> None:
-        self.kept.pop(at, None)
+        self.snapshots.pop(at, None)

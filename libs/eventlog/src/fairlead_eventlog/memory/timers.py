@@ -13,15 +13,15 @@ class MemoryTimers:
     """Timers that a test fires."""
 
     def __init__(self) -> None:
-        self.set: dict[Address, int] = {}
+        self.times: dict[Address, int] = {}
         self._due = MemoryQueue()
 
     async def wake_at(self, at: Address, time_ms: int) -> None:
-        self.set[at] = time_ms
+        self.times[at] = time_ms
 
     def fire(self, at: Address) -> None:
-        """Let a session's time come."""
-        del self.set[at]
+        """Make a session's timer due."""
+        del self.times[at]
         self._due.add(subjects.timer_due(at), b"")
 
     def take_due(self, slots: Slots) -> AsyncIterator[Job]:

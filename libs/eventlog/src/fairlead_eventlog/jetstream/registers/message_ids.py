@@ -14,7 +14,7 @@ from fairlead_schema.ids import MessageId, SessionId, TenantId
 
 
 class JetStreamMessageIds:
-    """Message ids, each bound once."""
+    """One message per message id. The stream refuses a second binding."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -28,8 +28,8 @@ class JetStreamMessageIds:
         except ServerRefusal as refusal:
             if refusal.code != SUBJECT_FULL:
                 raise stream_error(refusal, MESSAGES.name) from refusal
-            got = await self._link.last_message(MESSAGES.name, subject)
-            return session_id if got is None else got.payload.decode()
+            message = await self._link.last_message(MESSAGES.name, subject)
+            return session_id if message is None else message.payload.decode()
         except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the message id was not bound") from error
         return session_id

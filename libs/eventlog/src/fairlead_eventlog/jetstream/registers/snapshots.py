@@ -24,23 +24,23 @@ class JetStreamSnapshots:
         self._link = link
 
     async def load(self, at: Address) -> Snapshot | None:
-        found, _ = await self._link.read_subject(SNAPSHOTS.name, _snapshot(at), first=1, batch=1)
-        if not found:
+        messages, _ = await self._link.read_subject(SNAPSHOTS.name, _subject(at), first=1, batch=1)
+        if not messages:
             return None
-        head, _, state = found[0].payload.partition(b"\n")
+        head, _, state = messages[0].payload.partition(b"\n")
         try:
             return Snapshot(_HEAD.validate_json(head), state)
         except ValidationError:
-            return None  # A cache: the log has what stood here.
+            return None  # Another version wrote it. The log still has every event.
 
     async def store(self, at: Address, snapshot: Snapshot) -> None:
         if len(snapshot.state) <= min(SNAPSHOT_BYTES_MAX, self._link.payload_bytes_max):
             payload = orjson.dumps(list(snapshot.head)) + b"\n" + snapshot.state
-            await store_message(self._link, _snapshot(at), payload)
+            await store_message(self._link, _subject(at), payload)
 
     async def remove(self, at: Address) -> None:
-        await purge_subject(self._link, SNAPSHOTS.name, _snapshot(at))
+        await purge_subject(self._link, SNAPSHOTS.name, _subject(at))
 
 
-def _snapshot(at: Address) -> str:
+def _subject(at: Address) -> str:
     return f"$KV.fairlead-snapshot.{at.tenant}.{at.session_id}"

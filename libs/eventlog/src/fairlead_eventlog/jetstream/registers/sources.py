@@ -18,7 +18,7 @@ BATCH: Final = 256
 
 
 class JetStreamSources:
-    """One message per key; a second writer of a key finds the first."""
+    """One message per key. The first writer of a key keeps it."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -30,8 +30,8 @@ class JetStreamSources:
         except ServerRefusal as refusal:
             if refusal.code not in WRONG_LAST_SEQUENCE:
                 raise stream_error(refusal, SOURCES.name) from refusal
-            got = await self._link.last_message(SOURCES.name, subject)
-            return body if got is None else got.payload
+            message = await self._link.last_message(SOURCES.name, subject)
+            return body if message is None else message.payload
         except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("the source was not registered") from error
         return body
@@ -40,21 +40,21 @@ class JetStreamSources:
         await purge_subject(self._link, SOURCES.name, _subject(pool, key))
 
     async def get_all(self, pool: str) -> dict[str, bytes]:
-        found: dict[str, bytes] = {}
+        sources: dict[str, bytes] = {}
         first, more = 1, 1
         while more:
             subject = f"{_subject(pool, '')}>"
             page, more = await self._link.read_subject(
                 SOURCES.name, subject, first=first, batch=BATCH
             )
-            found |= {_key(got.subject): got.payload for got in page}
+            sources |= {_key(message.subject): message.payload for message in page}
             first = page[-1].sequence + 1 if page else first
             more = more if page else 0
-        return dict(sorted(found.items()))
+        return dict(sorted(sources.items()))
 
 
 def _subject(pool: str, key: str) -> str:
-    """Keys hold characters that subjects give a meaning: they are spelled in hexadecimal."""
+    """Keys may hold the special characters of subjects, so a subject holds them in hexadecimal."""
     return f"$KV.fairlead-source.{pool}.{key.encode().hex()}"
 
 

@@ -13,15 +13,15 @@ LETTER_BYTES_MAX: Final = 64 * 1024
 
 
 class JetStreamDeadLetters:
-    """Poison, kept with its reason."""
+    """Dead letters as messages of one stream."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:
-        # Cut where it is long: written as text it may be several times as long as it was.
-        told = payload[:LETTER_BYTES_MAX].decode(errors="backslashreplace")
-        letter = DeadLetter(subject=subject, reason=reason[:LETTER_BYTES_MAX], payload=told)
+        # A payload is cut first: as escaped text it may be several times as long.
+        text = payload[:LETTER_BYTES_MAX].decode(errors="backslashreplace")
+        letter = DeadLetter(subject=subject, reason=reason[:LETTER_BYTES_MAX], payload=text)
         await store_message(
             self._link, subjects.dead_letter(source), letter.model_dump_json().encode()
         )

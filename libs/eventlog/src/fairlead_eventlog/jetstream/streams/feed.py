@@ -26,25 +26,25 @@ class JetStreamFeed:
         self._link = link
 
     async def publish(self, items: Sequence[FeedItem]) -> None:
-        # Sessions side by side, but each in order: a failure must not let a later event pass.
+        # Sessions in parallel, each in order: after a failure no later event of the session goes out.
         sessions: dict[str, list[FeedItem]] = {}
         for item in items:
             sessions.setdefault(item.subject.split(".")[3], []).append(item)
-        await asyncio.gather(*(self._in_order(queue) for queue in sessions.values()))
+        await asyncio.gather(*(self._publish_in_order(queue) for queue in sessions.values()))
 
-    async def _in_order(self, items: Sequence[FeedItem]) -> None:
+    async def _publish_in_order(self, items: Sequence[FeedItem]) -> None:
         for item in items:
             await store_message(self._link, item.subject, item.payload, {MESSAGE_ID: item.event_id})
 
     async def close(self, at: Address, last: FeedItem) -> None:
         headers = {MESSAGE_ID: last.event_id}
-        # Published twice, it keeps the sequence it had, so that closing again loses nothing.
+        # A repeated publish gets the sequence of the first, so that closing again removes nothing more.
         sequence = await store_message(self._link, last.subject, last.payload, headers)
         await purge_subject(self._link, EVENTS.name, subjects.event(at, ">"), before=sequence)
 
     async def checkpoint(self, shard: int) -> tuple[int, int]:
-        got = await self._link.last_message(CHECKPOINTS.name, _checkpoint(shard))
-        return (0, 0) if got is None else (int(got.payload), got.sequence)
+        message = await self._link.last_message(CHECKPOINTS.name, _checkpoint(shard))
+        return (0, 0) if message is None else (int(message.payload), message.sequence)
 
     async def advance(self, shard: int, position: int, *, revision: int) -> int:
         headers = {EXPECTED_LAST: str(revision)}

@@ -1,9 +1,9 @@
 """Managed outputs in a JetStream object store, written and read piece by piece.
 
-The layout is the one that every client of object stores knows: an object's chunks stand on a subject
-of their own, and its description on one that its name gives. The description is written last, so an
-object is there whole or not at all. A name begins with its tenant, so no id reaches another's. The
-subject of the chunks names session and output, so that all of a session's are found and removed.
+The layout is that of NATS object stores, so that any client can read it. An object has chunks on one
+subject and a description on another, which its name determines. The description is written last, so an
+object is complete or absent. Names begin with the tenant, so no id reaches an object of another tenant.
+The subject of the chunks names session and output, so that the outputs of a session can be removed.
 """
 
 import secrets
@@ -25,7 +25,7 @@ from fairlead_schema.ids import OutputId, TenantId
 from fairlead_schema.subjects import Address
 
 CHUNK_BYTES: Final = 512 * 1024
-# How many chunks are on their way to a reader at a time: what a read holds in memory.
+# How many chunks a reader holds in memory at a time.
 BATCH: Final = 4
 MIME: Final = "Content-Type"
 
@@ -41,8 +41,8 @@ class JetStreamOutputs:
     ) -> StoredOutput:
         nuid = f"{at.tenant}.{at.session_id}.{output_id}.{secrets.token_hex(11)}"
         try:
-            size, chunks, digest = await self._chunks(_chunk(nuid), pieces)
-            told = {
+            size, chunks, digest = await self._store_chunks(_chunk_subject(nuid), pieces)
+            description = {
                 "name": _name(at.tenant, output_id),
                 "bucket": OUTPUT_BUCKET,
                 "nuid": nuid,
@@ -54,75 +54,84 @@ class JetStreamOutputs:
                 "options": {"max_chunk_size": self._chunk_bytes},
             }
             headers = {"Nats-Rollup": "sub"}
-            await self._stored(_described(at.tenant, output_id), orjson.dumps(told), headers)
+            await self._store(
+                _description_subject(at.tenant, output_id), orjson.dumps(description), headers
+            )
         except BaseException:
-            # Nobody can find these chunks: they need not wait for their time to be over.
+            # Nobody can find these chunks, so they are removed before they expire.
             with suppress(LogError):
-                await purge_subject(self._link, OUTPUTS.name, _chunk(nuid))
+                await purge_subject(self._link, OUTPUTS.name, _chunk_subject(nuid))
             raise
         return StoredOutput(size, mime)
 
     async def stat(self, tenant: TenantId, output_id: OutputId) -> StoredOutput | None:
-        told = await self._told(tenant, output_id)
-        return None if told is None else StoredOutput(told["size"], _mime(told))
+        description = await self._describe(tenant, output_id)
+        if description is None:
+            return None
+        return StoredOutput(description["size"], _mime(description))
 
     async def get(
         self, tenant: TenantId, output_id: OutputId, *, first: int = 0
     ) -> AsyncIterator[bytes]:
-        told = await self._told(tenant, output_id)
-        if told is None:
+        description = await self._describe(tenant, output_id)
+        if description is None:
             return
-        subject, sequence, passed = _chunk(told["nuid"]), 1, 0
-        while passed < told["size"]:
-            found, _ = await self._link.read_subject(
+        subject, sequence, passed = _chunk_subject(description["nuid"]), 1, 0
+        while passed < description["size"]:
+            chunks, _ = await self._link.read_subject(
                 OUTPUTS.name, subject, first=sequence, batch=BATCH
             )
-            if not found:
-                raise LogUnavailable(f"{output_id} ends after {passed} of {told['size']} bytes")
-            for got in found:
-                rest = got.payload[max(0, first - passed) :]
-                passed += len(got.payload)
+            if not chunks:
+                size = description["size"]
+                raise LogUnavailable(f"{output_id} ends after {passed} of {size} bytes")
+            for chunk in chunks:
+                rest = chunk.payload[max(0, first - passed) :]
+                passed += len(chunk.payload)
                 if rest:
                     yield rest
-            sequence = found[-1].sequence + 1
+            sequence = chunks[-1].sequence + 1
 
     async def remove_all(self, at: Address) -> None:
-        chunks = _chunk(f"{at.tenant}.{at.session_id}.>")
+        chunks = _chunk_subject(f"{at.tenant}.{at.session_id}.>")
         try:
-            told = await self._link.api(f"STREAM.INFO.{OUTPUTS.name}", {"subjects_filter": chunks})
+            info = await self._link.api(f"STREAM.INFO.{OUTPUTS.name}", {"subjects_filter": chunks})
         except ServerRefusal as refusal:
             raise stream_error(refusal, OUTPUTS.name) from refusal
-        for subject in told["state"].get("subjects", {}):
-            _, _, output_id, _ = subject.removeprefix(_chunk("")).split(".")
-            await purge_subject(self._link, OUTPUTS.name, _described(at.tenant, output_id))
-        # The chunks go last: as long as they are there, this can be done again.
+        for subject in info["state"].get("subjects", {}):
+            _, _, output_id, _ = subject.removeprefix(_chunk_subject("")).split(".")
+            await purge_subject(
+                self._link, OUTPUTS.name, _description_subject(at.tenant, output_id)
+            )
+        # The chunks go last: a second call needs them to find the rest.
         await purge_subject(self._link, OUTPUTS.name, chunks)
 
     @property
     def _chunk_bytes(self) -> int:
         return min(CHUNK_BYTES, self._link.payload_bytes_max)
 
-    async def _chunks(self, subject: str, pieces: AsyncIterator[bytes]) -> tuple[int, int, bytes]:
-        """Store the pieces as chunks of one length; how many bytes and chunks, and their digest."""
+    async def _store_chunks(
+        self, subject: str, pieces: AsyncIterator[bytes]
+    ) -> tuple[int, int, bytes]:
+        """Store the pieces as chunks of one length; the answer is size, number of chunks and digest."""
         digest, pending, size, chunks = sha256(), bytearray(), 0, 0
         async for piece in pieces:
             digest.update(piece)
             size += len(piece)
             pending += piece
             while len(pending) >= self._chunk_bytes:
-                await self._stored(subject, bytes(pending[: self._chunk_bytes]))
+                await self._store(subject, bytes(pending[: self._chunk_bytes]))
                 del pending[: self._chunk_bytes]
                 chunks += 1
         if pending or not chunks:
-            # An empty output has a chunk too, or nothing would say whose it is.
-            await self._stored(subject, bytes(pending))
+            # An empty output has a chunk too: its subject names the session.
+            await self._store(subject, bytes(pending))
             chunks += 1
         return size, chunks, digest.digest()
 
-    async def _stored(
+    async def _store(
         self, subject: str, payload: bytes, headers: dict[str, str] | None = None
     ) -> None:
-        """Store one message. One of which nobody knows whether it is there ends the whole put."""
+        """Store one message. A message with an unknown outcome ends the whole put."""
         try:
             await self._link.store(subject, payload, headers=headers)
         except ServerRefusal as refusal:
@@ -130,26 +139,27 @@ class JetStreamOutputs:
         except (NoAnswer, NoResponders) as error:
             raise LogUnavailable("a managed output was not acknowledged") from error
 
-    async def _told(self, tenant: TenantId, output_id: OutputId) -> dict[str, Any] | None:
-        got = await self._link.last_message(OUTPUTS.name, _described(tenant, output_id))
-        if got is None:
+    async def _describe(self, tenant: TenantId, output_id: OutputId) -> dict[str, Any] | None:
+        subject = _description_subject(tenant, output_id)
+        message = await self._link.last_message(OUTPUTS.name, subject)
+        if message is None:
             return None
-        told: dict[str, Any] = orjson.loads(got.payload)
-        return None if told.get("deleted") else told
+        description: dict[str, Any] = orjson.loads(message.payload)
+        return None if description.get("deleted") else description
 
 
 def _name(tenant: TenantId, output_id: OutputId) -> str:
     return f"{tenant}/{output_id}"
 
 
-def _mime(told: dict[str, Any]) -> str:
-    return str(next(iter(told.get("headers", {}).get(MIME, ())), "application/octet-stream"))
+def _mime(description: dict[str, Any]) -> str:
+    return str(next(iter(description.get("headers", {}).get(MIME, ())), "application/octet-stream"))
 
 
-def _chunk(nuid: str) -> str:
+def _chunk_subject(nuid: str) -> str:
     return f"$O.{OUTPUT_BUCKET}.C.{nuid}"
 
 
-def _described(tenant: TenantId, output_id: OutputId) -> str:
+def _description_subject(tenant: TenantId, output_id: OutputId) -> str:
     name = urlsafe_b64encode(_name(tenant, output_id).encode()).decode()
     return f"$O.{OUTPUT_BUCKET}.M.{name}"

@@ -26,15 +26,15 @@ from fairlead_schema.record import Commit, Draft, RecordError, decode, encode, r
 from fairlead_schema.subjects import Address
 
 APPEND_TRIES: Final = 3
-# Reading this many events from too early a start is cheaper than finding a better start.
+# Reading this many events too many is cheaper than another step of the search.
 LOCATE_SLACK: Final = 500
 TAIL_BUFFER: Final = 256
-# A tail that heard nothing looks at the log this often, in case a broadcast was lost.
+# A quiet tail reads the log this often, in case a broadcast was lost.
 TAIL_LOOK_S: Final = 30.0
 
 
 class JetStreamLog:
-    """The truth: an append that is acknowledged is on disk, in order, all or nothing."""
+    """Session logs. An acknowledged commit is on disk, in order, all of it or nothing."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -53,7 +53,7 @@ class JetStreamLog:
                 position = await self._link.store(subjects.log(at), payload, headers=headers)
                 return StoredCommit(position, commit)
             except ServerRefusal as refusal:
-                return await self._refused(at, commit, after, refusal)
+                return await self._resolve_refusal(at, commit, after, refusal)
             except (NoAnswer, NoResponders):
                 # The outcome is unknown; the same commit at the same place is safe to repeat.
                 await asyncio.sleep(0.1 * (attempt + 1))
@@ -61,59 +61,59 @@ class JetStreamLog:
 
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         stream = log_stream(subjects.shard(at.session_id))
-        found, remaining = await self._link.read_subject(
+        messages, remaining = await self._link.read_subject(
             stream, subjects.log(at), first=after.position + 1, batch=limit
         )
-        commits = _readable(found)
-        return CommitPage(commits, remaining > 0 or len(commits) < len(found))
+        commits = _parse_readable(messages)
+        return CommitPage(commits, remaining > 0 or len(commits) < len(messages))
 
     async def head(self, at: Address) -> Head:
         stream = log_stream(subjects.shard(at.session_id))
-        got = await self._link.last_message(stream, subjects.log(at))
-        stored = None if got is None else _stored(got)
+        message = await self._link.last_message(stream, subjects.log(at))
+        stored = None if message is None else _parse(message)
         return START if stored is None or stored.is_purge else stored.head
 
     async def locate(self, at: Address, seq: int) -> Head:
-        """Halve the distance until reading on from there costs less than halving again."""
+        """Binary search over positions, until reading on costs less than another step."""
         low, high = START, await self.head(at)
         if seq >= high.seq:
             return high
         while seq - low.seq > LOCATE_SLACK and high.position - low.position > 1:
             middle = (low.position + high.position) // 2
             page = await self.read(at, after=Head(middle, 0), limit=1)
-            found = page.commits[0].head if page.commits else high
-            if found.seq <= seq:
-                low = found
+            head = page.commits[0].head if page.commits else high
+            if head.seq <= seq:
+                low = head
             else:
-                high = Head(middle, found.seq)
+                high = Head(middle, head.seq)
         return low
 
     async def tail(self, at: Address, *, after: int) -> AsyncIterator[StoredCommit]:
-        heard: asyncio.Queue[Msg | None] = asyncio.Queue(TAIL_BUFFER)
+        broadcasts: asyncio.Queue[Msg | None] = asyncio.Queue(TAIL_BUFFER)
 
-        async def hear(msg: Msg) -> None:
-            # A full buffer drops the broadcast: the next one shows the gap, and the log fills it.
+        async def receive(msg: Msg) -> None:
+            # A full buffer drops the broadcast. The next one shows the gap, and the log fills it.
             with suppress(asyncio.QueueFull):
-                heard.put_nowait(msg)
+                broadcasts.put_nowait(msg)
 
-        def look_again() -> None:
+        def read_again() -> None:
             with suppress(asyncio.QueueFull):
-                heard.put_nowait(None)
+                broadcasts.put_nowait(None)
 
-        subscription = await self._link.client.subscribe(subjects.commit(at), cb=hear)
-        unsubscribe = self._link.on_reconnect(look_again)
+        subscription = await self._link.client.subscribe(subjects.commit(at), cb=receive)
+        unregister = self._link.on_reconnect(read_again)
         try:
             seen = await self.locate(at, after)
-            async for stored in self._rest(at, seen):
+            async for stored in self._read_rest(at, seen):
                 seen = stored.head
                 if seen.seq > after:
                     yield stored
             while True:
-                async for stored in self._fresh(at, seen, await _next(heard)):
+                async for stored in self._commits_of(at, seen, await _next(broadcasts)):
                     seen = stored.head
                     yield stored
         finally:
-            unsubscribe()
+            unregister()
             with suppress(Exception):
                 await subscription.unsubscribe()
 
@@ -121,17 +121,19 @@ class JetStreamLog:
         stream = log_stream(subjects.shard(at.session_id))
         await purge_subject(self._link, stream, subjects.log(at), before=before)
 
-    async def _fresh(self, at: Address, seen: Head, msg: Msg | None) -> AsyncIterator[StoredCommit]:
-        """What a broadcast brings: itself, or everything since, if one before it was missed."""
+    async def _commits_of(
+        self, at: Address, seen: Head, msg: Msg | None
+    ) -> AsyncIterator[StoredCommit]:
+        """The commit of a broadcast; all commits since `seen` if an earlier broadcast was missed."""
         if msg is not None and _position(msg) <= seen.position:
             return
         if msg is not None and _previous(msg) == seen.position:
             yield StoredCommit(_position(msg), decode(msg.data))
             return
-        async for stored in self._rest(at, seen):
+        async for stored in self._read_rest(at, seen):
             yield stored
 
-    async def _rest(self, at: Address, seen: Head) -> AsyncIterator[StoredCommit]:
+    async def _read_rest(self, at: Address, seen: Head) -> AsyncIterator[StoredCommit]:
         more = True
         while more:
             page = await self.read(at, after=seen)
@@ -140,13 +142,13 @@ class JetStreamLog:
                 seen = stored.head
             more = page.more
 
-    async def _refused(
+    async def _resolve_refusal(
         self, at: Address, commit: Commit, after: Head, refusal: ServerRefusal
     ) -> StoredCommit:
         """Tell a lost race from our own commit whose acknowledgement was lost."""
         if refusal.code not in WRONG_LAST_SEQUENCE:
             raise stream_error(refusal, log_stream(subjects.shard(at.session_id))) from refusal
-        async for stored in self._rest(at, after):
+        async for stored in self._read_rest(at, after):
             if stored.commit.id == commit.id:
                 return stored
         digits = refusal.description.rpartition(" ")[2]
@@ -154,21 +156,21 @@ class JetStreamLog:
         raise AppendConflict(at, expected=after.position, actual=actual) from refusal
 
 
-async def _next(heard: asyncio.Queue[Msg | None]) -> Msg | None:
+async def _next(broadcasts: asyncio.Queue[Msg | None]) -> Msg | None:
     # Not wait_for: on Python 3.11 it can swallow a cancellation.
     try:
         async with asyncio.timeout(TAIL_LOOK_S):
-            return await heard.get()
+            return await broadcasts.get()
     except TimeoutError:
         return None
 
 
-def _readable(found: list[StoredMessage]) -> tuple[StoredCommit, ...]:
-    """What comes before a commit that cannot be read. Raises RecordError when nothing does."""
+def _parse_readable(messages: list[StoredMessage]) -> tuple[StoredCommit, ...]:
+    """The commits before the first unreadable one. Raises RecordError if that one is the first."""
     commits: list[StoredCommit] = []
-    for got in found:
+    for message in messages:
         try:
-            commits.append(_stored(got))
+            commits.append(_parse(message))
         except RecordError:
             if not commits:
                 raise
@@ -176,8 +178,8 @@ def _readable(found: list[StoredMessage]) -> tuple[StoredCommit, ...]:
     return tuple(commits)
 
 
-def _stored(got: StoredMessage) -> StoredCommit:
-    return StoredCommit(got.sequence, decode(got.payload))
+def _parse(message: StoredMessage) -> StoredCommit:
+    return StoredCommit(message.sequence, decode(message.payload))
 
 
 def _position(msg: Msg) -> int:

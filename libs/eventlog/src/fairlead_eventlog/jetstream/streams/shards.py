@@ -18,9 +18,9 @@ PULL_EXPIRES_S: Final = 5.0
 
 
 class JetStreamShards:
-    """One durable consumer per shard and reader, remade from the reader's own checkpoint.
+    """One durable consumer per shard and reader, created again at the reader's own checkpoint.
 
-    Remaking it ends any earlier reader's pull, so a shard that changes hands changes at once.
+    Creating it again ends the pull of an earlier reader, so a shard changes its reader at once.
     """
 
     def __init__(self, link: Link) -> None:
@@ -30,7 +30,7 @@ class JetStreamShards:
         self, shard: int, *, after: int, reader: str = "projector"
     ) -> AsyncIterator[Sequence[LogEntry]]:
         stream = log_stream(shard)
-        await self._remake(stream, reader, after)
+        await self._recreate_consumer(stream, reader, after)
         pull = Pull(self._link, stream, reader, capacity=lambda: BATCH, expires_s=PULL_EXPIRES_S)
         delivered = 0
         async for batch in pull.batches():
@@ -48,8 +48,8 @@ class JetStreamShards:
             raise stream_error(refusal, stream) from refusal
         return int(answer["state"]["last_seq"])
 
-    async def _remake(self, stream: str, reader: str, after: int) -> None:
-        with suppress(ServerRefusal):  # There was none.
+    async def _recreate_consumer(self, stream: str, reader: str, after: int) -> None:
+        with suppress(ServerRefusal):  # The consumer did not exist.
             await self._link.api(f"CONSUMER.DELETE.{stream}.{reader}")
         config = {
             "durable_name": reader,

@@ -13,7 +13,7 @@ from fairlead_schema.subjects import Address
 
 
 class JetStreamTimers:
-    """Timers as scheduled messages: the server publishes the due message when the time comes."""
+    """A timer is a scheduled message: the server publishes the due message at its time."""
 
     def __init__(self, link: Link) -> None:
         self._link = link

@@ -1,4 +1,8 @@
-"""Wakes on JetStream: one message per session, and a lane for each tenant."""
+"""Wakes on JetStream: one message per session, and a lane for each tenant.
+
+A tenant has a consumer of its own, so that a tenant with many waiting sessions does not delay a
+tenant with one. The first wake of a tenant creates its lane and announces it to the runners.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -22,15 +26,15 @@ from fairlead_schema.subjects import Address
 
 
 class JetStreamWakes:
-    """Leaves wakes, and takes them fairly."""
+    """Leaves wakes, and takes them fairly from all tenants."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
-        self._lanes: set[TenantId] = set()
+        self._open_lanes: set[TenantId] = set()
 
     async def wake(self, at: Address) -> bool:
-        if at.tenant not in self._lanes:
-            await self._open(at.tenant)
+        if at.tenant not in self._open_lanes:
+            await self._open_lane(at.tenant)
         try:
             await self._link.store(subjects.wake(at), b"")
         except ServerRefusal as refusal:
@@ -42,7 +46,7 @@ class JetStreamWakes:
         return True
 
     async def renew(self, at: Address) -> bool:
-        if await self._waits(at):
+        if await self._is_undelivered(at):
             return False
         await purge_subject(self._link, WAKES.name, subjects.wake(at))
         return await self.wake(at)
@@ -50,29 +54,29 @@ class JetStreamWakes:
     def take(self, slots: Slots) -> AsyncIterator[Job]:
         return Lanes(self._link, slots).jobs()
 
-    async def _waits(self, at: Address) -> bool:
-        """Whether the lane has not come to the wake that is there: it was given to nobody yet."""
-        left = await self._link.last_message(WAKES.name, subjects.wake(at))
-        if left is None:
+    async def _is_undelivered(self, at: Address) -> bool:
+        """Whether the stored wake waits for its first delivery."""
+        wake = await self._link.last_message(WAKES.name, subjects.wake(at))
+        if wake is None:
             return False
         try:
-            told = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane(at.tenant)}")
+            consumer = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane(at.tenant)}")
         except ServerRefusal as refusal:
             if refusal.code == NO_CONSUMER:
                 return False
             raise stream_error(refusal, WAKES.name) from refusal
-        return left.sequence > int(told["delivered"]["stream_seq"])
+        return wake.sequence > int(consumer["delivered"]["stream_seq"])
 
-    async def _open(self, tenant: TenantId) -> None:
-        """Make a tenant's lane if it is not there; the deadline is that of the default lane."""
+    async def _open_lane(self, tenant: TenantId) -> None:
+        """Create a tenant's lane if it does not exist, with the deadline of the default lane."""
         try:
             names = await lane_names(self._link)
             if lane(tenant) not in names:
-                known = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane('default')}")
-                ack_wait_s = known["config"]["ack_wait"] / 1e9
+                default = await self._link.api(f"CONSUMER.INFO.{WAKES.name}.{lane('default')}")
+                ack_wait_s = default["config"]["ack_wait"] / 1e9
                 config = lane_consumer(tenant, ack_wait_s=ack_wait_s)
                 await self._link.api(f"CONSUMER.CREATE.{WAKES.name}.{lane(tenant)}", config)
                 await self._link.send(LANE_OPENED, tenant.encode())
         except ServerRefusal as refusal:
             raise stream_error(refusal, WAKES.name) from refusal
-        self._lanes.add(tenant)
+        self._open_lanes.add(tenant)

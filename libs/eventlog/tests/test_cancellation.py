@@ -16,12 +16,12 @@ class Waiting:
     def __init__(self) -> None:
         self.answer: asyncio.Future[Msg] = asyncio.get_running_loop().create_future()
 
-    async def request(self, *_asked: Any, timeout: float, **_more: Any) -> Msg:  # noqa: ANN401, ASYNC109
+    async def request(self, *_args: Any, timeout: float, **_kwargs: Any) -> Msg:  # noqa: ANN401, ASYNC109
         return await asyncio.wait_for(self.answer, timeout)
 
 
 async def test_an_answer_at_the_moment_of_the_cancellation_does_not_undo_it() -> None:
-    """On Python 3.11 `wait_for` would: who cancels and waits would then wait for ever."""
+    """On Python 3.11 `wait_for` would undo it, and a caller that cancels and waits would wait for ever."""
     client = Waiting()
     link = Link(cast("Client", client), 5.0)
     asking = asyncio.create_task(link.request("a", b""))
@@ -39,14 +39,14 @@ async def test_a_task_that_was_cancelled_before_may_still_ask() -> None:
     client, answer = Waiting(), cast("Msg", object())
     link = Link(cast("Client", client), 5.0)
 
-    async def cleaned_up() -> Msg:
+    async def clean_up() -> Msg:
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
             return await link.request("a", b"")
         raise AssertionError
 
-    cleaning = asyncio.create_task(cleaned_up())
+    cleaning = asyncio.create_task(clean_up())
     await asyncio.sleep(0)
     cleaning.cancel()
     await asyncio.sleep(0)
