@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from fairlead_llm.protocol import PROTOCOLS
 from fairlead_schema.provider.request import ModelRequest
-from fairlead_session.turn.prefix import Prefix, broken, prefix
+from fairlead_session.turn.prefix import Prefix, broken_part, prefix
 from fairlead_testing.growing import THOUGHTS, Answer, Round, requests
 
 GROWING: Final = {
@@ -83,7 +83,7 @@ def test_the_fingerprint_sees_no_break_where_there_is_none(history: list[Round])
     for request in requests(history, "m", {}):
         now = prefix(request)
 
-        assert before is None or broken(before.told(), now, epoch_changed=False) is None
+        assert before is None or broken_part(before.fingerprint(), now, epoch_changed=False) is None
         before = now
 
 

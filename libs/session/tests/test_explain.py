@@ -32,7 +32,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.tools.content import Executor
-from fairlead_session.explain import broken, explain
+from fairlead_session.explain import explain, explain_unreadable
 from fairlead_session.state.session import Session
 
 CALL = (
@@ -119,7 +119,7 @@ def test_a_session_that_does_not_exist_is_missing() -> None:
 
 def test_a_log_that_cannot_be_read_is_told_as_broken() -> None:
     """H-19: its state says so, with what stood there."""
-    told = broken("unknown event from.the.future.9")
+    told = explain_unreadable("unknown event from.the.future.9")
 
     assert (told.state, told.code) == ("broken", "unreadable")
     assert "from.the.future.9" in told.reason

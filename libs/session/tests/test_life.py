@@ -32,7 +32,7 @@ from fairlead_schema.provider.events import ProviderUsage, StepFinish, TextChunk
 from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.compaction.compaction import TRIES_MAX
 from fairlead_session.execution.ownership import Claim, claim, owns, release
-from fairlead_session.execution.recovery import end, overflowed, settle
+from fairlead_session.execution.recovery import end_step, fail_overflowed_step, settle_attempt
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.input.admission import Admit, admit
@@ -46,14 +46,14 @@ from fairlead_session.next_move import (
     SettleInterrupted,
     Stop,
     TakeTurn,
-    called_for,
-    moving,
+    is_moving,
     next_move,
+    wake_has_work,
 )
 from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispatch
 from fairlead_session.turn.epoch import Blocked
-from fairlead_session.turn.stream import Publication
+from fairlead_session.turn.stream import TurnStream
 from fairlead_session.verify.unfinished import unfinished
 from fairlead_session.verify.verify import verify
 
@@ -93,12 +93,12 @@ class Life:
 
     def live(self) -> None:
         """Drain again and again, until the plan is over and nobody has to move."""
-        while self._left or moving(self.session):
+        while self._left or is_moving(self.session):
             self.drains += 1
             assert self.drains <= self._size + 1, "only a moment can keep a session from rest"
             try:
                 self._moment()
-                if self.session.execution.owner is not None or called_for(self.session):
+                if self.session.execution.owner is not None or wake_has_work(self.session):
                     self._drain()
             except Crash:
                 continue
@@ -120,7 +120,7 @@ class Life:
         move = next_move(self.session, self._limits)
         match move:
             case SettleInterrupted(attempt=attempt):
-                self._write(*settle(self.session, attempt))
+                self._write(*settle_attempt(self.session, attempt))
             case InitialiseContext():
                 events = begin_epoch(self._seen())
                 assert not isinstance(events, Blocked)
@@ -128,7 +128,7 @@ class Life:
             case TakeTurn():
                 self._turn(move)
             case EndStep(attempt=attempt):
-                self._write(end(attempt))
+                self._write(end_step(attempt))
             case Compact():
                 self._compact(move)
             case Rest(reason=reason):
@@ -146,7 +146,7 @@ class Life:
             self._overflows = False
             self._write(AttemptOverflowed(attempt_id=ids.attempt_id, message="too long"))
             return
-        publication = Publication(ids.assistant_message_id, "build", MODEL)
+        publication = TurnStream(ids.assistant_message_id, "build", MODEL)
         for event in STREAM:
             self._moment()
             self._write(*publication.receive(event)[0])
@@ -164,7 +164,7 @@ class Life:
         elif asked:
             self._write(CompactionFailed(reason="manual", outcome="failed", message="in vain"))
         elif attempt is not None:
-            self._write(*overflowed(attempt))
+            self._write(*fail_overflowed_step(attempt))
 
     def _moment(self) -> None:
         """Whatever happens in the world between two writes."""
@@ -308,7 +308,7 @@ def test_a_session_left_alone_comes_to_rest(plan: list[str]) -> None:
     life = lived(plan, DrainLimits())
 
     assert isinstance(next_move(life.session), Rest)
-    assert not moving(life.session)
+    assert not is_moving(life.session)
 
 
 @PROPERTY

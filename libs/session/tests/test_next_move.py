@@ -37,7 +37,7 @@ from fairlead_session.next_move import (
     SettleInterrupted,
     Stop,
     TakeTurn,
-    moving,
+    is_moving,
     next_move,
 )
 from fairlead_session.state.session import Session
@@ -230,7 +230,7 @@ def test_a_session_moves_while_asked_for_work_is_undone(
     expected: bool,  # noqa: FBT001
 ) -> None:
     """P-03, A-22: what a sweep should wake, and what it leaves in peace."""
-    assert moving(given(*events)) is expected
+    assert is_moving(given(*events)) is expected
 
 
 def test_each_queued_activity_starts_again_at_step_one() -> None:

@@ -44,7 +44,7 @@ from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.rpc.answers import Answerer, Command
-from fairlead_session.calls.snapshot import brief
+from fairlead_session.calls.snapshot import snapshot_call
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.worker import Execute
@@ -170,7 +170,7 @@ class Harness:
         request = ToolRequest(session_id="ses_1", assistant_message_id="msg_a", call_id=id_)
         if self.briefed:
             session, head = await self.session(), await self.log.head(AT)
-            told = brief(session, head.position, "msg_a", id_)
+            told = snapshot_call(session, head.position, "msg_a", id_)
             request = request.model_copy(update={"snapshot": told})
         body = request.model_dump_json(by_alias=True).encode()
         await self.eventlog.work.put(subjects.tool(AT, "default"), body)

@@ -24,7 +24,7 @@ from fairlead_schema.record import Draft
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_service.config.sections import ToolsConfig
-from fairlead_session.calls.snapshot import brief
+from fairlead_session.calls.snapshot import snapshot_call
 from fairlead_tools.registry.tool import CallContext, Tool
 from services.tools.tests.conftest import (
     AT,
@@ -256,7 +256,7 @@ async def test_many_calls_of_one_turn_all_run_once(harness: Harness) -> None:
 async def misled(harness: Harness, **wrong: object) -> None:
     """A request whose brief says something else than the log."""
     session, head = await harness.session(), await harness.log.head(AT)
-    told = brief(session, head.position, "msg_a", "call_1")
+    told = snapshot_call(session, head.position, "msg_a", "call_1")
     assert told is not None
     request = {
         "sessionID": "ses_1",

@@ -6,9 +6,9 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.model import Model
 from fairlead_session.calls.subagents import child_for
 from fairlead_session.execution.rest import REST_RULES
-from fairlead_session.execution.retry import patient
-from fairlead_session.next_move import called_for
-from fairlead_session.people.pending import ready, what
+from fairlead_session.execution.retry import keeps_backoff
+from fairlead_session.next_move import wake_has_work
+from fairlead_session.people.pending import describe_ask, ready_calls
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.execution import RestState
 from fairlead_session.state.session import Session
@@ -83,13 +83,13 @@ def explain(session: Session) -> Explanation:
         reason = f"It waits for {', '.join(one.what for one in waiting)}."
         cause: tuple[State, Code] = ("waiting", _kind(waiting[0]))
         return _explain(session, cause, reason, waiting, next_="answering or settling wakes it")
-    if called_for(session) and not _patient(session):
+    if wake_has_work(session) and not _patient(session):
         code, work = _work(session)
         return _explain(session, ("queued", code), f"{work} waits for a runner.", (), next_=_TAKEN)
     return _resting(session)
 
 
-def broken(detail: str) -> Explanation:
+def explain_unreadable(detail: str) -> Explanation:
     """A session whose log cannot be read any further: it stops, and nothing else does."""
     return Explanation(
         state="broken",
@@ -103,7 +103,7 @@ def _patient(session: Session) -> bool:
     """Whether it waits for a time or a place, and a free runner would change nothing."""
     rested = session.execution.rested
     if rested == "retry-later":
-        return patient(session)
+        return keeps_backoff(session)
     return rested is not None and REST_RULES[rested].waits
 
 
@@ -141,13 +141,13 @@ def _explain(
 
 def _waiting(session: Session) -> tuple[Waiting, ...]:
     """Calls that run, and what a person must answer: a call that asks is told by its request."""
-    calls = tuple(_waiting_call(session, call) for call in ready(session))
+    calls = tuple(_waiting_call(session, call) for call in ready_calls(session))
     permissions = tuple(
-        Waiting(kind="permission", id=id_, what=f"a person: {what(ask)}")
+        Waiting(kind="permission", id=id_, what=f"a person: {describe_ask(ask)}")
         for id_, ask in session.asks.permissions.items()
     )
     questions = tuple(
-        Waiting(kind="question", id=id_, what=f"a person: {what(ask)}")
+        Waiting(kind="question", id=id_, what=f"a person: {describe_ask(ask)}")
         for id_, ask in session.asks.questions.items()
     )
     return (*calls, *permissions, *questions)
@@ -164,10 +164,10 @@ def _waiting_call(session: Session, call: UnsettledCall) -> Waiting:
 def _doing(session: Session) -> tuple[Code, str]:
     if session.execution.interrupted:
         return "stopping", "stopping as asked"
-    if session.calls and not ready(session):
+    if session.calls and not ready_calls(session):
         return "calls", "it is about to park, for every open call waits for a person"
     if session.calls:
-        return "calls", f"{len(ready(session))} tool calls are running"
+        return "calls", f"{len(ready_calls(session))} tool calls are running"
     if session.execution.compaction_requested:
         return "compaction", "it compacts its history as asked"
     if session.turn.attempt is not None:

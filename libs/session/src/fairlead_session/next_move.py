@@ -5,9 +5,9 @@ from typing import Literal, TypeAlias
 
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import MessageId
-from fairlead_session.execution.budget import Spending, exceeded
+from fairlead_session.execution.budget import TenantUsage, exceeded_limit
 from fairlead_session.execution.rest import REST_RULES
-from fairlead_session.input.promotion import STEERS_MAX, eligible
+from fairlead_session.input.promotion import STEERS_MAX, eligible_inputs
 from fairlead_session.people.pending import waits_for_people
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.inbox import PendingInput
@@ -24,7 +24,7 @@ class DrainLimits:
     recoveries_max: int = 3
     steers_max: int = STEERS_MAX
     repeats_max: int = 5
-    tenant: Spending = field(default_factory=Spending)
+    tenant: TenantUsage = field(default_factory=TenantUsage)
 
     @property
     def turns(self) -> int:
@@ -114,13 +114,13 @@ def next_move(
         return AwaitCalls(session.calls)
     if session.turn.attempt is not None:
         if session.turn.attempt.overflow is not None:
-            return Compact("overflow", exceeded(session, limits.tenant))
+            return Compact("overflow", exceeded_limit(session, limits.tenant))
         finished = session.turn.attempt.finished is not None
         return (
             EndStep(session.turn.attempt) if finished else SettleInterrupted(session.turn.attempt)
         )
     if session.execution.compaction_requested:
-        return _unknown(limits) or Compact("manual", exceeded(session, limits.tenant))
+        return _unknown(limits) or Compact("manual", exceeded_limit(session, limits.tenant))
     if session.execution.failure is not None:
         return Rest("failed", session.execution.failure)
     if not session.execution.work_requested:
@@ -128,7 +128,11 @@ def next_move(
         return Rest("idle")
     # A turn that is rebuilt after a compaction is the same turn: new input waits for the next one.
     rebuilding = session.compaction.rebuilding and session.execution.owed
-    inputs = () if rebuilding else eligible(session, steers_max=limits.steers_max, opening=opening)
+    inputs = (
+        ()
+        if rebuilding
+        else eligible_inputs(session, steers_max=limits.steers_max, opening=opening)
+    )
     if not inputs and not session.execution.owed:
         return Rest("idle")
     halt = _halt(session, limits, fresh=bool(inputs) or rebuilding)
@@ -140,7 +144,7 @@ def next_move(
     return TakeTurn(inputs, step, final=limits.steps is not None and step >= limits.steps)
 
 
-def moving(session: Session) -> bool:
+def is_moving(session: Session) -> bool:
     """Whether there is work that somebody was asked to do and nobody has rested from.
 
     Work that only a person's answer can move on is not standing still.
@@ -150,19 +154,19 @@ def moving(session: Session) -> bool:
     return (asked and not waits_for_people(session)) or session.execution.interrupted
 
 
-def called_for(session: Session) -> bool:
+def wake_has_work(session: Session) -> bool:
     """Whether a wake finds something that it may begin with; one that does not is let go.
 
     A wake from before an interrupt asks for nothing any more. Over its budget a session rests, but
     each wake is a chance that a limit was raised where its log does not say so.
     """
     rest = session.execution.rest
-    return moving(session) or (rest is not None and REST_RULES[rest.reason].limit_may_rise)
+    return is_moving(session) or (rest is not None and REST_RULES[rest.reason].limit_may_rise)
 
 
 def _halt(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
     """Why no provider may be called although a turn is owed; fresh input starts most counts anew."""
-    over = exceeded(session, limits.tenant)
+    over = exceeded_limit(session, limits.tenant)
     if over is not None:
         return Rest("over-budget", over)
     unknown = _unknown(limits)

@@ -10,7 +10,7 @@ from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.next_move import moving
+from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ class Waker:
             self._asked.discard(at)
             try:
                 # Look first: what moved meanwhile, or was interrupted, wants no wake any more.
-                if waited and not moving((await self._folded.load(at)).state):
+                if waited and not is_moving((await self._folded.load(at)).state):
                     return
                 if await self._wakes.wake(at):
                     return

@@ -21,7 +21,7 @@ from fairlead_schema.model import Model
 from fairlead_schema.permission import SavedPermission
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.people.asks import approved
+from fairlead_session.people.asks import approval_rules
 from fairlead_session.people.permission import effect
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def touched(one: Waiting, saved: Sequence[SavedPermission]) -> bool:
     """Whether an approval speaks of the request at all; whether it is enough, ingest decides."""
     if one.action is None:
         return False
-    rules = approved(saved)
+    rules = approval_rules(saved)
     return any(effect(rules, one.action, resource) == "allow" for resource in one.resources)
 
 

@@ -15,8 +15,8 @@ from fairlead_service import ids
 from fairlead_session.compaction.compaction import CompactionPlan, fit
 from fairlead_session.next_move import TakeTurn
 from fairlead_session.turn.boundary import TurnIds, approach, dispatch
-from fairlead_session.turn.prefix import broken_since, expected, prefix
-from fairlead_session.turn.session_context import with_session
+from fairlead_session.turn.prefix import broken_since_last_request, expected_cached_tokens, prefix
+from fairlead_session.turn.session_context import add_session_sources
 from fairlead_session.turn.stream_calls import Offer
 
 log = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Boundary:
                 timeout_s=settings.config.runner.observe_timeout_s,
             )
             self._sample = (asked, seen)
-        return with_session(self._sample[1], settings.model(session))
+        return add_session_sources(self._sample[1], settings.model(session))
 
     async def cross(
         self, move: TakeTurn, target: ModelTarget
@@ -83,16 +83,16 @@ class Boundary:
     def _prefix(self, asked: ModelRequest, target: ModelTarget) -> str:
         """The request's fingerprint; a prefix that breaks inside its epoch is told."""
         session, current = self._writer.session, prefix(asked)
-        source = broken_since(session, current, target.agent, target.identity.model)
-        self.cached = expected(session, current, target.agent, target.identity.model)
+        source = broken_since_last_request(session, current, target.agent, target.identity.model)
+        self.cached = expected_cached_tokens(session, current, target.agent, target.identity.model)
         if source is not None and session.requests.last is not None:
             PREFIX_BREAKS.labels(source).inc()
-            was, now = session.requests.last.fingerprint, current.told()
+            was, now = session.requests.last.fingerprint, current.fingerprint()
             log.warning(
                 "prefix broken",
                 extra={"session_id": session.id, "source": source, "was": was, "now": now},
             )
-        return current.told()
+        return current.fingerprint()
 
     async def _tools(self, move: TakeTurn, target: ModelTarget) -> dict[str, ToolInfo]:
         if move.final:

@@ -28,7 +28,7 @@ from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.compaction import compaction
 from fairlead_session.compaction.compaction import TRIES_MAX, CompactionPlan, NothingToCompact
 from fairlead_session.execution.ownership import owns
-from fairlead_session.execution.recovery import overflowed
+from fairlead_session.execution.recovery import fail_overflowed_step
 from fairlead_session.next_move import Compact
 from fairlead_session.turn.usage import cost, tokens
 
@@ -74,7 +74,7 @@ class Compactor:
         if attempt is None or attempt.overflow is None or session.execution.interrupted:
             return None
         end: Literal["answered", "failed"] = "answered" if attempt.overflow.in_stream else "failed"
-        return TurnOutcome(end, overflowed(attempt))
+        return TurnOutcome(end, fail_overflowed_step(attempt))
 
     def _planned(self, move: Compact) -> tuple[CompactionPlan, ModelTarget] | CompactionFailed:
         session = self._writer.session

@@ -23,9 +23,15 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import MessageId
 from fairlead_service import ids
 from fairlead_session.compaction.compaction import CompactionPlan
-from fairlead_session.execution.ownership import Claim, Life, claim, owns, release
-from fairlead_session.execution.recovery import ask, end, settle, stop, unrecordable
-from fairlead_session.execution.retry import Retry, patient, waits_s
+from fairlead_session.execution.ownership import Claim, ProcessLife, claim, owns, release
+from fairlead_session.execution.recovery import (
+    ask_to_continue,
+    end_step,
+    fail_unrecordable_turn,
+    settle_attempt,
+    stop_open_work,
+)
+from fairlead_session.execution.retry import Retry, keeps_backoff, retry_wait_s
 from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
@@ -36,9 +42,9 @@ from fairlead_session.next_move import (
     SettleInterrupted,
     Stop,
     TakeTurn,
-    called_for,
-    moving,
+    is_moving,
     next_move,
+    wake_has_work,
 )
 from fairlead_session.people.pending import waits_for_people
 from fairlead_session.state.session import Session
@@ -78,7 +84,7 @@ class Drain:
         try:
             while True:
                 with suppress(StaleDecision):
-                    if self._writer.session.execution.owner is None and not called_for(
+                    if self._writer.session.execution.owner is None and not wake_has_work(
                         self._writer.session
                     ):
                         return True
@@ -92,7 +98,7 @@ class Drain:
 
     def _too_early(self) -> bool:
         """A session that waits for its timer is left alone, unless there is something new."""
-        return waits_s(self._writer.session, now_ms=ids.now_ms()) > 0
+        return retry_wait_s(self._writer.session, now_ms=ids.now_ms()) > 0
 
     async def _claimed(self) -> bool:
         """Own the session, durably or as the first thing staged."""
@@ -105,7 +111,7 @@ class Drain:
             return True
         return False
 
-    async def _life(self, session: Session) -> Life | None:
+    async def _life(self, session: Session) -> ProcessLife | None:
         """What is known of another owner, asked anew each time: it may have come meanwhile."""
         owner = session.execution.owner
         if owner is None or owner.runner == self._context.runner:
@@ -126,13 +132,13 @@ class Drain:
         """Give up a session that fails for a reason of ours: settle what is open, say why, rest."""
         writer, runner = self._writer, self._context.runner
         await writer.reload()
-        if writer.session.execution.owner is None and moving(writer.session):
+        if writer.session.execution.owner is None and is_moving(writer.session):
             decision = claim(writer.session, runner, None)
             assert isinstance(decision, Claim), "nobody owns it"
             writer.stage(decision.event)
         if owns(writer.session, runner, writer.session.execution.generation):
             with suppress(StaleDecision):
-                writer.stage(*stop(writer.session), self._release("failed", reason))
+                writer.stage(*stop_open_work(writer.session), self._release("failed", reason))
                 await writer.commit()
 
     async def _move(self) -> bool:
@@ -147,21 +153,21 @@ class Drain:
             case Stop():
                 await stop_below(self._context.eventlog, writer.at, writer.session)
                 declined = writer.session.execution.declined
-                writer.stage(*stop(writer.session))
+                writer.stage(*stop_open_work(writer.session))
                 return await self._rest("declined" if declined else "interrupted", declined)
             case _ if self._waiter.leaving:
                 return await self._rest("handover")
             case AwaitCalls():
                 return await self._await_calls()
             case EndStep(attempt=attempt):
-                writer.stage(end(attempt))
+                writer.stage(end_step(attempt))
                 return False
             case SettleInterrupted(attempt=attempt):
                 log.warning("recovering", extra=self._ids(attempt_id=attempt.attempt_id))
                 policy = self._context.settings.policy(writer.at.tenant, writer.session)
-                writer.stage(*settle(writer.session, attempt, policy))
+                writer.stage(*settle_attempt(writer.session, attempt, policy))
                 if policy == "ask":
-                    writer.stage(ask(writer.session, ids.question_id()))
+                    writer.stage(ask_to_continue(writer.session, ids.question_id()))
                 return False
             case Compact():
                 failed = await self._compactor.serve(move)
@@ -185,7 +191,7 @@ class Drain:
         events = begin_epoch(await self._boundary.sample())
         if isinstance(events, Blocked):
             log.warning("context blocked", extra=self._ids(keys=list(events.keys)))
-            return await self._rest("context-unavailable", events.told())
+            return await self._rest("context-unavailable", events.describe())
         self._writer.stage(*events)
         return False
 
@@ -251,7 +257,7 @@ class Drain:
             log.warning("answer unrecordable", extra=self._ids(reason=str(error)))
             self._writer.unstage()
             event_writer.check()
-            lost = unrecordable(self._writer.durable, str(error))
+            lost = fail_unrecordable_turn(self._writer.durable, str(error))
             return await self._close(TurnOutcome("failed", lost))
 
     async def _conclude(self, outcome: TurnOutcome) -> bool:
@@ -293,7 +299,7 @@ class Drain:
         wake_at = ids.now_ms() + int(retry.delay_s * 1000)
         await self._context.eventlog.timers.wake_at(writer.at, wake_at)
         runner = self._context.runner
-        while owns(writer.session, runner, generation) and patient(writer.session):
+        while owns(writer.session, runner, generation) and keeps_backoff(writer.session):
             with suppress(StaleDecision):  # What came meanwhile may wait as long as the turn does.
                 return await self._rest("retry-later", retry.event.error.message, wake_at)
         return False

@@ -16,7 +16,7 @@ from fairlead_runner.settings import RunnerSettings
 from fairlead_runner.tool_calls import Catalogs
 from fairlead_schema import subjects
 from fairlead_schema.ids import RunnerId, TenantId
-from fairlead_session.execution.budget import Spending
+from fairlead_session.execution.budget import TenantUsage
 from fairlead_session.state.session import Session
 
 SPENDING_FRESH_S: Final = 1.0
@@ -35,32 +35,32 @@ class RunnerContext:
     clients: Clients
     settings: RunnerSettings
     catalogs: Catalogs
-    _spent: dict[TenantId, tuple[float, Spending]] = field(default_factory=dict)
+    _spent: dict[TenantId, tuple[float, TenantUsage]] = field(default_factory=dict)
 
     @property
     def pool(self) -> str:
         return self.settings.config.tools.pool
 
-    async def spending(self, tenant: TenantId) -> Spending:
+    async def spending(self, tenant: TenantId) -> TenantUsage:
         """What the tenant has used, as of about a second ago; asked only where a limit is set.
 
         While nobody can say, the last known sum stands for a while; then nothing is known.
         """
         limit = self.settings.tenant(tenant)
         if limit.cost is None and limit.tokens is None:
-            return Spending()
+            return TenantUsage()
         at, last = self._spent.get(tenant, (-math.inf, None))
         age_s = time.monotonic() - at
         if last is not None and age_s < SPENDING_FRESH_S:
             return last
         used = await self._used(tenant)
         if used is not None:
-            spending = Spending(*used, limit.cost, limit.tokens)
+            spending = TenantUsage(*used, limit.cost, limit.tokens)
             self._spent[tenant] = (time.monotonic(), spending)
             return spending
         if last is not None and age_s < SPENDING_KEPT_S:
             return last
-        return Spending(cost_max=limit.cost, tokens_max=limit.tokens, known=False)
+        return TenantUsage(cost_max=limit.cost, tokens_max=limit.tokens, known=False)
 
     async def _used(self, tenant: TenantId) -> tuple[float, int] | None:
         """The projector's sum; None when nobody can say."""

@@ -7,8 +7,8 @@ from fairlead_schema.ids import TenantId
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import TenantConfig
 from fairlead_session.compaction import compaction
-from fairlead_session.execution.budget import Spending
-from fairlead_session.execution.recovery import Policy
+from fairlead_session.execution.budget import TenantUsage
+from fairlead_session.execution.recovery import RecoveryPolicy
 from fairlead_session.execution.retry import RetryPolicy
 from fairlead_session.next_move import DrainLimits
 from fairlead_session.state.session import Session
@@ -24,7 +24,7 @@ class RunnerSettings:
     def nats_url(self) -> str:
         return self.config.nats.url
 
-    def limits(self, session: Session, spending: Spending) -> DrainLimits:
+    def limits(self, session: Session, spending: TenantUsage) -> DrainLimits:
         """What bounds a drain of this session now."""
         runner, agent = self.config.runner, self.config.agents.get(self.agent(session))
         return DrainLimits(
@@ -48,7 +48,7 @@ class RunnerSettings:
         """What is configured for a tenant."""
         return self.config.tenant.get(tenant, TenantConfig())
 
-    def policy(self, tenant: TenantId, session: Session) -> Policy:
+    def policy(self, tenant: TenantId, session: Session) -> RecoveryPolicy:
         """What follows a crash: the agent's word, else the tenant's."""
         agent = self.config.agents.get(self.agent(session))
         own = agent.recovery if agent else None

@@ -13,7 +13,13 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import SessionId
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
-from fairlead_session.calls.subagents import children, counted, uncounted, unread, waiting_for
+from fairlead_session.calls.subagents import (
+    awaited_children,
+    call_of_child,
+    count_children,
+    next_unread,
+    uncounted_children,
+)
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -27,7 +33,7 @@ async def stop_below(eventlog: EventLog, at: Address, session: Session) -> None:
     Raises LogError while nobody takes the interrupt: the session stays interrupted until all below
     it were told, whoever stops it.
     """
-    for child in children(session):
+    for child in awaited_children(session):
         body = to_json({"sessionID": child})
         subject = subjects.api(at.tenant, "session.interrupt")
         answer = await eventlog.requests.request(subject, body, timeout_s=TIMEOUT_S)
@@ -44,13 +50,13 @@ async def count_below(
     be read nothing is known, and nobody waits for it.
     """
     known: dict[SessionId, Session] = {}
-    while (child := unread(uncounted(session), known)) is not None:
+    while (child := next_unread(uncounted_children(session), known)) is not None:
         try:
             known[child] = (await folded.load(Address(at.tenant, child))).state
         except RecordError as error:
             log.warning("use unknown", extra={"session_id": child, "reason": str(error)})
             known[child] = Session(id=child)
-    return counted(session, known)
+    return count_children(session, known)
 
 
 async def tell_above(
@@ -62,7 +68,7 @@ async def tell_above(
         return
     above = Address(at.tenant, parent_id)
     parent = (await folded.load(above)).state
-    call = waiting_for(parent, session.id)
+    call = call_of_child(parent, session.id)
     if call is not None:
         request = CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
         # One request for each time the child rests.

@@ -15,8 +15,8 @@ from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ListTools, ToolCatalog, ToolInfo, ToolRequest
 from fairlead_service.ids import now_ms
-from fairlead_session.calls.snapshot import brief
-from fairlead_session.people.pending import ready
+from fairlead_session.calls.snapshot import snapshot_call
+from fairlead_session.people.pending import ready_calls
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def unstarted_calls(session: Session) -> list[CallRequest]:
     """The calls that no worker has begun and no person holds up: their request may never have left."""
     return [
         CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
-        for call in ready(session)
+        for call in ready_calls(session)
         if call.worker is None
     ]
 
@@ -161,7 +161,7 @@ async def send_calls(
 def _request(at: Address, call: CallRequest, known: Versioned[Session] | None) -> bytes:
     message_id, call_id, _ = call
     bare = ToolRequest(session_id=at.session_id, assistant_message_id=message_id, call_id=call_id)
-    told = known and brief(known.state, known.head.position, message_id, call_id)
+    told = known and snapshot_call(known.state, known.head.position, message_id, call_id)
     if told:
         briefed = bare.model_copy(update={"snapshot": told}).model_dump_json(by_alias=True)
         if len(briefed) <= BRIEF_LENGTH_MAX:

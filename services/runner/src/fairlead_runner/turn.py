@@ -24,7 +24,7 @@ from fairlead_session.execution.ownership import owns
 from fairlead_session.execution.recovery import hand_over
 from fairlead_session.execution.retry import Retry, RetryPolicy, retry
 from fairlead_session.state.turn import Attempt
-from fairlead_session.turn.stream import Publication
+from fairlead_session.turn.stream import TurnStream
 from fairlead_session.turn.stream_calls import Offer, ProtocolViolation
 
 LINGER_S: Final = 0.002
@@ -121,7 +121,7 @@ class ProviderAttempt:
         self._attempt = attempt
         self._target = target
         self._event_writer = event_writer
-        self._publication = Publication(
+        self._publication = TurnStream(
             attempt.assistant_message_id,
             attempt.agent,
             attempt.model,

@@ -22,13 +22,13 @@ def observe(
 ) -> None:
     """Compare what was expected of a request with what its provider counted."""
     counted = None if finish is None else tokens(finish.usage)
-    reported = 0 if counted is None else estimate.prompt(counted)
+    reported = 0 if counted is None else estimate.prompt_tokens(counted)
     if counted is None or reported <= 0:
         return
     CACHE_TOKENS.labels("read").inc(counted.cache.read)
     CACHE_TOKENS.labels("expected").inc(cached)
     if attempt.estimate is not None:
-        corrected = estimate.corrected(attempt.estimate, ratios.get(estimate.key(attempt.model)))
+        corrected = estimate.apply_ratio(attempt.estimate, ratios.get(estimate.key(attempt.model)))
         ESTIMATE_ERROR.labels("plain").observe(abs(attempt.estimate - reported) / reported)
         ESTIMATE_ERROR.labels("corrected").observe(abs(corrected - reported) / reported)
 

@@ -19,8 +19,8 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.supervise import Restarts, Work, report_defects, supervise
 from fairlead_session.execution.rest import REST_RULES
-from fairlead_session.execution.retry import waits_s
-from fairlead_session.next_move import moving
+from fairlead_session.execution.retry import retry_wait_s
+from fairlead_session.next_move import is_moving
 
 log = logging.getLogger(__name__)
 
@@ -170,7 +170,7 @@ class WakeConsumer:
         if known.state.profile is None:
             await job.ack()
             return "unknown"
-        wait_s = waits_s(known.state, now_ms=ids.now_ms())
+        wait_s = retry_wait_s(known.state, now_ms=ids.now_ms())
         if 0 < wait_s <= LATER_S:
             # Its timer rang by another clock than ours: this may be the only wake that comes.
             await job.retry_later(wait_s)
@@ -195,7 +195,7 @@ class WakeConsumer:
         rested = writer.durable.execution.rested
         # What came during the cleanup of an interrupt had its wake refused by the one just given up.
         look = moved or (rested is not None and REST_RULES[rested].ends_interrupt)
-        work = rested == "handover" or (look and moving(writer.durable))
+        work = rested == "handover" or (look and is_moving(writer.durable))
         if work and writer.durable.execution.owner is None:
             await self._context.eventlog.wakes.wake(at)
         await self._snapshot(at, writer)

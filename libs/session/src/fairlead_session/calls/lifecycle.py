@@ -16,11 +16,11 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import CallId, MessageId, WorkerId
 from fairlead_schema.tools.content import ErrorInfo, Executor, ToolContent
-from fairlead_session.execution.ownership import Life
+from fairlead_session.execution.ownership import ProcessLife
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
 from fairlead_session.fold.calls import find_call
 from fairlead_session.frozen import replace
-from fairlead_session.people.pending import pending
+from fairlead_session.people.pending import pending_ask
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 
@@ -53,24 +53,24 @@ class LeaveToWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class WaitsForPerson:
     """A person is asked: nothing runs before the answer, and the answer brings a new request."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class NotOpen:
     """Settled, interrupted or never called: nothing is to be done."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class DeferredCall:
     """Somebody outside works on it, and may take until then."""
 
     call: UnsettledCall
     until: int
 
 
-Beginning: TypeAlias = Begin | Settle | LeaveToWorker | Waits | Deferred | Gone
+Beginning: TypeAlias = Begin | Settle | LeaveToWorker | WaitsForPerson | DeferredCall | NotOpen
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Failed:
 
 Outcome: TypeAlias = Succeeded | Failed
 
-Halt: TypeAlias = Literal["interrupted", "lost"]
+HaltReason: TypeAlias = Literal["interrupted", "lost"]
 """Why a run must stop: somebody interrupted or purged the session, or the call is another worker's."""
 
 INTERRUPTED = Failed(INTERRUPTED_TOOL)
@@ -105,7 +105,7 @@ def begin(
     assistant_message_id: MessageId,
     call_id: CallId,
     worker: WorkerId,
-    owner_life: Life | None,
+    owner_life: ProcessLife | None,
 ) -> Beginning:
     """Decide for a worker that does not run the call now.
 
@@ -114,16 +114,16 @@ def begin(
     """
     call = find_call(session, assistant_message_id, call_id)
     if call is None or session.execution.interrupted:
-        return Gone()
+        return NotOpen()
     if call.deferred_until is not None:
-        return Deferred(call, call.deferred_until)
-    if pending(session, call) is not None:
-        return Waits()
+        return DeferredCall(call, call.deferred_until)
+    if pending_ask(session, call) is not None:
+        return WaitsForPerson()
     if call.worker not in {None, worker} and owner_life in {None, "alive"}:
         assert call.worker is not None
         return LeaveToWorker(call.worker)
     if call.worker is not None and call.retry == "once":
-        return Settle(failure(call, INTERRUPTED))
+        return Settle(failure_event(call, INTERRUPTED))
     event = ToolStarted(
         assistant_message_id=assistant_message_id,
         call_id=call_id,
@@ -137,13 +137,13 @@ def settle(session: Session, call: UnsettledCall, outcome: Outcome) -> tuple[Ses
     """The one settlement of a call, or nothing: it is settled, or another worker started it since."""
     if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
-    return settlement(call, outcome)
+    return settlement_events(call, outcome)
 
 
-def settlement(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
+def settlement_events(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
     """The events of a call's outcome, for whoever knows that the call is theirs to settle."""
     if isinstance(outcome, Failed):
-        return (*outcome.facts, failure(call, outcome))
+        return (*outcome.facts, failure_event(call, outcome))
     succeeded = ToolSucceeded(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,
@@ -185,7 +185,7 @@ def progress(
     )
 
 
-def halt(call: UnsettledCall, event: SessionEvent) -> Halt | None:
+def halt_reason(call: UnsettledCall, event: SessionEvent) -> HaltReason | None:
     """Whether an event that was written after the start ends the run of the call."""
     match event:
         case InterruptRequested() | SessionPurged():
@@ -201,7 +201,7 @@ def halt(call: UnsettledCall, event: SessionEvent) -> Halt | None:
             return None
 
 
-def failure(call: UnsettledCall, outcome: Failed) -> ToolFailed:
+def failure_event(call: UnsettledCall, outcome: Failed) -> ToolFailed:
     """The event of a call that has no result."""
     return ToolFailed(
         assistant_message_id=call.assistant_message_id,

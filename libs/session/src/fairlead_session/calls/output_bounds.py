@@ -26,7 +26,7 @@ class OutputLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MeasuredText:
     """A measured text: its size as UTF-8, its newlines, and both its ends."""
 
     bytes: int
@@ -39,7 +39,7 @@ class Sample:
         return self.bytes <= limits.bytes and self.newlines < limits.lines
 
 
-def sampled(pieces: Iterable[bytes], limits: OutputLimits) -> Sample:
+def measure_text(pieces: Iterable[bytes], limits: OutputLimits) -> MeasuredText:
     """Measure a text, given in pieces. What is no UTF-8 counts as it will be shown."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     size = newlines = 0
@@ -51,10 +51,10 @@ def sampled(pieces: Iterable[bytes], limits: OutputLimits) -> Sample:
         if len(head) < limits.bytes:
             head += text[: limits.bytes - len(head)]
         tail = (tail + text)[-limits.bytes :]
-    return Sample(size, newlines, head, tail)
+    return MeasuredText(size, newlines, head, tail)
 
 
-def preview(sample: Sample, marker: str, limits: OutputLimits) -> str:
+def preview(sample: MeasuredText, marker: str, limits: OutputLimits) -> str:
     """Head, marker and tail within both limits; the head has the larger half (J-31, J-32)."""
     lines = limits.lines - _GAPS
     room = limits.bytes - len(marker.encode()) - _GAPS
@@ -67,20 +67,20 @@ def preview(sample: Sample, marker: str, limits: OutputLimits) -> str:
     )
 
 
-def kept(sample: Sample, path: str) -> str:
+def kept_marker(sample: MeasuredText, path: str) -> str:
     """The marker of an output that was kept whole. One line."""
     return f"[... cut: {_size(sample)} in all; read or grep {path} for the whole ...]"
 
 
-def lossy(sample: Sample) -> str:
+def lossy_marker(sample: MeasuredText) -> str:
     """The marker of an output whose middle is nowhere any more. One line."""
     return f"[... cut: {_size(sample)} in all; the rest could not be kept ...]"
 
 
-def shortened(text: str, limits: OutputLimits) -> str:
+def shorten(text: str, limits: OutputLimits) -> str:
     """A text of which nothing else is kept, within its limits."""
-    sample = sampled((text.encode(errors="backslashreplace"),), limits)
-    return text if sample.fits(limits) else preview(sample, lossy(sample), limits)
+    sample = measure_text((text.encode(errors="backslashreplace"),), limits)
+    return text if sample.fits(limits) else preview(sample, lossy_marker(sample), limits)
 
 
 def _decoded(decoder: codecs.IncrementalDecoder, pieces: Iterable[bytes]) -> Iterable[str]:
@@ -89,7 +89,7 @@ def _decoded(decoder: codecs.IncrementalDecoder, pieces: Iterable[bytes]) -> Ite
     yield decoder.decode(b"", final=True)
 
 
-def _size(sample: Sample) -> str:
+def _size(sample: MeasuredText) -> str:
     return f"{sample.bytes:,} bytes in {sample.newlines + 1:,} lines"
 
 

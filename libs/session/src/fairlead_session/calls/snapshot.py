@@ -8,13 +8,13 @@ from fairlead_schema.ids import CallId, MessageId, SessionId
 from fairlead_schema.tools.request import CallSnapshot
 from fairlead_session.calls.child_ids import TASK
 from fairlead_session.fold.calls import find_call
-from fairlead_session.people.pending import pending
+from fairlead_session.people.pending import pending_ask
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.execution import CallKey, Execution, Owner
 from fairlead_session.state.session import Profile, Session
 
 
-def brief(
+def snapshot_call(
     session: Session, position: int, assistant_message_id: MessageId, call_id: CallId
 ) -> CallSnapshot | None:
     """What there is to know of a call that nobody has begun; None where more than this counts."""
@@ -28,7 +28,7 @@ def brief(
         return None
     if call.worker is not None or call.grants or call.deferred_until is not None:
         return None
-    if pending(session, call) is not None or call.tool == TASK:
+    if pending_ask(session, call) is not None or call.tool == TASK:
         return None  # Whoever attends a task reads its session: what is decided comes from there.
     return CallSnapshot(
         position=position,
@@ -46,7 +46,7 @@ def brief(
     )
 
 
-def recalled(
+def session_from_snapshot(
     session_id: SessionId, assistant_message_id: MessageId, call_id: CallId, told: CallSnapshot
 ) -> Session:
     """The session as far as the call is concerned: enough to begin it, to settle it, to wake."""

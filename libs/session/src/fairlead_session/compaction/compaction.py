@@ -11,8 +11,8 @@ from fairlead_schema.events import CompactionEnded, CompactionStarted, ContextPr
 from fairlead_schema.message import CompactionMessage, CreationTime, Message, SystemMessage
 from fairlead_schema.provider.request import Generation, ModelRequest, TextPart, UserTurn
 from fairlead_session.compaction import estimate
-from fairlead_session.compaction.pruning import prune, seen
-from fairlead_session.compaction.serialise import BETWEEN, entry, joined
+from fairlead_session.compaction.pruning import prune, request_history
+from fairlead_session.compaction.serialise import BETWEEN, entry, join_entries
 from fairlead_session.compaction.summary_prompt import prompt
 from fairlead_session.frozen import replace
 from fairlead_session.state.requests import PruneCutoff
@@ -115,7 +115,7 @@ def oversized(
     )
     output = ready.asked.generation.max_tokens or window.output
     room = window.context - max(output, policy.buffer)
-    return estimate.corrected(ready.estimate, ratio) > room
+    return estimate.apply_ratio(ready.estimate, ratio) > room
 
 
 def plan(
@@ -131,7 +131,7 @@ def plan(
         head = (prior.recent, *head)
     if not head:
         return NothingToCompact("all of the conversation is recent")
-    told = prompt(joined(head), prior.summary if prior else None)
+    told = prompt(join_entries(head), prior.summary if prior else None)
     output = min(window.output or policy.summary_tokens, policy.summary_tokens)
     if window.context > 0 and estimate.tokens(told) > window.context - output:
         return NothingToCompact("what has to be summarised does not fit the model's context either")
@@ -142,7 +142,7 @@ def plan(
         headers={**identity.headers, **request.correlation(session)},
         options=dict(identity.options),
     )
-    return CompactionPlan(asked, joined(recent), session.seq)
+    return CompactionPlan(asked, join_entries(recent), session.seq)
 
 
 def keep(entries: tuple[str, ...], tokens_max: int) -> int:
@@ -179,11 +179,11 @@ def end(
 
 def weight(session: Session, identity: ModelIdentity, ended: CompactionEnded | None = None) -> int:
     """The estimate of the messages that a request would hold, now or after a compaction."""
-    messages = seen(session)
+    messages = request_history(session)
     if ended is not None:
         updates = tuple(message for message in messages if isinstance(message, SystemMessage))
         messages = (*updates, _checkpoint(ended))
-    return estimate.of(lower(messages, identity.model))
+    return estimate.estimate_value(lower(messages, identity.model))
 
 
 def recoverable(session: Session, window: Window) -> bool:
@@ -201,7 +201,7 @@ def overflow_message(session: Session, said: str) -> str:
 
 def _ready(session: Session, identity: ModelIdentity, offer: Offer) -> CompactionReady:
     asked = request.build(session, identity, offer)
-    return CompactionReady(asked, estimate.of_request(asked))
+    return CompactionReady(asked, estimate.estimate_request(asked))
 
 
 def _prior(session: Session) -> CompactionMessage | None:

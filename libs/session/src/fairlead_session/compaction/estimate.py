@@ -25,27 +25,29 @@ def tokens(text: str) -> int:
     return (units + 2) // 4
 
 
-def of(value: object) -> int:
+def estimate_value(value: object) -> int:
     """The estimate of a value as JSON."""
     return tokens(to_json(value).decode())
 
 
-def of_request(request: ModelRequest) -> int:
+def estimate_request(request: ModelRequest) -> int:
     """The estimate of everything that the model reads."""
-    return of({"system": request.system, "messages": request.turns, "tools": request.tools})
+    return estimate_value(
+        {"system": request.system, "messages": request.turns, "tools": request.tools}
+    )
 
 
-def prompt(counted: Tokens) -> int:
+def prompt_tokens(counted: Tokens) -> int:
     """The tokens of a request, as its provider counted them."""
     return counted.input + counted.cache.read + counted.cache.write
 
 
-def corrected(plain: int, ratio: float | None) -> int:
+def apply_ratio(plain: int, ratio: float | None) -> int:
     """The plain estimate as experience with the model corrects it."""
     return plain if ratio is None else int(plain * ratio + 0.5)
 
 
-def learned(ratio: float | None, *, plain: int, reported: int) -> float | None:
+def update_ratio(ratio: float | None, *, plain: int, reported: int) -> float | None:
     """The ratio after one more report; one that counts nothing teaches nothing."""
     if plain <= 0 or reported <= 0:
         return ratio

@@ -15,7 +15,7 @@ from fairlead_session.state.transcript import TranscriptLine
 from fairlead_session.turn.history import lines
 
 
-def seen(session: Session) -> tuple[Message, ...]:
+def request_history(session: Session) -> tuple[Message, ...]:
     """Session history as a request tells it."""
     return tuple(_seen(line, session.requests.prune_cutoff) for line in lines(session))
 

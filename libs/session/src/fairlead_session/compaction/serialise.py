@@ -51,7 +51,7 @@ def entry(message: Message, *, excerpt: int) -> str:
             assert_never(message)
 
 
-def joined(entries: tuple[str, ...]) -> str:
+def join_entries(entries: tuple[str, ...]) -> str:
     """Entries with a blank line between them."""
     return BETWEEN.join(entries)
 

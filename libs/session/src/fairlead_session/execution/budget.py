@@ -8,7 +8,7 @@ from fairlead_session.state.usage import Budget
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
+class TenantUsage:
     """What a tenant has used, and how much it may; absent limits do not limit.
 
     Not `known`: nobody could say for a while what was used, so a limit may be passed already.
@@ -25,12 +25,12 @@ class Spending:
         return self.cost_max is not None or self.tokens_max is not None
 
 
-def exceeded(session: Session, tenant: Spending) -> str | None:
+def exceeded_limit(session: Session, tenant: TenantUsage) -> str | None:
     """Which limit is used up, in one sentence; None while all hold."""
     profile, budget = session.profile, session.usage.budget
     if profile is None:
         return None
-    cost, used = spent(session)
+    cost, used = total_usage(session)
     if budget.cost is not None and cost >= budget.cost:
         return f"the session has used {cost:.4f} of {budget.cost:.4f} USD"
     if budget.tokens is not None and used >= budget.tokens:
@@ -42,23 +42,26 @@ def exceeded(session: Session, tenant: Spending) -> str | None:
     return None
 
 
-def spent(session: Session) -> tuple[float, int]:
+def total_usage(session: Session) -> tuple[float, int]:
     """What a session has used with all that work below it: cost, and tokens.
 
     A stream that is over is paid for, although its step ends only when its calls are settled.
     """
     usage = session.usage
-    cost, tokens = usage.cost + usage.children.cost, total(usage.tokens) + usage.children.tokens
+    cost, tokens = (
+        usage.cost + usage.children.cost,
+        count_tokens(usage.tokens) + usage.children.tokens,
+    )
     attempt = session.turn.attempt
     finished = None if attempt is None else attempt.finished
     if finished is not None:
-        cost, tokens = cost + finished.cost, tokens + total(finished.tokens)
+        cost, tokens = cost + finished.cost, tokens + count_tokens(finished.tokens)
     return cost, tokens
 
 
-def left(session: Session) -> Budget:
+def remaining_budget(session: Session) -> Budget:
     """What a session below this one may use: no more than is left to this one."""
-    cost, tokens = spent(session)
+    cost, tokens = total_usage(session)
     limit = session.usage.budget
     return Budget(
         cost=None if limit.cost is None else max(0.0, limit.cost - cost),
@@ -66,6 +69,6 @@ def left(session: Session) -> Budget:
     )
 
 
-def total(tokens: Tokens) -> int:
+def count_tokens(tokens: Tokens) -> int:
     """Every token that was paid for."""
     return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write

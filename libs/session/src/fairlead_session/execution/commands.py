@@ -6,7 +6,7 @@ from fairlead_schema.events import (
     InterruptRequested,
     ResumeRequested,
 )
-from fairlead_session.next_move import moving
+from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
@@ -17,7 +17,7 @@ def interrupt(session: Session) -> InterruptRequested | None:
     Told again after something stirred the session, it drops that too. What waits for a runner, a
     timer or a budget is dropped before it ran, and its input stays.
     """
-    waits = moving(session) or (session.execution.rested == "over-budget" and _promised(session))
+    waits = is_moving(session) or (session.execution.rested == "over-budget" and _promised(session))
     return InterruptRequested() if waits and not session.execution.interrupted else stop(session)
 
 
@@ -28,7 +28,7 @@ def stop(session: Session) -> InterruptRequested | None:
     return InterruptRequested() if under_way and not told else None
 
 
-def stir(session: Session) -> ResumeRequested | None:
+def request_work(session: Session) -> ResumeRequested | None:
     """Ask for what is pending to be worked on, unless somebody asked already. It forces no turn."""
     return (
         ResumeRequested(forced=False)
@@ -56,9 +56,9 @@ def set_budget(session: Session, limits: Budget) -> BudgetSet | None:
     return BudgetSet(cost=limits.cost, tokens=limits.tokens)
 
 
-def at_rest(session: Session) -> bool:
+def is_at_rest(session: Session) -> bool:
     """Whether nothing happens until somebody asks: nobody drains, nothing stirs, no call runs."""
-    return session.execution.owner is None and not session.calls and not moving(session)
+    return session.execution.owner is None and not session.calls and not is_moving(session)
 
 
 def _at_it(session: Session) -> bool:

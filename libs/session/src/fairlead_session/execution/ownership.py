@@ -8,7 +8,7 @@ from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import RunnerId
 from fairlead_session.state.session import Session
 
-Life: TypeAlias = Literal["alive", "gone", "silent"]
+ProcessLife: TypeAlias = Literal["alive", "gone", "silent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +19,17 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveToOwner:
+class OwnedByOther:
     """A live runner owns it: its release cannot overlook anything, so leave it alone."""
 
     runner: RunnerId
 
 
-def claim(session: Session, runner: RunnerId, life: Life | None) -> Claim | LeaveToOwner:
+def claim(session: Session, runner: RunnerId, life: ProcessLife | None) -> Claim | OwnedByOther:
     """Decide whether to take the session. `life` is what is known of another owner."""
     owner = session.execution.owner
     if owner is not None and owner.runner != runner and life == "alive":
-        return LeaveToOwner(owner.runner)
+        return OwnedByOther(owner.runner)
     return Claim(ExecutionClaimed(generation=session.execution.generation + 1, runner=runner))
 
 

@@ -19,7 +19,7 @@ from fairlead_schema.ids import QuestionId
 from fairlead_schema.message import AssistantMessage, ReasoningBlock, ToolBlock
 from fairlead_schema.permission import QuestionInfo, QuestionOption, QuestionRequest
 from fairlead_schema.tools.content import ErrorInfo, Executor
-from fairlead_session.people.pending import close as close_asks
+from fairlead_session.people.pending import close_asks
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt
 
@@ -38,11 +38,13 @@ _CONTINUE: Final = QuestionInfo(
     custom=False,
 )
 
-Policy: TypeAlias = Literal["auto", "ask", "hold"]
+RecoveryPolicy: TypeAlias = Literal["auto", "ask", "hold"]
 """What follows a crash: go on, ask a person, or wait until one resumes."""
 
 
-def settle(session: Session, attempt: Attempt, policy: Policy = "auto") -> tuple[SessionEvent, ...]:
+def settle_attempt(
+    session: Session, attempt: Attempt, policy: RecoveryPolicy = "auto"
+) -> tuple[SessionEvent, ...]:
     """What a dead owner's attempt becomes, by what is durable.
 
     Without output it is simply owed again. With partial output the output is closed as it stands,
@@ -55,16 +57,16 @@ def settle(session: Session, attempt: Attempt, policy: Policy = "auto") -> tuple
     failed = StepFailed(
         assistant_message_id=assistant.id, error=ErrorInfo(message=INTERRUPTED_TURN)
     )
-    return (*close(assistant, attempt.open_texts), failed, recovered)
+    return (*close_message(assistant, attempt.open_texts), failed, recovered)
 
 
-def ask(session: Session, question_id: QuestionId) -> QuestionAsked:
+def ask_to_continue(session: Session, question_id: QuestionId) -> QuestionAsked:
     """Asks a person whether a turn that a crash interrupted runs again; no call waits for it."""
     request = QuestionRequest(id=question_id, session_id=session.id, questions=(_CONTINUE,))
     return QuestionAsked(request=request)
 
 
-def stop(session: Session) -> tuple[SessionEvent, ...]:
+def stop_open_work(session: Session) -> tuple[SessionEvent, ...]:
     """Everything open, settled as interrupted, what waits for people too.
 
     A finished stream still ends its step.
@@ -85,13 +87,13 @@ def _stop(session: Session) -> tuple[SessionEvent, ...]:
         if call.assistant_message_id != assistant.id
     )
     if attempt.finished is not None:
-        return (*others, *close(assistant, attempt.open_texts), end(attempt))
+        return (*others, *close_message(assistant, attempt.open_texts), end_step(attempt))
     error = ErrorInfo(message=INTERRUPTED_TURN)
     failed = StepFailed(assistant_message_id=assistant.id, error=error)
-    return (*others, *close(assistant, attempt.open_texts), failed)
+    return (*others, *close_message(assistant, attempt.open_texts), failed)
 
 
-def end(attempt: Attempt) -> StepEnded | StepFailed:
+def end_step(attempt: Attempt) -> StepEnded | StepFailed:
     """The end of a step whose stream was over before its calls were."""
     assert attempt.finished is not None, "the stream is complete"
     if attempt.finished.error is not None:
@@ -108,7 +110,9 @@ def end(attempt: Attempt) -> StepEnded | StepFailed:
     )
 
 
-def close(assistant: AssistantMessage, open_texts: tuple[str, ...]) -> tuple[SessionEvent, ...]:
+def close_message(
+    assistant: AssistantMessage, open_texts: tuple[str, ...]
+) -> tuple[SessionEvent, ...]:
     """Close every block that its process left open, and fail every call it left unsettled."""
     texts = tuple(
         TextEnded(assistant_message_id=assistant.id, text_id=text_id, text="")
@@ -129,7 +133,7 @@ def close(assistant: AssistantMessage, open_texts: tuple[str, ...]) -> tuple[Ses
     return (*texts, *reasonings, *calls)
 
 
-def abandoned(session: Session) -> tuple[SessionEvent, ...]:
+def fail_abandoned_calls(session: Session) -> tuple[SessionEvent, ...]:
     """Fail the calls in active context that nobody will settle any more, before a turn builds on them.
 
     A local call of the log is its worker's; what is left are inputs that never became a call and
@@ -149,7 +153,7 @@ def abandoned(session: Session) -> tuple[SessionEvent, ...]:
     )
 
 
-def unrecordable(session: Session, why: str) -> tuple[SessionEvent, ...]:
+def fail_unrecordable_turn(session: Session, why: str) -> tuple[SessionEvent, ...]:
     """What a turn becomes whose answer the log cannot hold: closed as it is durable, and failed.
 
     It failed like a request that was refused. Calls that a worker has are awaited before that is said.
@@ -165,7 +169,7 @@ def unrecordable(session: Session, why: str) -> tuple[SessionEvent, ...]:
     ours = {call.call_id for call in session.calls if call.assistant_message_id == assistant.id}
     closed = tuple(
         event
-        for event in close(assistant, attempt.open_texts)
+        for event in close_message(assistant, attempt.open_texts)
         if not (isinstance(event, ToolFailed) and event.call_id in ours)
     )
     if not ours:
@@ -191,7 +195,7 @@ def hand_over(attempt: Attempt) -> ExecutionRecovered:
     )
 
 
-def _recovered(attempt: Attempt, policy: Policy) -> ExecutionRecovered:
+def _recovered(attempt: Attempt, policy: RecoveryPolicy) -> ExecutionRecovered:
     found = "partial output was closed" if attempt.started else "nothing had come back"
     if policy == "auto":
         detail = f"{found}: the turn runs again"
@@ -209,7 +213,7 @@ def _interrupted(assistant_id: str, call_id: str, *, hosted: bool = False) -> To
     )
 
 
-def overflowed(attempt: Attempt) -> tuple[SessionEvent, ...]:
+def fail_overflowed_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
     """The step that a provider refused for its size, when no compaction could help."""
     assert attempt.overflow is not None, "the provider said that it does not fit"
     return (

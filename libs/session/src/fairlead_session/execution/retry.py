@@ -43,7 +43,7 @@ def retry(
     return Retry(event, _delay(session.turn.retries, failure, policy, chance))
 
 
-def patient(session: Session) -> bool:
+def keeps_backoff(session: Session) -> bool:
     """Whether a back-off is waited out: nothing came that may be asked before its time.
 
     A steer joins the turn that waits and asks anew; a queued input only comes after it.
@@ -52,12 +52,12 @@ def patient(session: Session) -> bool:
     return not (steered or session.execution.interrupted)
 
 
-def waits_s(session: Session, *, now_ms: int) -> float:
+def retry_wait_s(session: Session, *, now_ms: int) -> float:
     """For how long the session still waits for its timer; 0 when it may go on."""
     rest = session.execution.rest
     if rest is None or rest.reason != "retry-later" or rest.wake_at is None:
         return 0.0
-    return max(0, rest.wake_at - now_ms) / 1000 if patient(session) else 0.0
+    return max(0, rest.wake_at - now_ms) / 1000 if keeps_backoff(session) else 0.0
 
 
 def _delay(retries: int, failure: ProviderFailure, policy: RetryPolicy, chance: float) -> float:

@@ -54,12 +54,12 @@ def _last_request(session: Session, event: AttemptDispatched) -> LastRequest | N
 def _learn(session: Session, event: StepEnded) -> RequestState:
     """The provider's count corrects later estimates, and says how much its cache may hold."""
     requests, attempt = session.requests, session.turn.attempt
-    reported = estimate.prompt(event.tokens)
+    reported = estimate.prompt_tokens(event.tokens)
     last = requests.last and replace(requests.last, tokens=reported)
     if attempt is None or attempt.estimate is None:
         return replace(requests, last=last)
     key, ratios = estimate.key(attempt.model), requests.token_ratios
-    ratio = estimate.learned(ratios.get(key), plain=attempt.estimate, reported=reported)
+    ratio = estimate.update_ratio(ratios.get(key), plain=attempt.estimate, reported=reported)
     return replace(
         requests, last=last, token_ratios=ratios if ratio is None else {**ratios, key: ratio}
     )

@@ -28,7 +28,7 @@ class AlreadyAdmitted:
 
 
 @dataclass(frozen=True, slots=True)
-class AdmissionConflict:
+class MessageIdInUse:
     """The id belongs to something else."""
 
     message_id: MessageId
@@ -42,14 +42,14 @@ class InboxFull:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherTurn:
+class TurnNotRunning:
     """The turn that the caller wants to steer does not run; perhaps another does."""
 
     expected: MessageId
     running: MessageId | None
 
 
-Admission: TypeAlias = Admit | AlreadyAdmitted | AdmissionConflict | OtherTurn | InboxFull
+Admission: TypeAlias = Admit | AlreadyAdmitted | MessageIdInUse | TurnNotRunning | InboxFull
 
 
 def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
@@ -70,11 +70,11 @@ def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
     if known is not None:
         return _again(session, message_id, prompt, delivery, known)
     if message_id in session.transcript.message_ids:
-        return AdmissionConflict(message_id)
+        return MessageIdInUse(message_id)
     attempt = session.turn.attempt
     running = attempt.assistant_message_id if attempt else None
     if expected_turn is not None and expected_turn != running:
-        return OtherTurn(expected_turn, running)
+        return TurnNotRunning(expected_turn, running)
     if len(session.inbox.pending) >= pending_max:
         return InboxFull(pending_max)
     return Admit(
@@ -108,8 +108,8 @@ def _again(
     prompt: Prompt,
     delivery: Delivery,
     known: AdmissionRecord,
-) -> AlreadyAdmitted | AdmissionConflict:
+) -> AlreadyAdmitted | MessageIdInUse:
     same = known.fingerprint == fingerprint(prompt) and known.delivery == delivery
     if known.cancelled or not same:
-        return AdmissionConflict(message_id)
+        return MessageIdInUse(message_id)
     return AlreadyAdmitted(receipt(session, message_id, prompt, known))

@@ -17,7 +17,7 @@ _TYPES.add_type("text/x-typescript", ".ts")
 _TYPES.add_type("application/toml", ".toml")
 
 
-def resolve(prompt: PromptInput) -> Prompt:
+def resolve_attachments(prompt: PromptInput) -> Prompt:
     """The prompt as it will be stored."""
     files = None if prompt.files is None else tuple(_resolved(file) for file in prompt.files)
     return Prompt(text=prompt.text, files=files, agents=prompt.agents)

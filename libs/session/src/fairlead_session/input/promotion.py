@@ -12,7 +12,7 @@ STEERS_MAX = 100
 PROMOTED_BYTES_MAX = 4 * 1024 * 1024
 
 
-def eligible(
+def eligible_inputs(
     session: Session, *, steers_max: int = STEERS_MAX, opening: MessageId | None = None
 ) -> tuple[PendingInput, ...]:
     """The inputs that the next boundary promotes, in their order.

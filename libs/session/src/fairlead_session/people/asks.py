@@ -29,11 +29,17 @@ from fairlead_schema.permission import (
     ToolSource,
 )
 from fairlead_schema.tools.content import TextContent
-from fairlead_session.calls.lifecycle import Failed, Succeeded, failure, settle
+from fairlead_session.calls.lifecycle import Failed, Succeeded, failure_event, settle
 from fairlead_session.execution.recovery import CONTINUE
 from fairlead_session.fold.asks import AnswerEvent, answer_text
 from fairlead_session.fold.calls import find_call
-from fairlead_session.people.pending import Pending, close, refusal, source, what
+from fairlead_session.people.pending import (
+    PendingAsk,
+    close_asks,
+    describe_ask,
+    refusal,
+    source_call,
+)
 from fairlead_session.people.permission import Need, effect, judge, matches
 from fairlead_session.state.asks import PendingPermission
 from fairlead_session.state.calls import Grant, UnsettledCall
@@ -41,7 +47,7 @@ from fairlead_session.state.session import Session
 
 UNANSWERED: Final = "Unanswered"
 
-Rules: TypeAlias = Callable[[str], tuple[PermissionRule, ...]]
+AgentRules: TypeAlias = Callable[[str], tuple[PermissionRule, ...]]
 """The rules of an agent, by its name."""
 
 
@@ -64,7 +70,7 @@ class AskNotPending:
     """No such request waits here: it never did, or it was answered otherwise."""
 
 
-Answering: TypeAlias = tuple[SessionEvent, ...] | AskNotPending
+AnswerDecision: TypeAlias = tuple[SessionEvent, ...] | AskNotPending
 """What an answer writes; nothing when the very same answer was given before."""
 
 
@@ -87,14 +93,14 @@ def permit(
     return None
 
 
-def approved(saved: Iterable[SavedPermission]) -> tuple[PermissionRule, ...]:
+def approval_rules(saved: Iterable[SavedPermission]) -> tuple[PermissionRule, ...]:
     """Saved approvals as rules: they stand after all others."""
     return tuple(
         PermissionRule(action=one.action, resource=one.resource, effect="allow") for one in saved
     )
 
 
-def ask(
+def ask_permission(
     session_id: SessionId, call: UnsettledCall, need: Need, id_: PermissionId
 ) -> PermissionAsked:
     """The request that one need of a call becomes."""
@@ -110,7 +116,7 @@ def ask(
     return PermissionAsked(request=request, agent=call.agent)
 
 
-def question(
+def ask_question(
     session_id: SessionId, call: UnsettledCall, questions: tuple[QuestionInfo, ...], id_: QuestionId
 ) -> QuestionAsked:
     """The questions of a call whose answer is its result."""
@@ -119,12 +125,12 @@ def question(
     return QuestionAsked(request=request)
 
 
-def reply(
+def reply_permission(
     session: Session,
     answer: PermissionReplied,
-    rules: Rules,
+    rules: AgentRules,
     saved: tuple[PermissionRule, ...],
-) -> Answering:
+) -> AnswerDecision:
     """What a reply to a permission writes. `saved` are the project's approvals, this one's too.
 
     A refusal with words fails that call alone, and the words reach the model. One without stops
@@ -143,13 +149,13 @@ def reply(
         event
         for id_ in session.asks.permissions
         if id_ != answer.request_id
-        for event in recheck(session, id_, rules, saved)
+        for event in recheck_permission(session, id_, rules, saved)
     )
     return (answer, *others)
 
 
-def recheck(
-    session: Session, id_: PermissionId, rules: Rules, saved: tuple[PermissionRule, ...]
+def recheck_permission(
+    session: Session, id_: PermissionId, rules: AgentRules, saved: tuple[PermissionRule, ...]
 ) -> tuple[SessionEvent, ...]:
     """The answer to a pending request that saved approvals allow by now; nothing otherwise."""
     pending = session.asks.permissions.get(id_)
@@ -160,22 +166,22 @@ def recheck(
     return (PermissionReplied(request_id=id_, reply="always"),) if allowed else ()
 
 
-def answer(session: Session, replied: QuestionReplied) -> Answering:
+def answer_question(session: Session, replied: QuestionReplied) -> AnswerDecision:
     """What answers write: they are the result of the call that asked, and settle it."""
     pending = session.asks.questions.get(replied.request_id)
     if pending is None:
         return _repeated(session, replied)
-    key = source(pending)
+    key = source_call(pending)
     if key is None:
         return (replied, ResumeRequested()) if _continues(replied) else (replied,)
     call = find_call(session, *key)
     if call is None:
         return (replied,)
-    outcome = answered(pending.request.questions, replied.answers)
+    outcome = question_outcome(pending.request.questions, replied.answers)
     return (replied, *settle(session, call, outcome))
 
 
-def answered(
+def question_outcome(
     questions: tuple[QuestionInfo, ...], answers: tuple[tuple[str, ...], ...]
 ) -> Succeeded:
     """Answers as the result of a call: each question with the labels that were chosen."""
@@ -189,7 +195,7 @@ def answered(
     return Succeeded(structured=structured, content=(TextContent(text="\n".join(lines)),))
 
 
-def dismiss(session: Session, rejected: QuestionRejected) -> Answering:
+def reject_question(session: Session, rejected: QuestionRejected) -> AnswerDecision:
     """What a dismissal writes: like a decline it stops the session, and no model reads it."""
     pending = session.asks.questions.get(rejected.request_id)
     if pending is None:
@@ -198,19 +204,19 @@ def dismiss(session: Session, rejected: QuestionRejected) -> Answering:
 
 
 def decline(
-    session: Session, pending: Pending, event: AnswerEvent, why: str = "declined"
+    session: Session, pending: PendingAsk, event: AnswerEvent, why: str = "declined"
 ) -> tuple[SessionEvent, ...]:
     """A refusal that stops the session, and is the answer to everything else that waits there.
 
     A request that no call waits for stops nothing.
     """
-    if source(pending) is None:
+    if source_call(pending) is None:
         return (event,)
-    others = tuple(one for one in close(session) if one.request_id != event.request_id)
-    return (event, *others, InterruptRequested(declined=f"{what(pending)} was {why}"))
+    others = tuple(one for one in close_asks(session) if one.request_id != event.request_id)
+    return (event, *others, InterruptRequested(declined=f"{describe_ask(pending)} was {why}"))
 
 
-def expire(session: Session, id_: str, *, before: int) -> tuple[SessionEvent, ...]:
+def expire_ask(session: Session, id_: str, *, before: int) -> tuple[SessionEvent, ...]:
     """What becomes of a request that was asked before a time and that nobody answered."""
     pending = session.asks.permissions.get(id_) or session.asks.questions.get(id_)
     if pending is None or pending.asked >= before:
@@ -221,15 +227,15 @@ def expire(session: Session, id_: str, *, before: int) -> tuple[SessionEvent, ..
 def _refused(
     session: Session, pending: PendingPermission, message: str
 ) -> tuple[SessionEvent, ...]:
-    key = source(pending)
+    key = source_call(pending)
     call = None if key is None else find_call(session, *key)
     if call is None:
         return ()
     words = f"Permission refused: {pending.request.action}. The user says: {message}"
-    return (failure(call, Failed(words)),)
+    return (failure_event(call, Failed(words)),)
 
 
-def _repeated(session: Session, event: AnswerEvent) -> Answering:
+def _repeated(session: Session, event: AnswerEvent) -> AnswerDecision:
     """A client may lose the answer to its reply and say it again: that changes nothing."""
     same = session.asks.answers.get(event.request_id) == answer_text(event)
     return () if same else AskNotPending()

@@ -49,7 +49,7 @@ def judge(
     return "ask" if asked else "allow"
 
 
-def hidden(rules: Iterable[PermissionRule], action: str) -> bool:
+def is_hidden(rules: Iterable[PermissionRule], action: str) -> bool:
     """Whether a tool with this action is not even shown: the last word on it denies everything."""
     last = None
     for rule in rules:

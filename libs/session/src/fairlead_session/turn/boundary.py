@@ -14,9 +14,9 @@ from fairlead_schema.events import (
     SessionEvent,
 )
 from fairlead_schema.ids import AttemptId, MessageId
-from fairlead_session.execution.recovery import abandoned
+from fairlead_session.execution.recovery import fail_abandoned_calls
 from fairlead_session.input.promotion import promote
-from fairlead_session.people.pending import withdraw
+from fairlead_session.people.pending import withdraw_continue_question
 from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Epoch, Session
 from fairlead_session.turn import epoch
@@ -86,7 +86,11 @@ def approach(
     session: Session, inputs: tuple[PendingInput, ...], sample: ContextSample, ids: TurnIds
 ) -> tuple[SessionEvent, ...]:
     """What is abandoned, promotions, the context's changes; what the request to come is made from."""
-    promoted = (*abandoned(session), *withdraw(session), *promote(inputs))
+    promoted = (
+        *fail_abandoned_calls(session),
+        *withdraw_continue_question(session),
+        *promote(inputs),
+    )
     return (*promoted, *reconcile(session, sample, ids.system_message_id))
 
 

@@ -40,7 +40,7 @@ class Blocked:
     keys: tuple[str, ...]
     reasons: tuple[str, ...] = field(default=(), compare=False)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """The keys, each with its reason, for people."""
         reasons = (*self.reasons, *("" for _ in self.keys))
         pairs = zip(self.keys, reasons, strict=False)

@@ -37,7 +37,7 @@ from fairlead_schema.tools.content import (
     RunningCall,
     ToolContent,
 )
-from fairlead_session.turn.media import attached
+from fairlead_session.turn.media import file_part
 
 AssistantPart = TextPart | ReasoningPart | ToolCallPart | ToolResultPart
 
@@ -52,7 +52,7 @@ def _turns(message: Message, model: ModelRef) -> tuple[Turn, ...]:
         case AgentSwitchedMessage() | ModelSwitchedMessage():
             return ()
         case UserMessage():
-            files = tuple(attached(file.uri, file.mime, file.name) for file in message.files or ())
+            files = tuple(file_part(file.uri, file.mime, file.name) for file in message.files or ())
             return (UserTurn((TextPart(message.text), *files)),)
         case SyntheticMessage():
             return (UserTurn((TextPart(message.text),)),)
@@ -162,7 +162,7 @@ def _content(item: ToolContent) -> dict[str, Any]:
     """A tool's output in the form it is recorded in, its files as a request can hold them."""
     if item.type == "text":
         return item.wire()
-    part = attached(item.uri, item.mime, item.name)
+    part = file_part(item.uri, item.mime, item.name)
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     return item.wire() | {"uri": part.uri, "mime": part.mime}

@@ -15,7 +15,7 @@ URI_SHOWN_MAX: Final = 500
 _SCHEME: Final = "data:"
 
 
-def attached(uri: str, mime: str, name: str | None) -> MediaPart | TextPart:
+def file_part(uri: str, mime: str, name: str | None) -> MediaPart | TextPart:
     """A file as a part of a turn; inline data is brought into the one form that providers take."""
     kind = mime.partition(";")[0].partition(",")[0].strip()
     if uri[: len(_SCHEME)].lower() != _SCHEME:

@@ -13,9 +13,9 @@ from pydantic_core import to_json
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.request import ModelRequest, Turn
 from fairlead_session.state.session import Session
-from fairlead_session.turn.request import URGED
+from fairlead_session.turn.request import LAST_STEP_TURN
 
-Source: TypeAlias = Literal["system", "tools", "messages", "pruning"]
+PrefixPart: TypeAlias = Literal["system", "tools", "messages", "pruning"]
 
 LENGTH: Final = 12
 _FORM: Final = re.compile(r"sys:(\w*) tools:(\w*) msgs:(\d+):(\w*)")
@@ -29,7 +29,7 @@ class Prefix:
     tools: str
     messages: tuple[str, ...]
 
-    def told(self) -> str:
+    def fingerprint(self) -> str:
         """The fingerprint."""
         count = len(self.messages) - 1
         return f"sys:{self.system} tools:{self.tools} msgs:{count}:{self.messages[-1]}"
@@ -40,17 +40,17 @@ def prefix(request: ModelRequest) -> Prefix:
 
     A final request offers no tools on purpose (E-23), and says nothing of those around it.
     """
-    final = request.turns[-1:] == (URGED,)
+    final = request.turns[-1:] == (LAST_STEP_TURN,)
     turns = request.turns[:-1] if final else request.turns
     return Prefix(_hash(request.system), "" if final else _hash(request.tools), _chain(turns))
 
 
 def fingerprint(request: ModelRequest) -> str:
     """What the log remembers of a request."""
-    return prefix(request).told()
+    return prefix(request).fingerprint()
 
 
-def broken(previous: str, current: Prefix, *, epoch_changed: bool) -> Source | None:
+def broken_part(previous: str, current: Prefix, *, epoch_changed: bool) -> PrefixPart | None:
     """Which part of an earlier request the current one does not begin with, in a provider's order.
 
     In a new epoch the prefix begins anew; a fingerprint that cannot be read says nothing.
@@ -67,22 +67,28 @@ def broken(previous: str, current: Prefix, *, epoch_changed: bool) -> Source | N
     return None if len(kept) == int(count) + 1 and kept[-1] == messages else "messages"
 
 
-def broken_since(session: Session, current: Prefix, agent: str, model: ModelRef) -> Source | None:
+def broken_since_last_request(
+    session: Session, current: Prefix, agent: str, model: ModelRef
+) -> PrefixPart | None:
     """What broke since the session's last request; another agent or model begins anew as well."""
     asked = session.requests.last
     if asked is None or session.epoch is None:
         return None
     now = (agent, model.provider_id, model.id, session.epoch.seq)
     then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
-    source = broken(asked.fingerprint, current, epoch_changed=now != then)
+    source = broken_part(asked.fingerprint, current, epoch_changed=now != then)
     pruned = session.requests.prune_cutoff is not None and not asked.pruned
     return "pruning" if pruned and source == "messages" else source
 
 
-def expected(session: Session, current: Prefix, agent: str, model: ModelRef) -> int:
+def expected_cached_tokens(session: Session, current: Prefix, agent: str, model: ModelRef) -> int:
     """How many tokens a provider may find in its cache: all of a last request that opens this one."""
     asked = session.requests.last
-    if asked is None or session.epoch is None or broken_since(session, current, agent, model):
+    if (
+        asked is None
+        or session.epoch is None
+        or broken_since_last_request(session, current, agent, model)
+    ):
         return 0
     now = (agent, model.provider_id, model.id, session.epoch.seq)
     then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)

@@ -14,7 +14,7 @@ from fairlead_schema.provider.request import (
     TextPart,
     ToolDefinition,
 )
-from fairlead_session.compaction.pruning import seen
+from fairlead_session.compaction.pruning import request_history
 from fairlead_session.state.session import Session
 from fairlead_session.turn import epoch
 from fairlead_session.turn.lowering import lower
@@ -24,7 +24,7 @@ LAST_STEP = (
     "This is the last step I may take. I will not call any more tools; I will say what was done, "
     "what is left, and answer with what I know."
 )
-URGED = AssistantTurn((TextPart(LAST_STEP),))
+LAST_STEP_TURN = AssistantTurn((TextPart(LAST_STEP),))
 """What opens the answer of a final step."""
 _HEX_ID = re.compile(r"^ses_([0-9a-f]{64})$")
 
@@ -45,11 +45,11 @@ def build(session: Session, identity: ModelIdentity, offer: Offer = Offer()) -> 
     """The request of the next provider turn. A final one offers no tools and asks for an answer."""
     assert session.epoch is not None, "a request is built inside an epoch"
     system = (identity.system or "", epoch.text(session.epoch.baseline))
-    turns = lower(seen(session), identity.model)
+    turns = lower(request_history(session), identity.model)
     return ModelRequest(
         model=identity.api_model,
         system=tuple(part for part in system if part),
-        turns=(*turns, URGED) if offer.final else turns,
+        turns=(*turns, LAST_STEP_TURN) if offer.final else turns,
         tools=() if offer.final else _definitions(offer),
         tool_choice="none" if offer.final else "auto",
         generation=Generation(max_tokens=identity.output_tokens_max),

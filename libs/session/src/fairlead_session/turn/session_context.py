@@ -20,7 +20,7 @@ def model_source(model: ModelRef) -> ObservedSource:
     )
 
 
-def with_session(sample: ContextSample, model: ModelRef | None) -> ContextSample:
+def add_session_sources(sample: ContextSample, model: ModelRef | None) -> ContextSample:
     """A location's sample after what the session itself knows. A location cannot speak for it."""
     if model is None:
         return sample

@@ -48,7 +48,7 @@ NO_RESULT = "Provider did not return a tool result"
 # Far beyond every answer, and about what one commit can hold: a stream may have no end.
 BLOCK_LENGTH_MAX: Final = 4 * 1024 * 1024
 
-Published: TypeAlias = tuple[tuple[SessionEvent, ...], Delta | None]
+StreamOutput: TypeAlias = tuple[tuple[SessionEvent, ...], Delta | None]
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class _Block:
 
 
 @dataclass(slots=True)
-class Publication:
+class TurnStream:
     """One turn's stream so far."""
 
     assistant_message_id: MessageId
@@ -86,7 +86,7 @@ class Publication:
         """The calls that Fairlead, not the provider, executes."""
         return self._calls.local
 
-    def receive(self, event: ProviderEvent) -> Published:
+    def receive(self, event: ProviderEvent) -> StreamOutput:
         """What one provider event makes durable, and what it shows live."""
         if self.failed:
             return (), None

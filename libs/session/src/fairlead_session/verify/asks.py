@@ -14,7 +14,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import CallId, MessageId
 
-Found: TypeAlias = Iterator[tuple[str, str]]
+Findings: TypeAlias = Iterator[tuple[str, str]]
 CallKey: TypeAlias = tuple[MessageId, CallId]
 
 
@@ -31,7 +31,7 @@ class AskRules:
         """The calls that wait for people; one that has begun does not."""
         return {key for key in self.pending.values() if key is not None} - self._started
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case PermissionAsked() | QuestionAsked():
                 yield from self._asked(event)
@@ -51,7 +51,7 @@ class AskRules:
             case _:
                 pass
 
-    def _asked(self, event: PermissionAsked | QuestionAsked) -> Found:
+    def _asked(self, event: PermissionAsked | QuestionAsked) -> Findings:
         request = event.request
         if request.id in self._seen:
             yield "asked-once", f"{request.id} is asked a second time"

@@ -22,11 +22,11 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import CallId, MessageId
 
-Found: TypeAlias = Iterator[tuple[str, str]]
+Findings: TypeAlias = Iterator[tuple[str, str]]
 CallKey: TypeAlias = tuple[MessageId, CallId]
 
 
-class Steps:
+class StepRules:
     """A step starts once, for the request that was dispatched, and ends once."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Steps:
         self._open: MessageId | None = None
         self._seen: set[MessageId] = set()
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case AttemptDispatched(assistant_message_id=id_):
                 self._dispatched = id_
@@ -55,13 +55,13 @@ class Steps:
                 pass
 
 
-class Blocks:
+class BlockRules:
     """Text, reasoning and tool input end once after they start, and before their step does."""
 
     def __init__(self) -> None:
         self._open: set[tuple[MessageId, str, str]] = set()
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case TextStarted(text_id=id_) | TextEnded(text_id=id_):
                 yield from self._block(event, "text", id_)
@@ -89,7 +89,7 @@ class Blocks:
         | ToolInputEnded,
         kind: str,
         id_: str,
-    ) -> Found:
+    ) -> Findings:
         key = (event.assistant_message_id, kind, id_)
         if isinstance(event, TextStarted | ReasoningStarted | ToolInputStarted):
             if key in self._open:
@@ -113,7 +113,7 @@ class CallRules:
     def names(self) -> tuple[CallId, ...]:
         return tuple(call for _owner, call in self.unsettled)
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case ToolInputStarted():
                 self._known.add(_key(event))
@@ -132,7 +132,7 @@ class CallRules:
             case _:
                 pass
 
-    def _called(self, event: ToolCalled) -> Found:
+    def _called(self, event: ToolCalled) -> Findings:
         key = _key(event)
         if key in self.unsettled or key in self._settled:
             yield "called-once", f"{event.call_id} is called a second time"
@@ -140,7 +140,7 @@ class CallRules:
         if not event.provider.executed:
             self.unsettled[key] = event
 
-    def _begun(self, event: ToolStarted) -> Found:
+    def _begun(self, event: ToolStarted) -> Findings:
         key = _key(event)
         call = self.unsettled.get(key)
         if call is None:

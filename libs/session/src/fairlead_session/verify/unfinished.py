@@ -25,7 +25,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
-from fairlead_session.verify.verify import GOES_ON, Reading
+from fairlead_session.verify.verify import GOES_ON, LogReading
 
 # Rest after an interrupt was honoured.
 STOPPED: Final = frozenset({"interrupted", "declined"})
@@ -87,7 +87,7 @@ class _Asked:
 
 def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
     """What should still move, a sentence each; nothing for a session that may rest."""
-    reading, asked = Reading(), _Asked()
+    reading, asked = LogReading(), _Asked()
     for recorded in events:
         reading.read(recorded)
         calls, owned = bool(reading.calls.unsettled), reading.ownership.owner is not None

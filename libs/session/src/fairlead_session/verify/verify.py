@@ -33,7 +33,7 @@ from fairlead_schema.ids import EventId, MessageId, RunnerId
 from fairlead_schema.prompt import Delivery
 from fairlead_schema.record import Recorded
 from fairlead_session.verify.asks import AskRules
-from fairlead_session.verify.turn import Blocks, CallRules, Steps
+from fairlead_session.verify.turn import BlockRules, CallRules, StepRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Violation:
     detail: str
 
 
-Found: TypeAlias = Iterator[tuple[str, str]]
+Findings: TypeAlias = Iterator[tuple[str, str]]
 
 # Rest that leaves the work as it was asked for: the session goes on by itself.
 GOES_ON: Final = frozenset(
@@ -61,14 +61,14 @@ GOES_ON: Final = frozenset(
 )
 
 
-class Inbox:
+class InboxRules:
     """Every input is admitted once and promoted at most once, in order within its delivery."""
 
     def __init__(self) -> None:
         self.pending: dict[MessageId, Delivery] = {}
         self._ended: dict[MessageId, str] = {}
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case PromptAdmitted(message_id=id_):
                 if id_ in self.pending or id_ in self._ended:
@@ -88,7 +88,7 @@ class Inbox:
             case _:
                 pass
 
-    def _promoted(self, id_: MessageId) -> Found:
+    def _promoted(self, id_: MessageId) -> Findings:
         delivery = self.pending.get(id_)
         if delivery is None:
             yield "promoted-once", f"{id_} is promoted and {self._ended.get(id_, 'not admitted')}"
@@ -100,19 +100,19 @@ class Inbox:
         self._ended[id_] = "already promoted"
 
 
-class Ownership:
+class OwnershipRules:
     """Generations grow, only the owner releases, and it overlooks no input when it goes idle.
 
     What an interrupt or a failure kept waits in peace until somebody asks for work again.
     """
 
-    def __init__(self, inbox: Inbox) -> None:
+    def __init__(self, inbox: InboxRules) -> None:
         self.owner: tuple[RunnerId, int] | None = None
         self._generation = 0
         self._inbox = inbox
         self._asked = False
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case ExecutionClaimed(generation=generation):
                 if generation <= self._generation:
@@ -139,15 +139,15 @@ class Ownership:
                 pass
 
 
-class Attempts:
+class AttemptRules:
     """A request leaves from an owned session, and not before the last one's outcome is known."""
 
-    def __init__(self, ownership: Ownership, calls: CallRules) -> None:
+    def __init__(self, ownership: OwnershipRules, calls: CallRules) -> None:
         self.open: AttemptDispatched | None = None
         self._ownership = ownership
         self._calls = calls
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case AttemptDispatched():
                 if self.open is not None:
@@ -169,14 +169,14 @@ class Attempts:
                 pass
 
 
-class Compactions:
+class CompactionRules:
     """A compaction ends once after it started, in an owned session."""
 
-    def __init__(self, ownership: Ownership) -> None:
+    def __init__(self, ownership: OwnershipRules) -> None:
         self._open: MessageId | None = None
         self._ownership = ownership
 
-    def see(self, event: SessionEvent) -> Found:
+    def see(self, event: SessionEvent) -> Findings:
         match event:
             case CompactionStarted(message_id=id_):
                 if self._ownership.owner is None:
@@ -190,24 +190,24 @@ class Compactions:
                 pass
 
 
-class Reading:
+class LogReading:
     """One session's log, read once, rule by rule."""
 
     def __init__(self) -> None:
-        self.inbox = Inbox()
-        self.ownership = Ownership(self.inbox)
+        self.inbox = InboxRules()
+        self.ownership = OwnershipRules(self.inbox)
         self.calls = CallRules()
         self.asks = AskRules()
-        self.attempts = Attempts(self.ownership, self.calls)
+        self.attempts = AttemptRules(self.ownership, self.calls)
         self._rules = (
             self.inbox,
             self.ownership,
             self.attempts,
             self.calls,
             self.asks,
-            Steps(),
-            Blocks(),
-            Compactions(self.ownership),
+            StepRules(),
+            BlockRules(),
+            CompactionRules(self.ownership),
         )
         self.purged = False
         self._seq = 0
@@ -220,7 +220,7 @@ class Reading:
             found.extend(rule.see(recorded.event))
         return tuple(Violation(recorded.seq, rule, detail) for rule, detail in found)
 
-    def _order(self, recorded: Recorded) -> Found:
+    def _order(self, recorded: Recorded) -> Findings:
         first, purged = not self._ids, isinstance(recorded.event, SessionPurged)
         if recorded.seq != self._seq + 1 and not (first and purged):
             yield "sequence", f"{recorded.seq} follows {self._seq}"
@@ -237,5 +237,5 @@ class Reading:
 
 def verify(events: Iterable[Recorded]) -> list[Violation]:
     """Every violation in one session's log, from its first event on, in order."""
-    reading = Reading()
+    reading = LogReading()
     return [violation for recorded in events for violation in reading.read(recorded)]

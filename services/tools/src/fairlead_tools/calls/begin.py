@@ -15,19 +15,19 @@ from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.ids import now_ms
 from fairlead_session.calls.lifecycle import (
     Begin,
-    Deferred,
+    DeferredCall,
     Failed,
-    Gone,
     LeaveToWorker,
+    NotOpen,
     Outcome,
     Settle,
     Succeeded,
-    Waits,
+    WaitsForPerson,
     begin,
     settle,
 )
 from fairlead_session.fold.calls import find_call
-from fairlead_session.people.asks import Rules
+from fairlead_session.people.asks import AgentRules
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.execution import detail, failed
@@ -73,7 +73,7 @@ class Spare:
     """A newer request looks after the call: one is enough."""
 
 
-Decided: TypeAlias = Ready | Asked | Later | Spare | Settle | Succeeded | Failed | Gone
+Decided: TypeAlias = Ready | Asked | Later | Spare | Settle | Succeeded | Failed | NotOpen
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
 
 
@@ -113,7 +113,7 @@ class Beginning:
         eventlog: EventLog,
         registry: Registry,
         retention: Retention,
-        rules: Rules,
+        rules: AgentRules,
     ) -> None:
         self._worker = worker
         self._silences = Silences(eventlog.liveness)
@@ -139,12 +139,12 @@ class Beginning:
                 return (event,), decision
             case LeaveToWorker():
                 return (), Later(LATER_S)
-            case Waits():
+            case WaitsForPerson():
                 return (), Asked()
-            case Deferred(call=call, until=until):
+            case DeferredCall(call=call, until=until):
                 left_s = (until - now_ms()) / 1000
                 return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Later(left_s))
-            case Gone():
+            case NotOpen():
                 return (), decision
             case _:
                 assert_never(decision)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from fairlead_schema.json_depth import DEPTH_MAX, is_too_deep
 from fairlead_schema.tools.content import Json
-from fairlead_session.calls.lifecycle import Failed, Halt, Outcome, Succeeded
+from fairlead_session.calls.lifecycle import Failed, HaltReason, Outcome, Succeeded
 from fairlead_tools.metrics import CALLS_RUNNING
 from fairlead_tools.registry.registry import PreparedCall, describe_errors
 from fairlead_tools.registry.tool import CallContext, CallFailed, DeferredCall, Result, Tool
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 CANCEL_S: Final = 5.0
 MESSAGE_LENGTH_MAX: Final = 1_000_000
 
-Stop: TypeAlias = Halt | Literal["leaving"]
+Stop: TypeAlias = HaltReason | Literal["leaving"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.ports import SessionLog, StoredCommit
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
-from fairlead_session.calls.lifecycle import Halt, halt
+from fairlead_session.calls.lifecycle import HaltReason, halt_reason
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.calls.execution import Performance
 
@@ -45,6 +45,6 @@ async def watch(
             return
 
 
-def _halted(call: UnsettledCall, stored: StoredCommit) -> Halt | None:
-    found = (halt(call, recorded.event) for recorded in stored.commit.events)
+def _halted(call: UnsettledCall, stored: StoredCommit) -> HaltReason | None:
+    found = (halt_reason(call, recorded.event) for recorded in stored.commit.events)
     return next((why for why in found if why is not None), None)

@@ -18,7 +18,7 @@ from fairlead_service.ids import now_ms
 from fairlead_session.calls.lifecycle import (
     INTERRUPTED,
     Failed,
-    Gone,
+    NotOpen,
     Outcome,
     Settle,
     Succeeded,
@@ -27,8 +27,8 @@ from fairlead_session.calls.lifecycle import (
 )
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.fold.calls import find_call
-from fairlead_session.next_move import moving
-from fairlead_session.people.asks import Rules
+from fairlead_session.next_move import is_moving
+from fairlead_session.people.asks import AgentRules
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import Asked, Beginning, Decided, Later, Ready, Spare
@@ -61,7 +61,7 @@ class Life:
         eventlog: EventLog,
         registry: Registry,
         settings: ToolsConfig,
-        rules: Rules,
+        rules: AgentRules,
     ) -> None:
         self.retention = Retention(
             eventlog.outputs,
@@ -124,7 +124,7 @@ class Life:
             case Spare():
                 await held.job.ack()
                 return "spare"
-            case Gone():
+            case NotOpen():
                 return await self._gone(at, session, request, held)
             case Settle() | Failed() | Succeeded():
                 log.info("call settled at once", extra=_ids(at, request.call_id))
@@ -235,7 +235,7 @@ class Life:
             return "behind"
         if session.profile is None:
             await self._erased(at)
-        if moving(session) and (session.execution.interrupted or held.job.deliveries > 1):
+        if is_moving(session) and (session.execution.interrupted or held.job.deliveries > 1):
             await self._eventlog.wakes.wake(at)
         if self.abandon is not None and held.job.deliveries > 1:
             await self.abandon(at, request.assistant_message_id, request.call_id)
@@ -249,7 +249,7 @@ class Life:
         """
         if session.execution.owner is not None:
             await self._eventlog.liveness.nudge(session.execution.owner.runner, at)
-        if moving(session):
+        if is_moving(session):
             await self._eventlog.wakes.wake(at)
         await held.job.ack()
 

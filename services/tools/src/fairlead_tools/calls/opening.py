@@ -7,8 +7,8 @@ from fairlead_eventlog.session_cache import Versioned
 from fairlead_eventlog.session_writer import AssumedState
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.request import ToolRequest
-from fairlead_session.calls.lifecycle import settlement
-from fairlead_session.calls.snapshot import recalled
+from fairlead_session.calls.lifecycle import settlement_events
+from fairlead_session.calls.snapshot import session_from_snapshot
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.begin import Beginning, Decided, Decision, Ready
 from fairlead_tools.calls.log import CallLog
@@ -50,7 +50,7 @@ class Opening:
             quick = held.run.quick if held.run is not None else None
             if not isinstance(decided, Ready) or quick is None:
                 return events, decided
-            return (*events, *settlement(decided.call, quick)), quick
+            return (*events, *settlement_events(decided.call, quick)), quick
 
         try:
             return await self._ledger.commit(at, decide, assumed=assumed)
@@ -105,5 +105,7 @@ def told(at: Address, request: ToolRequest) -> AssumedState[Session] | None:
     snapshot = request.snapshot
     if snapshot is None:
         return None
-    session = recalled(at.session_id, request.assistant_message_id, request.call_id, snapshot)
+    session = session_from_snapshot(
+        at.session_id, request.assistant_message_id, request.call_id, snapshot
+    )
     return AssumedState(Versioned(session, Head(snapshot.position, snapshot.seq)), complete=False)

@@ -22,7 +22,14 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, TextContent, ToolContent, managed_path
 from fairlead_service import ids
 from fairlead_session.calls.lifecycle import Failed, Outcome
-from fairlead_session.calls.output_bounds import OutputLimits, Sample, kept, lossy, preview, sampled
+from fairlead_session.calls.output_bounds import (
+    MeasuredText,
+    OutputLimits,
+    kept_marker,
+    lossy_marker,
+    measure_text,
+    preview,
+)
 from fairlead_tools.calls.execution import crashed, detail
 from fairlead_tools.metrics import OUTPUTS_CUT
 from fairlead_tools.spool import read_pieces
@@ -98,9 +105,9 @@ class Retention:
         source = _source(spool, *texts)
         # A spool may be long: it is measured beside the event loop.
         sample = (
-            sampled(source(), limits)
+            measure_text(source(), limits)
             if spool is None
-            else await asyncio.to_thread(lambda: sampled(source(), limits))
+            else await asyncio.to_thread(lambda: measure_text(source(), limits))
         )
         if sample.fits(limits):
             return None, None
@@ -175,8 +182,8 @@ async def _flow(source: Source) -> AsyncIterator[bytes]:
         yield piece
 
 
-def _marker(sample: Sample, path: str | None) -> str:
-    return lossy(sample) if path is None else kept(sample, path)
+def _marker(sample: MeasuredText, path: str | None) -> str:
+    return lossy_marker(sample) if path is None else kept_marker(sample, path)
 
 
 async def _read(spool: Path) -> str:

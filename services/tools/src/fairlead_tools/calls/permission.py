@@ -11,7 +11,7 @@ from fairlead_schema.permission import PermissionRule
 from fairlead_service import ids
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people import asks
-from fairlead_session.people.asks import Denied, Rules, permit
+from fairlead_session.people.asks import AgentRules, Denied, permit
 from fairlead_session.people.permission import Need
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
@@ -37,7 +37,7 @@ class Permitted:
 class Permitting:
     """Decides for every call of one worker."""
 
-    def __init__(self, approvals: Approvals, rules: Rules) -> None:
+    def __init__(self, approvals: Approvals, rules: AgentRules) -> None:
         self._approvals = approvals
         self._rules = rules
 
@@ -59,16 +59,16 @@ class Permitting:
             # What it did when it began was permitted; this is something else, or no longer is.
             return failed(UNPERMITTED)
         if found is not None:
-            return asks.ask(session.id, call, found.need, ids.permission_id())
+            return asks.ask_permission(session.id, call, found.need, ids.permission_id())
         if prepared.tool.questions is not None:
             asked = prepared.tool.questions(prepared.input)
-            return asks.question(session.id, call, asked, ids.question_id())
+            return asks.ask_question(session.id, call, asked, ids.question_id())
         return Permitted(needs)
 
     async def _saved(self, session: Session, context: CallContext) -> tuple[PermissionRule, ...]:
         assert session.profile is not None, "a session with calls was created"
         saved = await self._approvals.get_all(context.at.tenant, session.profile.project_id)
-        return asks.approved(saved)
+        return asks.approval_rules(saved)
 
     async def _needs(
         self, prepared: PreparedCall, context: CallContext

@@ -13,7 +13,7 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import TextContent, ToolContent
 from fairlead_session.calls.lifecycle import progress
-from fairlead_session.calls.output_bounds import OutputLimits, shortened
+from fairlead_session.calls.output_bounds import OutputLimits, shorten
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.log import CallLog
@@ -56,7 +56,7 @@ class Telling:
     async def report(self, structured: Mapping[str, Any], content: tuple[ToolContent, ...]) -> None:
         """Note how far the run is. The last word counts; it is written when its time comes."""
         told = tuple(
-            TextContent(text=shortened(one.text, self._limits))
+            TextContent(text=shorten(one.text, self._limits))
             if isinstance(one, TextContent)
             else one
             for one in content

@@ -11,9 +11,9 @@ from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.child_ids import child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed, Outcome
-from fairlead_session.calls.subagents import answered, unread
-from fairlead_session.execution.budget import left
-from fairlead_session.execution.commands import at_rest
+from fairlead_session.calls.subagents import child_outcome, next_unread
+from fairlead_session.execution.budget import remaining_budget
+from fairlead_session.execution.commands import is_at_rest
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.session import Session
 from fairlead_tools.registry.tool import CallContext, CallFailed
@@ -64,12 +64,16 @@ class Children:
                 await self._interrupt(below)
                 return UNWANTED
             return None
-        return None if answered(child) is None else answered(child, await self._below(below, child))
+        return (
+            None
+            if child_outcome(child) is None
+            else child_outcome(child, await self._below(below, child))
+        )
 
     async def _below(self, at: Address, child: Session) -> dict[SessionId, Session]:
         """The sessions below one that stopped before they could tell it what they used."""
         known: dict[SessionId, Session] = {}
-        while (next_ := unread(child.usage.children.uncounted, known)) is not None:
+        while (next_ := next_unread(child.usage.children.uncounted, known)) is not None:
             known[next_] = await self._sessions.read(Address(at.tenant, next_))
         return known
 
@@ -77,14 +81,14 @@ class Children:
         """Stop the session of a call that is settled, should there be one at work."""
         below = Address(at.tenant, child_of(at.session_id, assistant_message_id, call_id))
         child = await self._sessions.read(below)
-        if child.profile is not None and not at_rest(child):
+        if child.profile is not None and not is_at_rest(child):
             await self._interrupt(below)
 
     async def _make(
         self, context: CallContext, work: Work, child: SessionId, parent: Session
     ) -> None:
         assert parent.profile is not None, "a session with calls was created"
-        limits, model = left(parent), parent.profile.model
+        limits, model = remaining_budget(parent), parent.profile.model
         create: dict[str, Any] = {
             "id": child,
             "agent": work.agent,
@@ -92,7 +96,7 @@ class Children:
             "parentID": context.at.session_id,
         }
         budget = {"cost": limits.cost, "tokens": limits.tokens}
-        create["budget"] = {limit: left for limit, left in budget.items() if left is not None}
+        create["budget"] = {limit: value for limit, value in budget.items() if value is not None}
         if model is not None:
             create["model"] = model.wire()
         await self._tell(context.at.tenant, "session.create", create)

@@ -23,7 +23,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.supervise import report_defects, supervise
 from fairlead_session.fold.calls import find_call
-from fairlead_session.people.asks import Rules
+from fairlead_session.people.asks import AgentRules
 from fairlead_tools.calls.execution import crashed, detail
 from fairlead_tools.calls.lifecycle import Life
 from fairlead_tools.calls.taken_request import Held
@@ -42,7 +42,7 @@ LAST_S: Final = 8.0
 # How soon a request is looked at again whose location has as many calls as it may.
 CROWDED_S: Final = 0.25
 
-DEFAULT_RULES: Final[Rules] = Config().rules
+DEFAULT_RULES: Final[AgentRules] = Config().rules
 
 assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
 
@@ -86,7 +86,7 @@ class Execute:
         eventlog: EventLog,
         registry: Registry,
         settings: ToolsConfig,
-        rules: Rules = DEFAULT_RULES,
+        rules: AgentRules = DEFAULT_RULES,
     ) -> None:
         self._eventlog = eventlog
         self._settings = settings

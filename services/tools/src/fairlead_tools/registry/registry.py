@@ -12,7 +12,7 @@ from fairlead_schema.ids import DEFAULT_TENANT, TenantId
 from fairlead_schema.permission import PermissionRule
 from fairlead_schema.tools.request import ToolCatalog
 from fairlead_session.calls.lifecycle import Failed
-from fairlead_session.people.permission import hidden
+from fairlead_session.people.permission import is_hidden
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_tools.registry.tool import Tool
 
@@ -125,7 +125,7 @@ class Registry:
         What the rules wholly deny is not shown. That is no authority: a call is judged when it comes.
         """
         tools = self._view(scope).values()
-        shown = (tool.info for tool in tools if not hidden(rules, tool.permission))
+        shown = (tool.info for tool in tools if not is_hidden(rules, tool.permission))
         return ToolCatalog(tools=tuple(shown))
 
     async def refresh(self, scope: Scope, *, sure: bool = False) -> None:

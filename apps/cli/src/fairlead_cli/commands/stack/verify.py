@@ -21,7 +21,7 @@ from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.record import RecordError, decode
 from fairlead_schema.subjects import Address
-from fairlead_session.verify.verify import Reading, Violation
+from fairlead_session.verify.verify import LogReading, Violation
 
 PROGRESS_EVERY: Final = 10_000
 
@@ -54,13 +54,13 @@ class LogReport:
 
     commits: int = 0
     events: int = 0
-    sessions: dict[Address, Reading] = field(default_factory=dict)
+    sessions: dict[Address, LogReading] = field(default_factory=dict)
     violations: list[tuple[Address, Violation]] = field(default_factory=list)
 
     def add(self, commit: EncodedCommit) -> None:
         """Verify the next commit of a session."""
         self.commits += 1
-        reading = self.sessions.setdefault(commit.at, Reading())
+        reading = self.sessions.setdefault(commit.at, LogReading())
         try:
             events = decode(commit.payload).events
         except RecordError as error:

@@ -13,7 +13,7 @@ from fairlead_gateway.log.session_state import until
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import InputModel
-from fairlead_session.execution.commands import at_rest
+from fairlead_session.execution.commands import is_at_rest
 
 WAIT_S_DEFAULT = 60.0
 WAIT_S_MAX = 600.0
@@ -56,7 +56,7 @@ async def _compact(call: Call[Nothing, Nothing]) -> Response:
 
 async def _wait(call: Call[WaitQuery, Nothing]) -> Response:
     timeout_s = call.query.timeout_s
-    if not await until(call.runtime, call.at, at_rest, timeout_s=timeout_s):
+    if not await until(call.runtime, call.at, is_at_rest, timeout_s=timeout_s):
         text = f"The session is not at rest after {timeout_s:g} s: wait again"
         raise ServiceUnavailable(text, service="session.wait")
     return done()

@@ -10,7 +10,7 @@ from fairlead_gateway.log.session_state import folded
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
 from fairlead_schema.record import RecordError
-from fairlead_session.explain import Explanation, Waiting, broken, explain
+from fairlead_session.explain import Explanation, Waiting, explain, explain_unreadable
 
 
 class Explained(Explanation):
@@ -27,7 +27,7 @@ async def _read(call: Call[Nothing, Nothing]) -> Response:
     try:
         found = explain(await folded(call.runtime, call.at))
     except RecordError as error:
-        found = broken(str(error))
+        found = explain_unreadable(str(error))
     return answer(ExplainAnswer(data=Explained.model_validate(found.model_dump())))
 
 

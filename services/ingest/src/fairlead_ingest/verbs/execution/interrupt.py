@@ -7,7 +7,7 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
-from fairlead_session.people.pending import close
+from fairlead_session.people.pending import close_asks
 from fairlead_session.state.session import Session
 
 
@@ -23,7 +23,7 @@ async def interrupt(
         asked = maybe(commands.interrupt(session))
         wrote = bool(asked)
         # What waits for people here is answered by it, too.
-        return (*close(session), *asked)
+        return (*close_asks(session), *asked)
 
     session = await change(desk, at, decide)
     if session.execution.interrupted and session.execution.owner is not None:

@@ -7,7 +7,7 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
-from fairlead_session.people.pending import withdraw
+from fairlead_session.people.pending import withdraw_continue_question
 from fairlead_session.state.session import Session
 
 
@@ -24,4 +24,4 @@ async def resume(
 def _resumed(session: Session) -> tuple[SessionEvent, ...]:
     """The resume is also the answer, should a person be asked whether to go on."""
     asked = commands.resume(session)
-    return () if asked is None else (*withdraw(session), asked)
+    return () if asked is None else (*withdraw_continue_question(session), asked)

@@ -19,17 +19,17 @@ from fairlead_schema.prompt import Prompt, PromptInput, Receipt
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
-from fairlead_session.execution.commands import stir
+from fairlead_session.execution.commands import request_work
 from fairlead_session.input.admission import (
-    AdmissionConflict,
     Admit,
     AlreadyAdmitted,
     InboxFull,
-    OtherTurn,
+    MessageIdInUse,
+    TurnNotRunning,
     admit,
     receipt,
 )
-from fairlead_session.input.attachment import resolve
+from fairlead_session.input.attachment import resolve_attachments
 from fairlead_session.state.session import Session
 
 REUSED = "Message id is already in use"
@@ -79,10 +79,10 @@ def _events(
             return (event,)
         case AlreadyAdmitted():
             # A wake alone is a hint, and after an interrupt nobody follows it.
-            return maybe(stir(session)) if command.resume else ()
-        case AdmissionConflict():
+            return maybe(request_work(session)) if command.resume else ()
+        case MessageIdInUse():
             raise Conflict(REUSED, message_id)
-        case OtherTurn(expected=expected):
+        case TurnNotRunning(expected=expected):
             raise Conflict("The turn to steer is not running", expected)
         case InboxFull():
             raise LimitReached(f"{limit} inputs are pending: wait until some are promoted")
@@ -92,7 +92,7 @@ def _events(
 
 def resolved_prompt(desk: CommandContext, prompt: PromptInput) -> Prompt:
     """A prompt as it will be stored. Raises InvalidRequest for an empty one, and TooLarge."""
-    resolved = resolve(prompt)
+    resolved = resolve_attachments(prompt)
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
     size = len(resolved.model_dump_json().encode())

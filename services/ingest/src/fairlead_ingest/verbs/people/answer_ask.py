@@ -3,7 +3,7 @@
 from fairlead_ingest.command_context import CommandContext, Decide
 from fairlead_ingest.verbs.sessions import change
 from fairlead_schema.subjects import Address
-from fairlead_session.next_move import moving
+from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 
 
@@ -17,6 +17,6 @@ async def answer_with(desk: CommandContext, at: Address, decide: Decide) -> Sess
         await desk.eventlog.liveness.nudge(session.execution.owner.runner, at)
     if session.execution.interrupted:
         desk.waker.attend(at)
-    elif moving(session):
+    elif is_moving(session):
         desk.waker.wake(at)
     return session

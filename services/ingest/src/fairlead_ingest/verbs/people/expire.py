@@ -17,6 +17,6 @@ async def expire(desk: ContextDep, tenant: TenantParam, command: ExpireAsk) -> E
     before = 0 if limit_s is None else ids.now_ms() - int(limit_s * 1000)
     at = Address(tenant, command.session_id)
     session = await answer_with(
-        desk, at, lambda found: asks.expire(found, command.request_id, before=before)
+        desk, at, lambda found: asks.expire_ask(found, command.request_id, before=before)
     )
     return reached(session)

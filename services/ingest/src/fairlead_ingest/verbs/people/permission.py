@@ -18,7 +18,7 @@ from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people import asks
-from fairlead_session.people.asks import AskNotPending, approved
+from fairlead_session.people.asks import AskNotPending, approval_rules
 from fairlead_session.people.permission import Need, judge
 from fairlead_session.state.session import Session
 
@@ -71,7 +71,7 @@ async def reply(
     )
 
     def decide(found: Session) -> tuple[SessionEvent, ...]:
-        decided = asks.reply(found, answer, desk.settings.config.rules, saved)
+        decided = asks.reply_permission(found, answer, desk.settings.config.rules, saved)
         if isinstance(decided, AskNotPending):
             raise PermissionNotFound(command.request_id)
         return decided
@@ -87,7 +87,7 @@ async def recheck(
     session = await load(desk, at)
     saved, rules = await _saved(desk, at, session), desk.settings.config.rules
     decided = await answer_with(
-        desk, at, lambda found: asks.recheck(found, command.request_id, rules, saved)
+        desk, at, lambda found: asks.recheck_permission(found, command.request_id, rules, saved)
     )
     return reached(decided)
 
@@ -135,4 +135,6 @@ async def _keep(
 
 async def _saved(desk: CommandContext, at: Address, session: Session) -> tuple[PermissionRule, ...]:
     assert session.profile is not None, "it was just found"
-    return approved(await desk.eventlog.approvals.get_all(at.tenant, session.profile.project_id))
+    return approval_rules(
+        await desk.eventlog.approvals.get_all(at.tenant, session.profile.project_id)
+    )

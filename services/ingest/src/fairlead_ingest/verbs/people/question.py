@@ -10,7 +10,7 @@ from fairlead_schema.events import QuestionRejected, QuestionReplied, SessionEve
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people import asks
-from fairlead_session.people.asks import Answering, AskNotPending
+from fairlead_session.people.asks import AnswerDecision, AskNotPending
 from fairlead_session.state.session import Session
 
 
@@ -19,7 +19,7 @@ async def reply(desk: ContextDep, tenant: TenantParam, command: ReplyQuestion) -
     answer = QuestionReplied(request_id=command.request_id, answers=command.answers)
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
-        return _found(asks.answer(session, answer), command.request_id)
+        return _found(asks.answer_question(session, answer), command.request_id)
 
     return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
 
@@ -31,7 +31,7 @@ async def reject(
     rejected = QuestionRejected(request_id=command.request_id)
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
-        return _found(asks.dismiss(session, rejected), command.request_id)
+        return _found(asks.reject_question(session, rejected), command.request_id)
 
     return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
 
@@ -42,7 +42,7 @@ async def list_(desk: ContextDep, tenant: TenantParam, command: SessionCommand) 
     return PendingQuestions(requests=tuple(one.request for one in session.asks.questions.values()))
 
 
-def _found(decided: Answering, request_id: str) -> tuple[SessionEvent, ...]:
+def _found(decided: AnswerDecision, request_id: str) -> tuple[SessionEvent, ...]:
     if isinstance(decided, AskNotPending):
         raise QuestionNotFound(request_id)
     return decided

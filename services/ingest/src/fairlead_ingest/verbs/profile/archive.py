@@ -7,7 +7,7 @@ from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands, switches
-from fairlead_session.people.pending import close
+from fairlead_session.people.pending import close_asks
 from fairlead_session.state.session import Session
 
 
@@ -25,6 +25,6 @@ async def archive(
 def _archived(session: Session) -> tuple[SessionEvent, ...]:
     """Nobody answers what waits in a session that is away: that stops, and is answered."""
     archived = maybe(switches.archive(session))
-    asks = close(session)
+    asks = close_asks(session)
     stopped = maybe(commands.interrupt(session)) if asks else ()
     return (*asks, *stopped, *archived) if archived else ()

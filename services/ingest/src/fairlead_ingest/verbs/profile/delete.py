@@ -13,7 +13,7 @@ from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
-from fairlead_session.people.pending import close
+from fairlead_session.people.pending import close_asks
 from fairlead_session.state.session import Session
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ async def delete(
         return (SessionPurged(),)
 
     # In a commit of its own: the last word stands alone.
-    await change(desk, at, close)
+    await change(desk, at, close_asks)
     purged = await change(desk, at, purge)
     assert before is not None, "the last word was decided from it"
     if before.execution.owner is not None:

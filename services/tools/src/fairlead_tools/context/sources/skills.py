@@ -5,7 +5,7 @@ from typing import Final
 
 from fairlead_schema.context import ObservedSource
 from fairlead_schema.permission import PermissionRule
-from fairlead_session.people.permission import effect, hidden
+from fairlead_session.people.permission import effect, is_hidden
 from fairlead_tools.skills.skill import Skill
 
 KEY: Final = "core/skills"
@@ -24,7 +24,7 @@ def observe(
     skills: Iterable[Skill], rules: tuple[PermissionRule, ...] | None
 ) -> ObservedSource | None:
     """What an agent may know of, by name; None for one that may load nothing or is not known."""
-    if rules is None or hidden(rules, ACTION):
+    if rules is None or is_hidden(rules, ACTION):
         return None
     told = sorted(
         [skill.name, skill.description]

@@ -1,0 +1,290 @@
+"""Calling: one worker at a time, one settlement for ever, `once` means once."""
+
+from dataclasses import replace
+from typing import TypeAlias
+
+import pytest
+from hypothesis import given as over
+from hypothesis import strategies as st
+from libs.session.tests.conftest import (
+    CREATED,
+    PROPERTY,
+    claimed,
+    dispatched,
+    given,
+    released,
+    step_started,
+    then,
+)
+
+from fairlead_schema.events import (
+    InterruptRequested,
+    SessionEvent,
+    SessionPurged,
+    TextStarted,
+    ToolCalled,
+    ToolDeferred,
+    ToolFailed,
+    ToolStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.tools.content import Executor, RetryClass, TextContent
+from fairlead_session.calls.lifecycle import (
+    INTERRUPTED,
+    Begin,
+    Beginning,
+    DeferredCall,
+    Failed,
+    LeaveToWorker,
+    NotOpen,
+    Settle,
+    Succeeded,
+    begin,
+    defer,
+    halt_reason,
+    settle,
+)
+from fairlead_session.execution.ownership import ProcessLife
+from fairlead_session.execution.recovery import INTERRUPTED_TOOL
+from fairlead_session.fold.calls import find_call
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
+
+DONE = Succeeded(structured={"ok": True}, content=(TextContent(text="ok"),))
+
+
+def called(retry: RetryClass | None = "pure", *, call: str = "call_1") -> ToolCalled:
+    return ToolCalled(
+        assistant_message_id="msg_a",
+        call_id=call,
+        tool="probe",
+        input={"key": "k"},
+        provider=Executor(),
+        retry=retry,
+        revision="r1",
+    )
+
+
+def started(worker: str = "wkr_a", *, call: str = "call_1") -> ToolStarted:
+    return ToolStarted(assistant_message_id="msg_a", call_id=call, worker=worker, generation=1)
+
+
+def session(*events: SessionEvent) -> Session:
+    return given(CREATED, claimed(), dispatched(), step_started(), *events)
+
+
+def begun(session: Session, worker: str = "wkr_a", life: ProcessLife | None = None) -> Beginning:
+    return begin(session, "msg_a", "call_1", worker, life)
+
+
+def only(session: Session) -> UnsettledCall:
+    (call,) = session.calls
+    return call
+
+
+def test_a_call_begins_with_a_start_in_the_log() -> None:
+    """E-01: what may run was called durably, and says who runs it under which generation."""
+    now = session(called())
+
+    decision = begun(now)
+
+    assert isinstance(decision, Begin)
+    assert decision.event == started()
+    assert only(then(now, decision.event)) == decision.started
+
+
+def test_a_call_the_log_does_not_know_is_gone() -> None:
+    """E-01: a stale or forged request runs nothing."""
+    assert begun(given(CREATED)) == NotOpen()
+    assert begun(session()) == NotOpen()
+    assert begin(session(called()), "msg_b", "call_1", "wkr_a", None) == NotOpen()
+    assert begin(session(called()), "msg_a", "call_2", "wkr_a", None) == NotOpen()
+
+
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+def test_a_settled_call_is_gone(retry: RetryClass) -> None:
+    """E-20: a redelivery after the settlement runs nothing."""
+    now = session(called(retry), started())
+
+    after = then(now, *settle(now, only(now), DONE))
+
+    assert begun(after) == NotOpen()
+    assert begun(after, "wkr_b", "gone") == NotOpen()
+
+
+def test_an_interrupted_session_starts_no_call() -> None:
+    """E-16: whoever drains the session settles it."""
+    assert begun(session(called(), InterruptRequested())) == NotOpen()
+    assert begun(session(called("once"), started(), InterruptRequested()), "wkr_b", "gone") == (
+        NotOpen()
+    )
+
+
+@pytest.mark.parametrize("life", ["alive", None])
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+def test_a_live_workers_call_is_left_to_it(retry: RetryClass, life: ProcessLife | None) -> None:
+    """E-20: and so is one of whose worker nothing is known."""
+    assert begun(session(called(retry), started()), "wkr_b", life) == LeaveToWorker("wkr_a")
+
+
+@pytest.mark.parametrize("life", ["gone", "silent"])
+@pytest.mark.parametrize("retry", ["pure", "idempotent"])
+def test_what_may_run_again_is_begun_by_another_worker(
+    retry: RetryClass, life: ProcessLife
+) -> None:
+    """E-20: the new start fences the old worker."""
+    now = session(called(retry), started())
+
+    decision = begun(now, "wkr_b", life)
+
+    assert isinstance(decision, Begin)
+    after = then(now, decision.event)
+    assert settle(after, only(now), DONE) == ()
+    assert settle(after, decision.started, DONE) != ()
+
+
+@pytest.mark.parametrize(
+    ("worker", "life"), [("wkr_b", "gone"), ("wkr_b", "silent"), ("wkr_a", None)]
+)
+@pytest.mark.parametrize("retry", ["once", None])
+def test_a_once_call_of_a_dead_worker_settles_as_interrupted(
+    retry: RetryClass | None, worker: str, life: ProcessLife | None
+) -> None:
+    """E-20: also when the worker itself no longer runs it, and when no class was declared."""
+    now = session(called(retry), started())
+
+    decision = begun(now, worker, life)
+
+    assert isinstance(decision, Settle)
+    assert decision.event.error.message == INTERRUPTED_TOOL
+    assert then(now, decision.event).calls == ()
+
+
+def test_a_settlement_carries_what_the_tool_returned() -> None:
+    """E-03: the last one stirs a session that may be parked."""
+    now = session(called(), started(), released("parked"))
+
+    (event,) = settle(now, only(now), DONE)
+
+    assert isinstance(event, ToolSucceeded)
+    assert (event.structured, event.content) == ({"ok": True}, (TextContent(text="ok"),))
+    assert then(now, event).execution.work_requested
+
+
+def test_a_call_that_never_ran_can_fail() -> None:
+    """E-06: refused before it starts."""
+    now = session(called())
+
+    (event,) = settle(now, only(now), Failed("Unknown tool: probe"))
+
+    assert isinstance(event, ToolFailed)
+    assert event.error.message == "Unknown tool: probe"
+    assert settle(then(now, started()), only(now), Failed("Unknown tool: probe")) == ()
+
+
+def test_what_ends_a_run() -> None:
+    """E-16: an interrupt, another's settlement, another's start; nothing else."""
+    call = only(session(called(), started()))
+    failed = settle(session(called(), started()), call, INTERRUPTED)[0]
+
+    assert halt_reason(call, InterruptRequested()) == "interrupted"
+    assert halt_reason(call, SessionPurged()) == "interrupted"
+    assert halt_reason(call, failed) == "lost"
+    assert halt_reason(call, started("wkr_b")) == "lost"
+    assert halt_reason(call, started()) is None
+    assert halt_reason(call, started("wkr_b", call="call_2")) is None
+    assert halt_reason(call, TextStarted(assistant_message_id="msg_a", text_id="t")) is None
+
+
+Step: TypeAlias = tuple[str, str, ProcessLife | None]
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["begin", "settle", "interrupt", "rest", "claim"]),
+        st.sampled_from(["wkr_a", "wkr_b", "wkr_c"]),
+        st.sampled_from(["alive", "gone", "silent", None]),
+    ),
+    max_size=30,
+)
+
+
+@PROPERTY
+@over(st.sampled_from(["pure", "idempotent", "once"]), STEPS)
+def test_a_call_settles_at_most_once_and_once_starts_at_most_once(
+    retry: RetryClass, steps: list[Step]
+) -> None:
+    """E-20: whatever workers believe of each other, and however stale what they hold is."""
+    now, held, log = session(called(retry)), dict[str, UnsettledCall](), list[SessionEvent]()
+    for kind, worker, life in steps:
+        events = _events(now, held, (kind, worker, life))
+        log.extend(events)
+        now = then(now, *events)
+
+    settled = sum(isinstance(event, ToolSucceeded | ToolFailed) for event in log)
+    starts = sum(isinstance(event, ToolStarted) for event in log)
+    assert settled <= 1
+    assert settled == (find_call(now, "msg_a", "call_1") is None)
+    assert retry != "once" or starts <= 1
+
+
+def _events(now: Session, held: dict[str, UnsettledCall], step: Step) -> tuple[SessionEvent, ...]:
+    kind, worker, life = step
+    match kind:
+        case "begin":
+            decision = begun(now, worker, life)
+            if isinstance(decision, Begin):
+                held[worker] = decision.started
+            return (decision.event,) if isinstance(decision, Begin | Settle) else ()
+        case "settle":
+            return settle(now, held[worker], DONE) if worker in held else ()
+        case "interrupt":
+            return (InterruptRequested(),)
+        case "rest":
+            return (released(),) if now.execution.owner else ()
+        case _:
+            return (claimed(now.execution.generation + 1),)
+
+
+def test_a_stale_copy_of_a_call_settles_nothing() -> None:
+    """E-20: the worker in the log decides, not the worker in hand."""
+    now = session(called(), started("wkr_b"))
+
+    assert settle(now, replace(only(now), worker="wkr_a"), DONE) == ()
+    assert settle(now, replace(only(now), worker=None), DONE) == ()
+
+
+def deferred(until: int = 99) -> ToolDeferred:
+    return ToolDeferred(assistant_message_id="msg_a", call_id="call_1", until=until)
+
+
+@pytest.mark.parametrize("life", ["alive", "gone", "silent", None])
+@pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
+def test_a_call_left_in_a_queue_is_run_by_no_worker(
+    retry: RetryClass, life: ProcessLife | None
+) -> None:
+    """E-20: whoever works there settles it, or its time runs out; the dead worker says nothing."""
+    now = session(called(retry), started(), deferred())
+
+    assert begun(now, "wkr_b", life) == DeferredCall(only(now), 99)
+    assert begun(now, "wkr_a", life) == DeferredCall(only(now), 99)
+
+
+def test_a_call_left_in_a_queue_is_settled_once() -> None:
+    """E-18: by who found it there; the worker that left it has no say any more."""
+    before = session(called("once"), started())
+    now = then(before, *defer(before, only(before), 99))
+
+    assert settle(now, only(before), DONE) == ()
+    after = then(now, *settle(now, only(now), DONE))
+
+    assert (after.calls, settle(after, only(now), DONE)) == ((), ())
+    assert halt_reason(only(now), deferred()) is None
+
+
+def test_only_the_worker_that_runs_a_call_leaves_it_in_a_queue() -> None:
+    """E-20: another start, or an outcome, came first."""
+    before = session(called("pure"), started())
+    moved = then(before, started("wkr_b"))
+
+    assert defer(moved, only(before), 99) == ()
+    assert defer(then(before, *settle(before, only(before), DONE)), only(before), 99) == ()

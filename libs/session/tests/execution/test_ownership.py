@@ -1,0 +1,76 @@
+"""Ownership: one owner per generation; liveness only says when it is worth trying."""
+
+import pytest
+from libs.session.tests.conftest import CREATED, claimed, dispatched, given, released
+
+from fairlead_schema.events import AttemptDispatched
+from fairlead_session.execution.ownership import (
+    Claim,
+    OwnedByOther,
+    ProcessLife,
+    claim,
+    owns,
+    release,
+)
+
+
+def test_an_unowned_session_is_claimed_with_the_next_generation() -> None:
+    """P-02: every claim is one generation higher than the last."""
+    assert claim(given(CREATED), "run_a", None) == Claim(claimed(1, "run_a"))
+
+
+def test_a_released_session_is_claimed_with_a_higher_generation() -> None:
+    """P-02: generations never repeat, even after a rest."""
+    session = given(CREATED, claimed(1), released())
+
+    assert session.execution.owner is None
+    assert claim(session, "run_b", None) == Claim(claimed(2, "run_b"))
+
+
+def test_a_live_owner_is_left_alone() -> None:
+    """P-02: the release of a live owner overlooks nothing, so nobody disturbs it."""
+    assert claim(given(CREATED, claimed(1)), "run_b", "alive") == OwnedByOther("run_a")
+
+
+@pytest.mark.parametrize("life", ["gone", "silent", None])
+def test_an_owner_that_is_not_known_to_live_is_replaced(life: ProcessLife | None) -> None:
+    """P-01, P-02: a dead or silent owner's session is taken over."""
+    assert claim(given(CREATED, claimed(1)), "run_b", life) == Claim(claimed(2, "run_b"))
+
+
+def test_the_owner_itself_may_claim_again() -> None:
+    """P-02: a runner that lost its memory fences its own earlier self."""
+    assert claim(given(CREATED, claimed(1)), "run_a", "alive") == Claim(claimed(2, "run_a"))
+
+
+def test_an_older_generation_owns_nothing() -> None:
+    """P-02: a take-over fences every earlier claim, by the same runner too."""
+    session = given(CREATED, claimed(1), claimed(2, "run_b"))
+
+    assert owns(session, "run_b", 2)
+    assert not owns(session, "run_a", 1)
+    assert not owns(session, "run_b", 1)
+    assert not owns(given(CREATED), "run_a", 0)
+
+
+def test_a_release_names_its_generation_and_reason() -> None:
+    """P-27: why a session rests is in the log."""
+    session = given(CREATED, claimed(3))
+
+    assert release(session, "parked") == released("parked", generation=3)
+    assert given(CREATED, claimed(3), released("parked", 3)).execution.rested == "parked"
+
+
+def test_nobody_releases_what_nobody_owns() -> None:
+    """P-02: releasing an unowned session is a defect of ours."""
+    with pytest.raises(AssertionError, match="owned"):
+        release(given(CREATED), "idle")
+
+
+def test_an_attempt_belongs_to_the_generation_that_dispatched_it() -> None:
+    """P-01: a new owner sees that an attempt is not its own."""
+    event: AttemptDispatched = dispatched()
+    session = given(CREATED, claimed(1), event, claimed(2, "run_b"))
+
+    assert session.turn.attempt is not None
+    assert (session.turn.attempt.generation, session.execution.generation) == (1, 2)

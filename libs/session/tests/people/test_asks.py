@@ -1,0 +1,531 @@
+"""Asking people: what is asked, what an answer writes, and what it never does."""
+
+import pytest
+from hypothesis import given as over
+from hypothesis import strategies as st
+from libs.session.tests.conftest import (
+    CREATED,
+    PROPERTY,
+    claimed,
+    dispatched,
+    given,
+    recorded,
+    released,
+    step_ended,
+    step_started,
+    then,
+)
+
+from fairlead_schema.catalog import Tokens
+from fairlead_schema.events import (
+    AttemptFinished,
+    InterruptRequested,
+    PermissionAsked,
+    PermissionReplied,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+    ResumeRequested,
+    SessionEvent,
+    ToolCalled,
+    ToolFailed,
+    ToolInputStarted,
+    ToolSucceeded,
+)
+from fairlead_schema.permission import (
+    PermissionRequest,
+    PermissionRule,
+    QuestionInfo,
+    Reply,
+    SavedPermission,
+)
+from fairlead_schema.tools.content import Executor, TextContent
+from fairlead_session.calls.lifecycle import Begin, NotOpen, WaitsForPerson, begin
+from fairlead_session.execution import recovery
+from fairlead_session.fold.asks import ANSWERS_MAX
+from fairlead_session.next_move import Rest, Stop, next_move
+from fairlead_session.people import asks
+from fairlead_session.people.asks import Ask, AskNotPending, Denied, permit
+from fairlead_session.people.pending import (
+    close_asks,
+    ready_calls,
+    waits_for_people,
+    withdraw_continue_question,
+)
+from fairlead_session.people.permission import Need
+from fairlead_session.state.calls import Grant, UnsettledCall
+from fairlead_session.state.session import Session
+from fairlead_session.verify.verify import verify
+
+ASKING = (PermissionRule(action="*", resource="*", effect="ask"),)
+ALLOWING = (PermissionRule(action="*", resource="*", effect="allow"),)
+BASH = Need("bash", ("git push",), save=("git *",))
+
+
+def called(call: str = "call_1", agent: str = "build") -> tuple[SessionEvent, ...]:
+    return (
+        ToolInputStarted(assistant_message_id="msg_a", call_id=call, name="bash"),
+        ToolCalled(
+            assistant_message_id="msg_a",
+            call_id=call,
+            tool="bash",
+            input={},
+            provider=Executor(),
+            agent=agent,
+            retry="once",
+            revision="r",
+        ),
+    )
+
+
+def session(*calls: str) -> Session:
+    made = (event for call in calls or ("call_1",) for event in called(call))
+    return given(CREATED, claimed(), dispatched(), step_started(), *made)
+
+
+def call_of(session: Session, call_id: str = "call_1") -> UnsettledCall:
+    return next(call for call in session.calls if call.call_id == call_id)
+
+
+def asked(
+    session: Session, call_id: str = "call_1", need: Need = BASH, id_: str | None = None
+) -> Session:
+    event = asks.ask_permission(
+        session.id, call_of(session, call_id), need, id_ or f"per_{call_id}"
+    )
+    return then(session, event)
+
+
+def replied(
+    session: Session,
+    reply: Reply,
+    message: str | None = None,
+    *,
+    id_: str = "per_call_1",
+    rules: tuple[PermissionRule, ...] = ASKING,
+    saved: tuple[PermissionRule, ...] = (),
+) -> asks.AnswerDecision:
+    answer = PermissionReplied(request_id=id_, reply=reply, message=message)
+    return asks.reply_permission(session, answer, lambda _agent: rules, saved)
+
+
+def events(answering: asks.AnswerDecision) -> tuple[SessionEvent, ...]:
+    assert not isinstance(answering, AskNotPending)
+    return answering
+
+
+def begun(session: Session, call_id: str = "call_1") -> object:
+    return begin(session, "msg_a", call_id, "wkr_a", None)
+
+
+def test_a_request_carries_its_call_and_what_always_would_stand_for() -> None:
+    """K-14, K-35: durable, and tied to the call that waits."""
+    waiting = asked(session())
+
+    (pending,) = waiting.asks.permissions.values()
+    assert pending.request == PermissionRequest(
+        id="per_call_1",
+        session_id="ses_1",
+        action="bash",
+        resources=("git push",),
+        save=("git *",),
+        source=pending.request.source,
+    )
+    assert pending.request.source is not None
+    assert pending.request.source.wire() == {
+        "type": "tool",
+        "messageID": "msg_a",
+        "callID": "call_1",
+    }
+
+
+def test_the_agent_that_called_decides_whatever_the_session_says_later() -> None:
+    """K-08, K-09: the agent is kept with the call and with its request."""
+    calls = called(agent="plan")
+    made = given(CREATED, claimed(), dispatched(), step_started(), *calls)
+
+    waiting = asked(made)
+
+    assert call_of(waiting).agent == "plan"
+    assert waiting.asks.permissions["per_call_1"].agent == "plan"
+
+
+@pytest.mark.parametrize(
+    ("rules", "saved", "grants", "outcome"),
+    [
+        (ALLOWING, (), (), None),
+        (ASKING, (), (), Ask(BASH)),
+        ((), (), (), Ask(BASH)),
+        (ASKING, (PermissionRule(action="bash", resource="git *", effect="allow"),), (), None),
+        (ASKING, (), (Grant("bash", ("git push",)),), None),
+        (ASKING, (), (Grant("bash", ("git pull",)),), Ask(BASH)),
+        (ASKING, (), (Grant("read", ("git push",)),), Ask(BASH)),
+    ],
+)
+def test_what_stands_in_a_calls_way(
+    rules: tuple[PermissionRule, ...],
+    saved: tuple[PermissionRule, ...],
+    grants: tuple[Grant, ...],
+    outcome: Ask | None,
+) -> None:
+    """K-07, K-12, K-13, K-33: allowed runs; what nobody allowed asks; a grant is of that alone."""
+    assert permit(rules, saved, grants, (BASH,)) == outcome
+
+
+def test_a_denial_is_told_with_its_rule_and_before_anybody_is_asked() -> None:
+    """E-09, K-06, K-13: over all needs, and whatever was approved or granted."""
+    rules = (*ASKING, PermissionRule(action="edit", resource="docs/*", effect="deny"))
+    saved = (PermissionRule(action="*", resource="*", effect="allow"),)
+    needs = (BASH, Need("edit", ("src/a", "docs/b")))
+
+    found = permit(rules, saved, (Grant("edit", ("src/a", "docs/b")),), needs)
+
+    assert found == Denied("Permission denied: edit (rule: edit docs/* deny)")
+
+
+def test_needs_are_asked_one_after_another() -> None:
+    """K-27: leaving the location, then reading; the first answer does not stand for the second."""
+    outside, read = Need("external_directory", ("/etc/*",)), Need("read", ("/etc/hosts",))
+
+    assert permit(ASKING, (), (), (outside, read)) == Ask(outside)
+    assert permit(ASKING, (), (Grant("external_directory", ("/etc/*",)),), (outside, read)) == Ask(
+        read
+    )
+
+
+def test_a_call_waits_while_a_person_is_asked_and_only_then() -> None:
+    """K-13, K-15: no worker begins it; once permitted it begins."""
+    waiting = asked(session())
+    permitted = then(waiting, *events(replied(waiting, "once")))
+
+    assert begun(waiting) == WaitsForPerson()
+    assert isinstance(begun(permitted), Begin)
+    assert call_of(permitted).grants == (Grant("bash", ("git push",)),)
+
+
+def test_once_answers_that_request_alone() -> None:
+    """K-15: the other call goes on waiting."""
+    waiting = asked(asked(session("call_1", "call_2")), "call_2")
+
+    written = events(replied(waiting, "once"))
+
+    assert written == (PermissionReplied(request_id="per_call_1", reply="once"),)
+    assert [call.call_id for call in ready_calls(then(waiting, *written))] == ["call_1"]
+
+
+def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
+    """K-17, K-18: what the approval covers, and nothing that a rule denies or that it leaves out."""
+    waiting = asked(session("call_1", "call_2", "call_3", "call_4"))
+    waiting = asked(waiting, "call_2", Need("bash", ("git pull",)))
+    waiting = asked(waiting, "call_3", Need("bash", ("rm a",)))
+    waiting = asked(waiting, "call_4", Need("bash", ("git reset",)))
+    saved = asks.approval_rules(
+        [SavedPermission(id="psv_1", project_id="p", action="bash", resource="git *")]
+    )
+    rules = (*ASKING, PermissionRule(action="bash", resource="git reset", effect="deny"))
+
+    written = events(replied(waiting, "always", rules=rules, saved=saved))
+
+    assert written == (
+        PermissionReplied(request_id="per_call_1", reply="always"),
+        PermissionReplied(request_id="per_call_2", reply="always"),
+    )
+    assert events(replied(waiting, "always")) == written[:1]
+
+
+def test_a_request_is_looked_at_again_by_its_own_agents_rules() -> None:
+    """K-09, K-17: an approval in another session answers it, unless its agent may not."""
+    waiting = asked(given(CREATED, claimed(), dispatched(), step_started(), *called(agent="plan")))
+    saved = (PermissionRule(action="bash", resource="git *", effect="allow"),)
+    denying = (*ASKING, PermissionRule(action="bash", resource="*", effect="deny"))
+
+    def of_plan(agent: str) -> tuple[PermissionRule, ...]:
+        return denying if agent == "plan" else ALLOWING
+
+    assert asks.recheck_permission(waiting, "per_call_1", lambda _agent: ASKING, saved) == (
+        PermissionReplied(request_id="per_call_1", reply="always"),
+    )
+    assert asks.recheck_permission(waiting, "per_call_1", lambda _agent: ASKING, ()) == ()
+    assert asks.recheck_permission(waiting, "per_call_1", of_plan, saved) == ()
+    assert asks.recheck_permission(waiting, "per_other", lambda _agent: ALLOWING, saved) == ()
+
+
+def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> None:
+    """E-12, K-20, K-21, K-22: the words arrive; the other request goes on waiting."""
+    waiting = asked(asked(session("call_1", "call_2")), "call_2")
+
+    written = events(replied(waiting, "reject", "use the API"))
+    after = then(waiting, *written)
+
+    assert [event.type for event in written] == ["permission.replied", "tool.failed"]
+    failed = written[1]
+    assert isinstance(failed, ToolFailed)
+    assert failed.error.message == "Permission refused: bash. The user says: use the API"
+    assert (list(after.asks.permissions), after.execution.interrupted) == (["per_call_2"], False)
+    assert [call.call_id for call in after.calls] == ["call_2"]
+
+
+@pytest.mark.parametrize("message", [None, ""])
+def test_a_decline_stops_the_session_and_answers_everything_else(message: str | None) -> None:
+    """E-10, K-19, K-23: empty words are none; calls and step are settled by the stop."""
+    waiting = asked(asked(session("call_1", "call_2")), "call_2")
+    waiting = then(waiting, asks.ask_question("ses_1", call_of(waiting), (), "que_1"))
+    finished = AttemptFinished(
+        attempt_id="att_msg_a",
+        assistant_message_id="msg_a",
+        finish="tool-calls",
+        cost=0,
+        tokens=Tokens(),
+    )
+    waiting = then(waiting, finished, released("parked"))
+
+    written = events(replied(waiting, "reject", message))
+    declined = then(waiting, *written)
+    stopped = then(
+        declined, claimed(2), *recovery.stop_open_work(declined), released("declined", 2)
+    )
+
+    assert [event.type for event in written] == [
+        "permission.replied",
+        "permission.replied",
+        "question.rejected",
+        "interrupt.requested",
+    ]
+    assert declined.execution.declined == "permission to run bash (git push) was declined"
+    assert (next_move(declined), close_asks(declined)) == (Stop(), ())
+    assert isinstance(begun(declined), NotOpen)
+    assert (stopped.calls, stopped.turn.attempt, stopped.execution.interrupted) == ((), None, False)
+    assert (stopped.execution.declined, next_move(stopped)) == (None, Rest("idle"))
+
+
+def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
+    """E-10, E-11: the calls fail as interrupted and the step ends durably, in one commit."""
+    waiting = asked(session())
+
+    declined = then(waiting, *events(replied(waiting, "reject")))
+    settled = recovery.stop_open_work(declined)
+
+    assert [event.type for event in settled] == ["tool.failed", "step.failed"]
+    assert isinstance(settled[0], ToolFailed)
+    assert settled[0].error.message == recovery.INTERRUPTED_TOOL
+
+
+def test_an_interrupt_leaves_no_request_behind() -> None:
+    """K-26: what stops the asker answers the request, durably."""
+    waiting = asked(session("call_1", "call_2"))
+    waiting = then(waiting, asks.ask_question("ses_1", call_of(waiting, "call_2"), (), "que_1"))
+    interrupted = then(waiting, InterruptRequested())
+
+    stopped = then(interrupted, *recovery.stop_open_work(interrupted))
+
+    assert (stopped.asks.permissions, stopped.asks.questions, stopped.calls) == ({}, {}, ())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (("once", None), ("once", None), True),
+        (("once", None), ("always", None), False),
+        (("once", None), ("reject", None), False),
+        (("reject", "no"), ("reject", "no"), True),
+        (("reject", "no"), ("reject", "not now"), False),
+        (("reject", None), ("reject", ""), True),
+    ],
+)
+def test_the_same_reply_again_changes_nothing_and_another_is_too_late(
+    first: tuple[Reply, str | None], second: tuple[Reply, str | None], *, same: bool
+) -> None:
+    """K-24: a client may lose the answer to its reply; a different one finds nothing pending."""
+    waiting = asked(session())
+    answered = then(waiting, *events(replied(waiting, *first)))
+
+    again = replied(answered, second[0], second[1] or None)
+
+    assert again == (() if same else AskNotPending())
+
+
+def test_what_was_never_asked_is_not_pending() -> None:
+    """K-24, K-34, N-25: unknown, and what another session asked, which is unknown here."""
+    here = session()
+
+    assert replied(here, "once") == AskNotPending()
+    assert (
+        asks.answer_question(here, QuestionReplied(request_id="que_1", answers=()))
+        == AskNotPending()
+    )
+    assert asks.reject_question(here, QuestionRejected(request_id="que_1")) == AskNotPending()
+
+
+def test_only_the_newest_answers_are_remembered() -> None:
+    """K-24: what makes a repeated reply harmless does not grow for ever."""
+    here = session()
+    for number in range(ANSWERS_MAX + 5):
+        here = asked(here, id_=f"per_{number}")
+        here = then(here, PermissionReplied(request_id=f"per_{number}", reply="once"))
+
+    assert len(here.asks.answers) == ANSWERS_MAX
+    assert "per_0" not in here.asks.answers
+
+
+COLOUR = QuestionInfo(question="Which colour?", header="Colour", options=())
+SIZE = QuestionInfo(question="Which size?", header="Size", options=(), multiple=True)
+
+
+def questioned() -> Session:
+    made = session()
+    return then(made, asks.ask_question("ses_1", call_of(made), (COLOUR, SIZE), "que_1"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "text"),
+    [
+        ((("red",), ("S", "M")), "Which colour? → red\nWhich size? → S, M"),
+        ((("red",),), "Which colour? → red\nWhich size? → Unanswered"),
+        ((), "Which colour? → Unanswered\nWhich size? → Unanswered"),
+        (((), ("any other words",)), "Which colour? → Unanswered\nWhich size? → any other words"),
+        ((("a",), ("b",), ("c",)), "Which colour? → a\nWhich size? → b"),
+    ],
+)
+def test_answers_are_the_result_of_the_call(
+    answers: tuple[tuple[str, ...], ...], text: str
+) -> None:
+    """L-69, N-24, N-27: each question with its labels in order, whatever the options were."""
+    waiting = questioned()
+    answer = QuestionReplied(request_id="que_1", answers=answers)
+
+    replied_, settled = events(asks.answer_question(waiting, answer))
+
+    assert replied_ == answer
+    assert isinstance(settled, ToolSucceeded)
+    assert settled.content == (TextContent(text=text),)
+    assert settled.structured == {"answers": [list(one) for one in answers]}
+    after = then(waiting, replied_, settled)
+    assert (after.calls, after.asks.questions, after.execution.work_requested) == ((), {}, True)
+    assert asks.answer_question(after, answer) == ()
+
+
+def test_dismissing_a_question_is_a_decline() -> None:
+    """E-13, L-70, N-24: it halts the drain and is never told to the model."""
+    waiting = questioned()
+
+    written = events(asks.reject_question(waiting, QuestionRejected(request_id="que_1")))
+
+    assert [event.type for event in written] == ["question.rejected", "interrupt.requested"]
+    assert next_move(then(waiting, *written)) == Stop()
+
+
+def held() -> Session:
+    """A session whose turn died with its runner, under the policy `ask`."""
+    crashed = given(CREATED, claimed(), dispatched(), step_started())
+    assert crashed.turn.attempt is not None
+    recovered = then(crashed, *recovery.settle_attempt(crashed, crashed.turn.attempt, "ask"))
+    return then(recovered, recovery.ask_to_continue(recovered, "que_1"), released("held"))
+
+
+@pytest.mark.parametrize(
+    ("answers", "goes_on"),
+    [((("Continue",),), True), ((("continue",),), True), ((("Stop",),), False), ((), False)],
+)
+def test_a_person_decides_whether_a_crashed_turn_runs_again(
+    answers: tuple[tuple[str, ...], ...], *, goes_on: bool
+) -> None:
+    """P-01: nothing runs before the answer; stop leaves it held, for a resume or new input."""
+    waiting = held()
+
+    written = events(
+        asks.answer_question(waiting, QuestionReplied(request_id="que_1", answers=answers))
+    )
+    after = then(waiting, *written)
+
+    assert isinstance(next_move(waiting), Rest)
+    assert (ResumeRequested() in written) is goes_on
+    assert (after.execution.held, isinstance(next_move(after), Rest)) == (not goes_on, not goes_on)
+
+
+def test_dismissing_the_question_of_a_crash_stops_nothing_more() -> None:
+    """P-01: nothing is under way; the turn stays held."""
+    waiting = held()
+
+    written = events(asks.reject_question(waiting, QuestionRejected(request_id="que_1")))
+
+    assert written == (QuestionRejected(request_id="que_1"),)
+    assert then(waiting, *written).execution.held
+
+
+def test_saying_what_to_do_otherwise_takes_the_question_back() -> None:
+    """P-01: a resume or new input is an answer; a call's question is not touched by it."""
+    assert withdraw_continue_question(held()) == (QuestionRejected(request_id="que_1"),)
+    assert withdraw_continue_question(questioned()) == ()
+
+
+def test_an_old_request_expires_like_a_decline() -> None:
+    """K-19: only when it is that old, and it says why."""
+    waiting = asked(session())
+    at = waiting.asks.permissions["per_call_1"].asked
+
+    assert asks.expire_ask(waiting, "per_call_1", before=at) == ()
+    assert asks.expire_ask(waiting, "per_other", before=at + 1) == ()
+    written = asks.expire_ask(waiting, "per_call_1", before=at + 1)
+    assert written[0] == PermissionReplied(request_id="per_call_1", reply="reject")
+    assert written[-1] == InterruptRequested(
+        declined="permission to run bash (git push) was not answered in time"
+    )
+
+
+def test_a_request_from_outside_stops_nothing_when_it_is_declined() -> None:
+    """K-12, K-19: no call waits for it, so there is nothing to halt."""
+    request = PermissionRequest(id="per_x", session_id="ses_1", action="deploy", resources=("*",))
+    waiting = given(CREATED, PermissionAsked(request=request, agent="build"))
+
+    written = events(replied(waiting, "reject", id_="per_x"))
+
+    assert written == (PermissionReplied(request_id="per_x", reply="reject"),)
+    assert not waits_for_people(waiting)
+
+
+@PROPERTY
+@over(st.lists(st.sampled_from(["ask", "once", "always", "feedback", "decline"]), max_size=12))
+def test_whatever_people_answer_every_request_is_answered_once(steps: list[str]) -> None:
+    """K-24: the log of any answers passes the checker, and no call is settled twice."""
+    written: list[SessionEvent] = [CREATED, claimed(), dispatched(), step_started()]
+    written += [event for call in ("call_1", "call_2") for event in called(call)]
+    here, minted = given(*written), 0
+    replies: dict[str, tuple[Reply, str | None]] = {
+        "once": ("once", None),
+        "always": ("always", None),
+        "feedback": ("reject", "no"),
+        "decline": ("reject", None),
+    }
+    for step in steps:
+        new: tuple[SessionEvent, ...] = ()
+        waiting = next(iter(here.asks.permissions), None)
+        if step == "ask" and ready_calls(here) and not here.execution.interrupted:
+            minted += 1
+            new = (asks.ask_permission("ses_1", ready_calls(here)[0], BASH, f"per_{minted}"),)
+        elif step != "ask" and waiting is not None:
+            new = events(replied(here, *replies[step], id_=waiting))
+        here, written = then(here, *new), [*written, *new]
+        assert len(here.asks.permissions) <= len(here.calls) or here.execution.interrupted
+    stop = (InterruptRequested(),) if not here.execution.interrupted else ()
+    here = then(here, *stop)
+    written += [*stop, *recovery.stop_open_work(here), released("interrupted")]
+
+    assert verify(recorded(*written)) == []
+
+
+def test_a_step_that_asked_nobody_ends_as_ever() -> None:
+    """E-04: no request, no wait."""
+    assert not waits_for_people(
+        given(CREATED, claimed(), dispatched(), step_started(), step_ended())
+    )
+
+
+def test_a_question_is_asked_for_a_call_and_waits_like_a_permission() -> None:
+    """L-68, N-24: ids, source, and nobody begins the call."""
+    waiting = questioned()
+
+    (pending,) = waiting.asks.questions.values()
+    assert isinstance(asks.ask_question("ses_1", call_of(waiting), (), "que_2"), QuestionAsked)
+    assert pending.request.tool is not None
+    assert (pending.request.id, pending.request.tool.call_id) == ("que_1", "call_1")
+    assert (begun(waiting), waits_for_people(waiting)) == (WaitsForPerson(), True)
