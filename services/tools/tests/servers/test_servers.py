@@ -191,7 +191,7 @@ async def test_servers_that_never_stop_talking(
         assert (await harness.again("loud_add", a=1, b=1)).structured == {"result": 2}
     assert len(harness.noted("flood")) == 2
     (lost,) = {str(getattr(one, "reason", "")) for one in caplog.records} - {""}
-    assert lost.startswith("it said more than 4194304 bytes that nobody listens to")
+    assert "it sent more than 4194304 bytes that are no message for the worker" in lost
 
 
 async def test_its_process_ends_with_ours(harness: World, tmp_path: Path) -> None:
@@ -270,4 +270,4 @@ async def test_tenants_have_their_own_credentials(
         ]
     assert seen == ["secret=everybodys", "secret=acmes"]
     reasons = {str(getattr(record, "reason", "")) for record in caplog.records}
-    assert "the variable NOT_SET_ANYWHERE is not set" in reasons
+    assert any("the variable NOT_SET_ANYWHERE is not set" in reason for reason in reasons)

@@ -1,16 +1,16 @@
-"""One tool server, kept connected: listed again when it says so, started again when it dies."""
+"""Keeps one tool server connected: lists its tools after each change, restarts it when it dies."""
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
-from mcp.client._transport import TransportStreams
+from mcp.client import Transport
 from mcp.client.subscriptions import SubscriptionLost
 from mcp_types import (
     CONNECTION_CLOSED,
@@ -19,7 +19,7 @@ from mcp_types import (
     Implementation,
     ToolListChangedNotification,
 )
-from mcp_types import Tool as Listed
+from mcp_types import Tool as McpTool
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from fairlead_service.config.tool_servers import Credentials, ToolServerConfig
@@ -34,18 +34,18 @@ log = logging.getLogger(__name__)
 PAUSE_S: Final = 0.5
 PAUSE_MAX_S: Final = 60.0
 JITTER: Final = 0.2
-# News that come in one breath are one piece of news.
-BREATH_S: Final = 0.2
+# Changes within this time are read as one.
+SETTLE_S: Final = 0.2
 HIDDEN: Final = "[hidden]"
 
-for _chatty in ("mcp", "httpx2", "httpcore2"):
-    # Below this they speak of what is sent, and that may hold what nobody should read.
-    logging.getLogger(_chatty).setLevel(logging.ERROR)
+for _library in ("mcp", "httpx2", "httpcore2"):
+    # Below this level the libraries log what they send, which may hold secrets.
+    logging.getLogger(_library).setLevel(logging.ERROR)
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """The values that are never told."""
+    """Secret values of a server: hidden in every message."""
 
     env: dict[str, str]
     headers: dict[str, str]
@@ -61,7 +61,7 @@ class ServerLost(Exception):
 
 
 class ServerConnection:
-    """A server under one set of credentials."""
+    """The connection to one server with one set of credentials."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ServerConnection:
         self._credentials = credentials
         self._on_tools = on_tools
         self._client: Client | None = None
-        self._ending = stdio.ServerExit()
+        self._exit = stdio.ServerExit()
         self._changed = asyncio.Event()
         self.listed = asyncio.Event()
 
@@ -86,12 +86,12 @@ class ServerConnection:
         await supervise(name, self._connect_once, restarts=restarts)
 
     async def _connect_once(self) -> None:
-        raise ServerLost(await self._once())
+        raise ServerLost(await self._run_connection())
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
-        """One call, sent once whatever happens. Raises CallFailed."""
+        """Call a tool. The request is sent at most once. Raises CallFailed."""
         client = self._client
-        if client is None or self._ending.event.is_set():
+        if client is None or self._exit.event.is_set():
             raise CallFailed(f"The server {self._name} is unavailable: {tool} was not run.")
         try:
             return await client.session.call_tool(
@@ -104,11 +104,11 @@ class ServerConnection:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, TimeoutError) as error:
             raise CallFailed(self._unknown(tool)) from error
         except RuntimeError as error:
-            # The library's word for an output that does not fit, or a question to a person.
-            raise CallFailed(f"{tool} gave no result that can be used: {error}") from error
+            # The library raises this for an output that does not fit its schema, and for a question.
+            raise CallFailed(f"{tool} gave no usable result: {error}") from error
 
-    async def _once(self) -> str:
-        """Hold one connection; the answer is why it ended."""
+    async def _run_connection(self) -> str:
+        """Keep one connection until it ends. Returns why it ended."""
         try:
             secrets = Secrets(
                 self._credentials.variables(os.environ),
@@ -118,82 +118,95 @@ class ServerConnection:
             return f"the variable {error.args[0]} is not set"
         except OSError as error:
             return f"{error.filename} cannot be read"
-        ending = self._ending = stdio.ServerExit()
+        server_exit = self._exit = stdio.ServerExit()
         try:
-            await self._hold(secrets, ending)
+            await self._serve_client(secrets, server_exit)
         except Exception as error:  # noqa: BLE001
-            if not ending.event.is_set():
+            if not server_exit.event.is_set():
                 return secrets.hide(_reason(error))
         finally:
             self._client = None
-        words = ending.words.decode(errors="replace").strip()
-        return secrets.hide(f"{ending.why}; it said: {words}" if words else ending.why)
+        output = server_exit.error_tail.decode(errors="replace").strip()
+        reason = server_exit.reason
+        return secrets.hide(f"{reason}; its last output: {output}" if output else reason)
 
-    async def _hold(self, secrets: Secrets, ending: stdio.ServerExit) -> None:
-        client = Client(
-            self._transport(secrets, ending),
+    async def _serve_client(self, secrets: Secrets, server_exit: stdio.ServerExit) -> None:
+        async with (
+            self._open_transport(secrets, server_exit) as transport,
+            self._new_client(transport) as client,
+        ):
+            self._client = client
+            await self._list_tools(client)
+            log.info("tool server connected", extra={"server": self._name})
+            subscription = asyncio.create_task(self._subscribe(client))
+            try:
+                await self._follow_changes(client, server_exit)
+            finally:
+                await cancel_and_wait(subscription)
+
+    def _new_client(self, transport: Transport) -> Client:
+        return Client(
+            transport,
             read_timeout_seconds=self._server.start_timeout_s,
-            message_handler=self._hear,
+            message_handler=self._on_message,
             client_info=Implementation(name="fairlead", version="1"),
             cache=None,
         )
-        async with client:
-            self._client = client
-            await self._list(client)
-            log.info("tool server connected", extra={"server": self._name})
-            following = asyncio.create_task(self._follow(client))
-            try:
-                await self._stay(client, ending)
-            finally:
-                await cancel_and_wait(following)
 
-    def _transport(
-        self, secrets: Secrets, ending: stdio.ServerExit
-    ) -> AbstractAsyncContextManager[TransportStreams]:
+    @asynccontextmanager
+    async def _open_transport(
+        self, secrets: Secrets, server_exit: stdio.ServerExit
+    ) -> AsyncIterator[Transport]:
         server = self._server
         if server.url is not None:
-            return http.spoken(server.url, secrets.headers, server.timeout_s)
+            async with http.open_url(server.url, secrets.headers, server.timeout_s) as transport:
+                yield transport
+            return
         assert server.command is not None, "a server has a command or a url"
         argv = (server.command, *server.args)
-        return stdio.start_server(stdio.ServerCommand(argv, secrets.env, server.directory), ending)
+        command = stdio.ServerCommand(argv, secrets.env, server.directory)
+        yield stdio.start_server(command, server_exit)
 
-    async def _stay(self, client: Client, ending: stdio.ServerExit) -> None:
-        """List again whenever the list has changed, until the server is gone."""
-        gone = asyncio.create_task(ending.event.wait())
+    async def _follow_changes(self, client: Client, server_exit: stdio.ServerExit) -> None:
+        """List the tools again after each change, until the server is gone."""
+        gone = asyncio.create_task(server_exit.event.wait())
         try:
             while not gone.done():
-                news = asyncio.create_task(self._changed.wait())
-                await asyncio.wait({gone, news}, return_when=asyncio.FIRST_COMPLETED)
-                news.cancel()
+                changed = asyncio.create_task(self._changed.wait())
+                await asyncio.wait({gone, changed}, return_when=asyncio.FIRST_COMPLETED)
+                changed.cancel()
                 if self._changed.is_set():
-                    await asyncio.sleep(BREATH_S)
+                    await asyncio.sleep(SETTLE_S)
                     self._changed.clear()
-                    await self._list(client)
+                    await self._list_tools(client)
         finally:
             gone.cancel()
 
-    async def _list(self, client: Client) -> None:
-        found: list[Listed] = []
+    async def _list_tools(self, client: Client) -> None:
+        tools: list[McpTool] = []
         cursor: str | None = None
         for _page in range(PAGES_MAX):
             page = await client.list_tools(cursor=cursor)
-            found += page.tools
+            tools += page.tools
             cursor = page.next_cursor
-            if cursor is None or len(found) >= TOOLS_MAX:
+            if cursor is None or len(tools) >= TOOLS_MAX:
                 break
-        if len(found) > TOOLS_MAX or cursor is not None:
-            log.warning("tool server lists too many", extra={"server": self._name})
+        if len(tools) > TOOLS_MAX or cursor is not None:
+            log.warning(
+                "tool server lists too many tools: the others are left out",
+                extra={"server": self._name, "max": TOOLS_MAX},
+            )
         self._on_tools(
-            convert_tools(self._name, found[:TOOLS_MAX], self.call, self._server.timeout_s)
+            convert_tools(self._name, tools[:TOOLS_MAX], self.call, self._server.timeout_s)
         )
         self.listed.set()
 
-    async def _hear(self, message: object) -> None:
+    async def _on_message(self, message: object) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._changed.set()
 
-    async def _follow(self, client: Client) -> None:
-        """Newer servers tell of changes only to who asks for them."""
+    async def _subscribe(self, client: Client) -> None:
+        """Ask for news of changes: servers of newer protocols send them only on request."""
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
         tools = client.server_capabilities.tools
@@ -209,7 +222,7 @@ class ServerConnection:
 
 
 def _reason(error: BaseException) -> str:
-    """The first reason inside a group, in a few words."""
+    """The message of the first error inside a group, cut to 500 characters."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]
     return (str(error) or type(error).__name__)[:500]

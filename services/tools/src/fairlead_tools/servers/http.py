@@ -1,11 +1,11 @@
-"""A tool server at a URL: spoken to with its own headers, never told more than one answer may hold."""
+"""A tool server at a URL: its own headers, and answers of a bounded size."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 import httpx2
-from mcp.client._transport import TransportStreams
+from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
@@ -15,30 +15,30 @@ CONNECT_S: Final = 10.0
 
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """A transport whose answers end when they become too long."""
+    """An HTTP transport that ends an answer which becomes too long."""
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await super().handle_async_request(request)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
-        # The standing stream of notifications has no end of its own: its events are bounded singly.
+        # The stream of notifications never ends; the MCP library bounds each of its events.
         if request.method == "POST":
             response.stream = BoundedStream(response.stream)
         return response
 
 
 class BoundedStream(httpx2.AsyncByteStream):
-    """A body that is read up to a limit."""
+    """A body that may be read up to a limit."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        read = 0
+        size = 0
         async for chunk in self._stream:
-            read += len(chunk)
-            if read > MESSAGE_BYTES_MAX:
+            size += len(chunk)
+            if size > MESSAGE_BYTES_MAX:
                 raise httpx2.ReadError(f"more than {MESSAGE_BYTES_MAX} bytes")
             yield chunk
 
@@ -48,19 +48,14 @@ class BoundedStream(httpx2.AsyncByteStream):
 
 
 @asynccontextmanager
-async def spoken(
+async def open_url(
     url: str, headers: Mapping[str, str], timeout_s: float
-) -> AsyncIterator[TransportStreams]:
-    """The streams of a server at a URL."""
-    # Nothing is decoded here, so that what is counted is what is kept.
-    sent = {**headers, "accept-encoding": "identity"}
+) -> AsyncIterator[Transport]:
+    """The transport of a server at a URL, with an HTTP client that lives as long as the block."""
+    # Compressed answers are refused, so that the counted bytes are the bytes in memory.
+    request_headers = {**headers, "accept-encoding": "identity"}
     timeout = httpx2.Timeout(timeout_s, connect=CONNECT_S, read=None)
-    async with (
-        httpx2.AsyncClient(
-            headers=sent, timeout=timeout, transport=BoundedTransport(), trust_env=False
-        ) as client,
-        streamable_http_client(
-            url, http_client=client, max_sse_event_size=MESSAGE_BYTES_MAX
-        ) as streams,
-    ):
-        yield streams
+    async with httpx2.AsyncClient(
+        headers=request_headers, timeout=timeout, transport=BoundedTransport(), trust_env=False
+    ) as client:
+        yield streamable_http_client(url, http_client=client, max_sse_event_size=MESSAGE_BYTES_MAX)

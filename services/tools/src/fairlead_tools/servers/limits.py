@@ -1,16 +1,16 @@
-"""How much a tool server may say. A server that floods is cut off; nobody else notices."""
+"""Limits on what a tool server may send. A server that exceeds them is disconnected."""
 
 from typing import Final
 
-# One message, whichever way it comes: a longer one ends the connection.
+# One message. A longer one ends the connection.
 MESSAGE_BYTES_MAX: Final = 8 * 1024 * 1024
-# What is no message, or is one that nobody listens to, within some seconds: more ends it too.
+# Bytes within NOISE_S that are no message, or a message without a listener. More end the connection.
 NOISE_BYTES_MAX: Final = 4 * 1024 * 1024
 NOISE_S: Final = 10.0
-# Notifications that are taken in one second; the rest is dropped unread.
+# Notifications read in one second; the others are dropped.
 NOTIFICATIONS_MAX: Final = 100
 TOOLS_MAX: Final = 512
 PAGES_MAX: Final = 64
-# What is kept of a process's last words.
-WORDS_BYTES_MAX: Final = 1024
+# How much is kept of the end of a process's standard error.
+ERROR_TAIL_BYTES_MAX: Final = 1024
 DESCRIPTION_LENGTH_MAX: Final = 20_000

@@ -1,4 +1,4 @@
-"""Every configured tool server, for everybody or with a tenant's own credentials."""
+"""The configured tool servers: one connection for all tenants, or one with a tenant's credentials."""
 
 import asyncio
 import importlib
@@ -28,7 +28,7 @@ FIRST_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ServerBinding:
-    """One server as somebody sees it. Those with a seat of their own do not see everybody's."""
+    """One connection: a server with credentials, for one tenant or for all but a few."""
 
     name: str
     server: ToolServerConfig
@@ -39,7 +39,7 @@ class ServerBinding:
 
 def server_bindings(config: Config) -> tuple[ServerBinding, ...]:
     """Every connection that the configuration asks for, in its order."""
-    found: list[ServerBinding] = []
+    bindings: list[ServerBinding] = []
     for name, server in config.mcp.items():
         if not server.enabled:
             continue
@@ -48,72 +48,80 @@ def server_bindings(config: Config) -> tuple[ServerBinding, ...]:
             for tenant, settings in config.tenant.items()
             if name in settings.mcp
         }
-        found.append(ServerBinding(name, server, server, None, frozenset(own)))
-        found += [
+        bindings.append(ServerBinding(name, server, server, None, frozenset(own)))
+        bindings += [
             ServerBinding(name, server, laid.merge_over(server), tenant)
             for tenant, laid in own.items()
         ]
-    return tuple(found)
+    return tuple(bindings)
 
 
 class ToolServers:
-    """Keeps the registry's tools of servers as the servers list them."""
+    """Keeps the tools in the registry equal to what the servers list."""
 
     def __init__(self, config: Config, registry: Registry) -> None:
-        self._seats = server_bindings(config)
+        self._bindings = server_bindings(config)
         self._registry = registry
         self._tools: dict[int, tuple[Tool, ...]] = {}
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[None]:
-        """Hold every connection for the length of a block."""
-        if not self._seats:
+        """Keep every server connected while the block runs."""
+        if not self._bindings:
             yield
             return
-        # The library takes a while to load: only who has servers waits for it.
-        live = await asyncio.to_thread(importlib.import_module, "fairlead_tools.servers.connection")
+        # The MCP library loads slowly: only a configuration with servers waits for it.
+        module = await asyncio.to_thread(
+            importlib.import_module, "fairlead_tools.servers.connection"
+        )
         connections: list[ServerConnection] = [
-            live.Connection(
-                seat.name,
-                seat.server,
-                seat.credentials,
-                lambda tools, n=n: self._on_tools(n, tools),
+            module.ServerConnection(
+                binding.name,
+                binding.server,
+                binding.credentials,
+                lambda tools, index=index: self._on_tools(index, tools),
             )
-            for n, seat in enumerate(self._seats)
+            for index, binding in enumerate(self._bindings)
         ]
-        tasks = [asyncio.create_task(one.run()) for one in connections]
+        tasks = [asyncio.create_task(connection.run()) for connection in connections]
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(FIRST_S):
-                    await asyncio.gather(*(one.listed.wait() for one in connections))
+                    await asyncio.gather(*(connection.listed.wait() for connection in connections))
             yield
         finally:
             await cancel_and_wait(*tasks)
             self._registry.replace_owned(OWNER, ())
 
-    def _on_tools(self, seat: int, tools: tuple[Tool, ...]) -> None:
-        self._tools[seat] = tools
+    def _on_tools(self, index: int, tools: tuple[Tool, ...]) -> None:
+        self._tools[index] = tools
         self._registry.replace_owned(OWNER, self._registrations())
 
     def _registrations(self) -> list[Registration]:
-        """All of them in configured order, whichever was listed first."""
-        made: list[Registration] = []
-        for n, seat in enumerate(self._seats):
-            for tool in self._tools.get(n, ()):
-                if self._taken(tool.name, seat, made):
-                    extra = {"server": seat.name, "tool": tool.name, "reason": "its name is taken"}
-                    log.warning("tool of a server refused", extra=extra)
+        """The registrations in configured order, whichever server answered first."""
+        registrations: list[Registration] = []
+        for index, binding in enumerate(self._bindings):
+            for tool in self._tools.get(index, ()):
+                if self._is_name_taken(tool.name, binding, registrations):
+                    log.warning(
+                        "tool of a server left out: its name is taken",
+                        extra={"server": binding.name, "tool": tool.name},
+                    )
                     continue
-                made.append(Registration(tool, seat.tenant, None, OWNER, RANK, seat.except_tenants))
-        return made
+                registrations.append(
+                    Registration(tool, binding.tenant, None, OWNER, RANK, binding.except_tenants)
+                )
+        return registrations
 
-    def _taken(self, name: str, seat: ServerBinding, made: list[Registration]) -> bool:
-        """A server's tool never stands before one of the service or of another server."""
+    def _is_name_taken(
+        self, name: str, binding: ServerBinding, registrations: list[Registration]
+    ) -> bool:
+        """A tool of a server never hides a built-in tool or a tool of an earlier server."""
         if self._registry.is_builtin(name):
             return True
         return any(
-            one.tool.name == name
-            and (None in {one.tenant, seat.tenant} or one.tenant == seat.tenant)
-            and not (one.tenant is None and seat.tenant in one.except_tenants)
-            for one in made
+            other.tool.name == name
+            and (None in {other.tenant, binding.tenant} or other.tenant == binding.tenant)
+            and not (other.tenant is None and binding.tenant in other.except_tenants)
+            for other in registrations
         )

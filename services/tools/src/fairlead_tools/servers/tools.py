@@ -1,4 +1,4 @@
-"""What a tool server lists becomes tools of ours, and what it answers becomes their results."""
+"""Converts what a tool server lists into tools, and its answers into results."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
-from mcp_types import Tool as Listed
+from mcp_types import Tool as McpTool
 
 from fairlead_schema.tools import content as ours
 from fairlead_schema.tools.content import RetryClass, ToolContent
@@ -35,69 +35,71 @@ MARGIN_S: Final = 10.0
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 Call: TypeAlias = Callable[[str, dict[str, Any]], Awaitable[CallToolResult]]
-"""Calls a tool by the server's own name for it. Raises CallFailed."""
+"""Calls a tool by its name on the server. Raises CallFailed."""
 
 
 def convert_tools(
-    server: str, listed: Iterable[Listed], call: Call, timeout_s: float
+    server: str, mcp_tools: Iterable[McpTool], call: Call, timeout_s: float
 ) -> tuple[Tool, ...]:
-    """The tools of a server, in the order of their names; what cannot be offered is left out."""
-    made: dict[str, Tool] = {}
-    for one in sorted(listed, key=lambda one: one.name):
-        extra = {"server": server, "tool": one.name}
+    """The tools of a server, sorted by name. An invalid tool or a repeated name is left out."""
+    tools: dict[str, Tool] = {}
+    for mcp_tool in sorted(mcp_tools, key=lambda tool: tool.name):
+        extra = {"server": server, "tool": mcp_tool.name}
         try:
-            tool = check_tool(_tool(server, one, call, timeout_s))
+            tool = check_tool(_tool(server, mcp_tool, call, timeout_s))
         except InvalidTool as error:
-            log.warning("tool of a server refused", extra={**extra, "reason": str(error)})
+            log.warning("tool of a server left out", extra={**extra, "reason": str(error)})
             continue
-        if tool.name in made:
-            log.warning("tool of a server refused", extra={**extra, "reason": "its name is taken"})
+        if tool.name in tools:
+            log.warning("tool of a server left out: its name is taken", extra=extra)
             continue
-        made[tool.name] = tool
-    return tuple(made.values())
+        tools[tool.name] = tool
+    return tuple(tools.values())
 
 
-def tool_name(server: str, listed: str) -> str:
-    """A name that providers take."""
-    return _UNFIT.sub("_", f"{server}_{listed}")[:NAME_LENGTH_MAX]
+def tool_name(server: str, name: str) -> str:
+    """A name that providers accept."""
+    return _UNFIT.sub("_", f"{server}_{name}")[:NAME_LENGTH_MAX]
 
 
-def retry_class(listed: Listed) -> RetryClass:
-    """What the server says of running it again; saying nothing, it runs once."""
-    hints = listed.annotations
+def retry_class(mcp_tool: McpTool) -> RetryClass:
+    """Whether the tool may run again, by the server's hints; `once` without a hint."""
+    hints = mcp_tool.annotations
     if hints is not None and hints.read_only_hint:
         return "pure"
     return "idempotent" if hints is not None and hints.idempotent_hint else "once"
 
 
 def convert_result(answer: CallToolResult) -> Result:
-    """An answer as a result. Raises CallFailed with the server's words."""
+    """The result of an answer. Raises CallFailed with the server's message."""
     content = tuple(item for block in answer.content for item in _content(block))
     if answer.is_error:
-        words = "\n".join(item.text for item in content if isinstance(item, ours.TextContent))
-        raise CallFailed(words or "The tool failed and did not say why")
+        message = "\n".join(item.text for item in content if isinstance(item, ours.TextContent))
+        raise CallFailed(message or "The tool failed and gave no reason")
     structured = answer.structured_content
     return Result({} if structured is None else structured, content=content)
 
 
-def _tool(server: str, listed: Listed, call: Call, timeout_s: float) -> Tool:
-    schema = listed.output_schema
-    identity = [server, listed.name, retry_class(listed), schema]
+def _tool(server: str, mcp_tool: McpTool, call: Call, timeout_s: float) -> Tool:
+    schema = mcp_tool.output_schema
+    identity = [server, mcp_tool.name, retry_class(mcp_tool), schema]
     return Tool(
-        name=tool_name(server, listed.name),
-        description=(listed.description or listed.title or listed.name)[:DESCRIPTION_LENGTH_MAX],
-        input=input_model(listed.input_schema),
+        name=tool_name(server, mcp_tool.name),
+        description=(mcp_tool.description or mcp_tool.title or mcp_tool.name)[
+            :DESCRIPTION_LENGTH_MAX
+        ],
+        input=input_model(mcp_tool.input_schema),
         output=Document if schema is None else document_model(schema),
-        execute=partial(call_server, call, listed.name),
-        retry=retry_class(listed),
+        execute=partial(call_server, call, mcp_tool.name),
+        retry=retry_class(mcp_tool),
         timeout_s=timeout_s + MARGIN_S,
         version=sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest(),
     )
 
 
-async def call_server(call: Call, called: str, asked: Document, _context: CallContext) -> Result:
-    """One call to the server."""
-    return convert_result(await call(called, asked.root))
+async def call_server(call: Call, name: str, request: Document, _context: CallContext) -> Result:
+    """Send one call to the server."""
+    return convert_result(await call(name, request.root))
 
 
 def _content(block: ContentBlock) -> tuple[ToolContent, ...]:
@@ -116,6 +118,6 @@ def _content(block: ContentBlock) -> tuple[ToolContent, ...]:
             return ()
 
 
-def _file(data: str, mime: str | None, name_: str | None = None) -> ours.FileContent:
+def _file(data: str, mime: str | None, name: str | None = None) -> ours.FileContent:
     kind = mime or "application/octet-stream"
-    return ours.FileContent(uri=f"data:{kind};base64,{data}", mime=kind, name=name_)
+    return ours.FileContent(uri=f"data:{kind};base64,{data}", mime=kind, name=name)
