@@ -57,7 +57,7 @@ def test_an_agent_that_is_not_built_in_begins_with_the_defaults(config: Config) 
 
 
 def test_what_the_file_leaves_out_of_a_built_in_agent_stays(config: Config) -> None:
-    """K-29: only what is said is changed."""
+    """K-29: only the settings in the file change."""
     build = config.agents["build"]
 
     assert (build.system, build.description) == (
@@ -101,9 +101,9 @@ def test_homes_of_configured_rules_are_spelled_out() -> None:
     """K-31: in rules for all and in an agent's own."""
     own = AgentConfig(permissions=(rule("read", "~/b", "ask"),))
 
-    found = agents_in_force({"build": own}, (rule("read", "$HOME/a", "ask"),), home="/h")
+    agents = agents_in_force({"build": own}, (rule("read", "$HOME/a", "ask"),), home="/h")
 
-    assert [one.resource for one in found["build"].permissions[-2:]] == ["/h/a", "/h/b"]
+    assert [rule.resource for rule in agents["build"].permissions[-2:]] == ["/h/a", "/h/b"]
 
 
 def test_a_configuration_without_agents_asks_about_nothing_harmless() -> None:
@@ -111,4 +111,4 @@ def test_a_configuration_without_agents_asks_about_nothing_harmless() -> None:
     rules = Config().rules("build")
 
     assert rules[0] == rule("*", "*", "allow")
-    assert {one.action for one in rules if one.effect == "ask"} == {"external_directory", "read"}
+    assert {rule.action for rule in rules if rule.effect == "ask"} == {"external_directory", "read"}

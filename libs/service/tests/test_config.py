@@ -28,15 +28,15 @@ sessions_max = 8
 """
 
 
-def written(tmp_path: Path, text: str) -> Path:
+def write_config(tmp_path: Path, text: str) -> Path:
     path = tmp_path / "fairlead.toml"
     path.write_text(text)
     return path
 
 
-def mistake(tmp_path: Path, text: str, **env: str) -> ConfigError:
+def load_mistake(tmp_path: Path, text: str, **env: str) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
-        load(written(tmp_path, text), env)
+        load(write_config(tmp_path, text), env)
     return caught.value
 
 
@@ -48,7 +48,7 @@ def test_nothing_at_all_is_a_configuration() -> None:
 
 
 def test_a_file_is_read_as_it_is_written(tmp_path: Path) -> None:
-    config = load(written(tmp_path, WHOLE), {})
+    config = load(write_config(tmp_path, WHOLE), {})
 
     assert config.model_ref() == ModelRef(provider_id="acme", id="fast")
     model = config.model(ModelRef(provider_id="acme", id="fast"))
@@ -59,7 +59,7 @@ def test_a_file_is_read_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_the_environment_names_the_file(tmp_path: Path) -> None:
-    path = written(tmp_path, WHOLE)
+    path = write_config(tmp_path, WHOLE)
 
     assert load(None, {"FAIRLEAD_CONFIG": str(path)}) == load(path, {})
     assert load(None, {"FAIRLEAD_CONFIG": ""}) == Config()
@@ -76,7 +76,7 @@ def test_variables_override_the_file(tmp_path: Path) -> None:
         "FAIRLEAD_UNRELATED": "x",
     }
 
-    config = load(written(tmp_path, WHOLE), env)
+    config = load(write_config(tmp_path, WHOLE), env)
 
     assert (config.runner.sessions_max, config.nats.url) == (9, "nats://elsewhere:1")
     assert (config.log.level, config.gateway.fresh_timeout_s) == ("DEBUG", 0.5)
@@ -85,7 +85,7 @@ def test_variables_override_the_file(tmp_path: Path) -> None:
 def test_a_model_may_have_slashes_in_its_name(tmp_path: Path) -> None:
     text = WHOLE.replace('"acme/fast"', '"acme/org/fast"').replace("model.fast", 'model."org/fast"')
 
-    assert load(written(tmp_path, text), {}).model_ref() == ModelRef(
+    assert load(write_config(tmp_path, text), {}).model_ref() == ModelRef(
         provider_id="acme", id="org/fast"
     )
 
@@ -116,7 +116,7 @@ def test_a_model_may_have_slashes_in_its_name(tmp_path: Path) -> None:
 def test_a_mistake_says_its_file_its_key_and_its_reason(
     tmp_path: Path, text: str, key: str, reason: str
 ) -> None:
-    error = mistake(tmp_path, text)
+    error = load_mistake(tmp_path, text)
 
     assert error.origin == str(tmp_path / "fairlead.toml")
     assert error.key == key
@@ -126,7 +126,7 @@ def test_a_mistake_says_its_file_its_key_and_its_reason(
 
 @pytest.mark.parametrize("text", ["= 3", "[runner", 'a = "', "a = 1\na = 2"])
 def test_what_is_no_toml_is_told_with_its_place(tmp_path: Path, text: str) -> None:
-    error = mistake(tmp_path, text)
+    error = load_mistake(tmp_path, text)
 
     assert (error.key, "not valid TOML" in error.reason) == ("", True)
 
@@ -150,7 +150,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_a_mistake_of_the_environment_names_the_variable(tmp_path: Path) -> None:
     """The file is innocent: whoever reads the message must look at the environment."""
-    with_file = mistake(tmp_path, WHOLE, FAIRLEAD_RUNNER_SESSIONS_MAX="many")
+    with_file = load_mistake(tmp_path, WHOLE, FAIRLEAD_RUNNER_SESSIONS_MAX="many")
     with pytest.raises(ConfigError) as alone:
         load(None, {"FAIRLEAD_HEALTH_PORT": "x"})
 
@@ -195,7 +195,7 @@ def test_a_port_of_our_own_is_not_taken_for_one_of_kubernetes(port: str) -> None
 
 
 def test_a_variable_over_a_key_that_is_no_section_is_a_mistake_not_a_crash(tmp_path: Path) -> None:
-    error = mistake(tmp_path, "nats = 3", FAIRLEAD_NATS_URL="nats://x")
+    error = load_mistake(tmp_path, "nats = 3", FAIRLEAD_NATS_URL="nats://x")
 
     assert (error.origin, error.key) == (str(tmp_path / "fairlead.toml"), "nats")
 
@@ -204,7 +204,7 @@ def test_relations_between_knobs_hold_whoever_sets_them(tmp_path: Path) -> None:
     config = load(None, {"FAIRLEAD_RUNNER_WAKE_DEADLINE_S": "10"})
 
     assert config.runner.wake_deadline_s == 10
-    error = mistake(tmp_path, WHOLE, FAIRLEAD_RUNNER_WAKE_DEADLINE_S="1")
+    error = load_mistake(tmp_path, WHOLE, FAIRLEAD_RUNNER_WAKE_DEADLINE_S="1")
     assert "wake_heartbeat_s" in error.reason
 
 
@@ -215,9 +215,13 @@ def test_a_configuration_never_changes() -> None:
 
 def test_settings_of_compaction_come_together_field_by_field(tmp_path: Path) -> None:
     """G-05, G-04: the environment over the file over the defaults, read once at the start."""
-    path = written(tmp_path, "[compaction]\nbuffer = 100\nkeep_tokens = 50\n")
+    path = write_config(tmp_path, "[compaction]\nbuffer = 100\nkeep_tokens = 50\n")
 
-    found = load(path, {"FAIRLEAD_COMPACTION_BUFFER": "200"}).compaction
+    compaction = load(path, {"FAIRLEAD_COMPACTION_BUFFER": "200"}).compaction
 
-    assert (found.auto, found.buffer, found.keep_tokens) == (True, 200, 50)
-    assert (found.summary_tokens, found.excerpt, found.calibrate) == (4_096, 2_000, True)
+    assert (compaction.auto, compaction.buffer, compaction.keep_tokens) == (True, 200, 50)
+    assert (compaction.summary_tokens, compaction.excerpt, compaction.calibrate) == (
+        4_096,
+        2_000,
+        True,
+    )

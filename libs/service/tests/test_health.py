@@ -20,19 +20,19 @@ def client(app: Starlette) -> httpx.AsyncClient:
 
 @asynccontextmanager
 async def running(app: Starlette) -> AsyncIterator[httpx.AsyncClient]:
-    async with app.router.lifespan_context(app), client(app) as asking:
-        yield asking
+    async with app.router.lifespan_context(app), client(app) as http:
+        yield http
 
 
-async def refused() -> None:
+async def fail_to_connect() -> None:
     raise ConnectionError("no servers")
 
 
-async def ready(asking: httpx.AsyncClient, *, status: int = 200) -> dict[str, object]:
+async def wait_for_readiness(http: httpx.AsyncClient, *, status: int = 200) -> dict[str, object]:
     """The readiness, once it has the wanted status."""
     async with asyncio.timeout(WAIT_S):
         while True:
-            answer = await asking.get("/readyz")
+            answer = await http.get("/readyz")
             if answer.status_code == status:
                 break
             await asyncio.sleep(0)
@@ -44,8 +44,8 @@ async def test_a_process_without_complaints_is_ready() -> None:
     health = Health()
     health.depend("nats", lambda: None)
 
-    async with client(Starlette(routes=health.routes())) as asking:
-        answer = await asking.get("/readyz")
+    async with client(Starlette(routes=health.routes())) as http:
+        answer = await http.get("/readyz")
 
     assert (answer.status_code, answer.json()) == (200, {"ready": True, "away": {}})
 
@@ -56,11 +56,11 @@ async def test_a_complaint_makes_it_not_ready_but_leaves_it_healthy() -> None:
     health.depend("nats", lambda: reasons[0] if reasons else None)
     health.depend("postgres", lambda: None)
 
-    async with client(Starlette(routes=health.routes())) as asking:
-        away = await asking.get("/readyz")
-        alive = await asking.get("/healthz")
+    async with client(Starlette(routes=health.routes())) as http:
+        away = await http.get("/readyz")
+        alive = await http.get("/healthz")
         reasons.clear()
-        back = await asking.get("/readyz")
+        back = await http.get("/readyz")
 
     assert away.status_code == 503
     assert away.json() == {"ready": False, "away": {"nats": "connection refused"}}
@@ -69,8 +69,8 @@ async def test_a_complaint_makes_it_not_ready_but_leaves_it_healthy() -> None:
 
 
 async def test_metrics_are_served_as_text() -> None:
-    async with client(Starlette(routes=Health().routes())) as asking:
-        answer = await asking.get("/metrics")
+    async with client(Starlette(routes=Health().routes())) as http:
+        answer = await http.get("/metrics")
 
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/plain")
@@ -78,53 +78,53 @@ async def test_metrics_are_served_as_text() -> None:
 
 
 async def test_work_is_ready_once_it_is_open_and_closed_at_the_end() -> None:
-    story: list[str] = []
+    steps: list[str] = []
 
     @asynccontextmanager
     async def work() -> AsyncIterator[None]:
-        story.append("open")
+        steps.append("open")
         yield
-        story.append("closed")
+        steps.append("closed")
 
-    async with running(application(work, Health())) as asking:
-        assert await ready(asking) == {"ready": True, "away": {}}
+    async with running(application(work, Health())) as http:
+        assert await wait_for_readiness(http) == {"ready": True, "away": {}}
 
-    assert story == ["open", "closed"]
+    assert steps == ["open", "closed"]
 
 
 async def test_work_that_cannot_start_is_tried_again_and_says_why() -> None:
-    tries = 0
+    starts = 0
     up = asyncio.Event()
 
     @asynccontextmanager
     async def work() -> AsyncIterator[None]:
-        nonlocal tries
-        tries += 1
+        nonlocal starts
+        starts += 1
         if not up.is_set():
-            await refused()
+            await fail_to_connect()
         yield
 
-    async with running(application(work, Health())) as asking:
+    async with running(application(work, Health())) as http:
         async with asyncio.timeout(WAIT_S):
-            while tries == 0:
+            while starts == 0:
                 await asyncio.sleep(0)
-        away = await ready(asking, status=503)
+        away = await wait_for_readiness(http, status=503)
         up.set()
-        await ready(asking)
+        await wait_for_readiness(http)
 
     assert away["away"] == {"work": "ConnectionError: no servers"}
-    assert tries >= 2
+    assert starts >= 2
 
 
 async def test_a_process_stops_although_its_work_never_started() -> None:
     @asynccontextmanager
     async def work() -> AsyncIterator[None]:
-        await refused()
+        await fail_to_connect()
         yield
 
     async with asyncio.timeout(WAIT_S):
-        async with running(application(work, Health())) as asking:
-            assert (await asking.get("/healthz")).status_code == 200
+        async with running(application(work, Health())) as http:
+            assert (await http.get("/healthz")).status_code == 200
 
 
 def test_a_process_with_a_wrong_configuration_ends_with_the_reason() -> None:

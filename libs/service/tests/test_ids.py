@@ -63,16 +63,16 @@ def test_a_changed_id_loses_its_seal() -> None:
 
 def test_ids_sort_by_creation() -> None:
     """P-31: however many are minted within a millisecond."""
-    made = [ids.event_id()[:16] for _ in range(10_000)]
+    minted = [ids.event_id()[:16] for _ in range(10_000)]
 
-    assert made == sorted(made)
+    assert minted == sorted(minted)
 
 
 def test_newer_sessions_sort_first() -> None:
     """P-31: a session's order is reversed."""
-    made = [ids.session_id()[:16] for _ in range(10_000)]
+    minted = [ids.session_id()[:16] for _ in range(10_000)]
 
-    assert made == sorted(made, reverse=True)
+    assert minted == sorted(minted, reverse=True)
 
 
 def test_ids_do_not_repeat() -> None:

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line, whatever is said."""
+"""Logs: one JSON object per line, whatever the message holds."""
 
 import json
 import logging
@@ -29,19 +29,19 @@ def _logging_restored() -> Iterator[None]:
 
 
 def test_a_line_says_when_who_and_what() -> None:
-    said = line("hello %s", "you")
+    entry = line("hello %s", "you")
 
-    assert said["message"] == "hello you"
-    assert (said["level"], said["service"], said["logger"]) == ("info", "runner", "test")
-    assert said["time"].endswith("+00:00")
+    assert entry["message"] == "hello you"
+    assert (entry["level"], entry["service"], entry["logger"]) == ("info", "runner", "test")
+    assert entry["time"].endswith("+00:00")
 
 
 def test_extras_are_keys_of_their_own() -> None:
-    said = line(session_id="ses_1", keys=["a"], count=3)
+    entry = line(session_id="ses_1", keys=["a"], count=3)
 
-    assert (said["session_id"], said["keys"], said["count"]) == ("ses_1", ["a"], 3)
-    assert "args" not in said
-    assert "taskName" not in said
+    assert (entry["session_id"], entry["keys"], entry["count"]) == ("ses_1", ["a"], 3)
+    assert "args" not in entry
+    assert "taskName" not in entry
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_an_exception_is_told_with_its_traceback() -> None:
     why = (caught.type, caught.value, caught.tb)
     record = logging.LogRecord("t", logging.ERROR, "f", 1, "failed", (), why)
 
-    said = json.loads(JsonLines("runner").format(record))
+    entry = json.loads(JsonLines("runner").format(record))
 
-    assert "JSONDecodeError: Expecting value" in said["error"]
-    assert "Traceback" in said["error"]
+    assert "JSONDecodeError: Expecting value" in entry["error"]
+    assert "Traceback" in entry["error"]
 
 
 @pytest.mark.usefixtures("_logging_restored")
@@ -80,4 +80,4 @@ def test_a_configured_process_logs_to_standard_error(
     logging.getLogger("httpx").info("noise")
 
     lines = capsys.readouterr().err.splitlines()
-    assert [json.loads(one)["message"] for one in lines] == ["hello"]
+    assert [json.loads(line)["message"] for line in lines] == ["hello"]

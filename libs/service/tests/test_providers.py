@@ -47,14 +47,14 @@ def test_default_is_the_models_own_default_variant(variant: str | None) -> None:
 
 
 def test_a_variant_may_itself_be_called_default() -> None:
-    """O-31: then it is the one."""
+    """O-31: then it is the default variant."""
     named = ModelConfig(variant={"default": ModelVariant(body={"n": 1})})
 
     assert named.with_variant(None) == ModelVariant(body={"n": 1})
 
 
 def test_an_unknown_variant_is_none() -> None:
-    """O-31: it is never quietly the default one."""
+    """O-31: it never falls back to the default variant."""
     assert MODEL.with_variant("huge") is None
 
 

@@ -253,11 +253,11 @@ async def describe(client: Client, request: str, *, answers: int) -> list[dict[s
     inbox = client.new_inbox()
     subscription = await client.subscribe(inbox)
     await client.publish(f"$SRV.{request}", reply=inbox)
-    found = [json.loads((await subscription.next_msg(WAIT_S)).data) for _ in range(answers)]
+    bodies = [json.loads((await subscription.next_msg(WAIT_S)).data) for _ in range(answers)]
     await asyncio.sleep(0.05)
     assert subscription.pending_msgs == 0, "nobody else answers"
     await subscription.unsubscribe()
-    return found
+    return bodies
 
 
 async def test_every_instance_answers_a_ping(url: str, client: Client) -> None:

@@ -35,7 +35,7 @@ class Flaky:
 
 
 @asynccontextmanager
-async def supervised(work: Work, restarts: Restarts) -> AsyncIterator[None]:
+async def run_supervised(work: Work, restarts: Restarts) -> AsyncIterator[None]:
     report = report_defects(Away)
     task = asyncio.create_task(supervise("counting", work, restarts=restarts, report=report))
     try:
@@ -54,7 +54,7 @@ async def test_a_failure_is_logged_and_the_work_starts_again(
 ) -> None:
     work = Flaky(error)
 
-    async with supervised(work, Restarts(pause_s=QUICK)):
+    async with run_supervised(work, Restarts(pause_s=QUICK)):
         await work.running.wait()
 
     (record,) = [record for record in caplog.records if record.name == module.__name__]
@@ -74,7 +74,7 @@ async def test_work_that_ends_starts_again_without_a_complaint(
         if ends == 3:
             enough.set()
 
-    async with supervised(work, Restarts(pause_s=QUICK)):
+    async with run_supervised(work, Restarts(pause_s=QUICK)):
         await enough.wait()
 
     assert not caplog.records
@@ -85,7 +85,7 @@ async def test_the_complaint_is_the_last_failure_until_the_work_is_healthy() -> 
     work = Flaky(Away("no servers"))
 
     assert restarts.complaint == "starting"
-    async with supervised(work, restarts):
+    async with run_supervised(work, restarts):
         await work.running.wait()
         assert restarts.complaint == "Away: no servers"
         restarts.healthy()
@@ -113,7 +113,7 @@ async def test_work_that_held_long_was_healthy(monkeypatch: pytest.MonkeyPatch) 
     restarts = Restarts(pause_s=QUICK, pause_s_max=60.0)
     work = Flaky(*(Away(str(n)) for n in range(15)))
 
-    async with supervised(work, restarts):
+    async with run_supervised(work, restarts):
         await work.running.wait()
 
     assert work.starts == 16
