@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import nats
@@ -235,6 +236,17 @@ async def test_a_server_starts_again_after_it_stopped(url: str, client: Client) 
         for path in ("typed", "thin"):
             answer = await request(client, subjects.api("acme", f"greet.{path}"), {"name": "Ada"})
             assert "data" in answer
+        await rpc.stop()
+
+
+async def test_a_server_stops_although_nats_is_gone(tmp_path: Path) -> None:
+    nats_server = Server(tmp_path, free_port())
+    nats_server.start()
+    rpc = server(nats_server.url)
+    await rpc.start()
+    nats_server.kill()
+
+    async with asyncio.timeout(WAIT_S):
         await rpc.stop()
 
 

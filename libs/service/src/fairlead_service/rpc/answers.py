@@ -61,7 +61,7 @@ class Answerer:
                 return self.refusals[kind](error)
         ref = f"err_{secrets.token_hex(4)}"
         log.error("request failed on a defect", extra={"ref": ref}, exc_info=error)
-        return InternalFailure("Unexpected server error", ref=ref)
+        return InternalFailure(f"Unexpected server error, logged as {ref}", ref=ref)
 
 
 def parse_command(command: type[Command], body: bytes) -> Command:

@@ -4,6 +4,8 @@ FastStream costs more processor time than an admission does (docs/adr/0022), so 
 prompts has a thin path: a plain subscription on the same connection, with the same answers.
 """
 
+import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Final, TypeAlias, TypeGuard, get_type_hints
@@ -22,8 +24,12 @@ from fairlead_service.rpc.answers import TENANT, Answerer, Refusals, parse_json
 from fairlead_service.rpc.middleware import AnswerMiddleware, metrics_middleware
 from fairlead_service.rpc.service_api import REQUESTS, Endpoint, ServiceApi, ServiceRequest
 from fairlead_service.rpc.thin_path import REQUESTS_MAX, Message, Perform, Subscription, ThinVerb
+from fairlead_service.supervise import describe
+
+log = logging.getLogger(__name__)
 
 STOP_S: Final = 30.0
+DRAIN_S: Final = 2
 ANY_TENANT: Final = f"{{{TENANT}}}"
 """Stands for the tenant in the subject of a verb."""
 
@@ -58,6 +64,7 @@ class RpcServer:
                 metrics_middleware(),
             ),
             graceful_timeout=STOP_S,
+            drain_timeout=DRAIN_S,
             logger=None,
             max_reconnect_attempts=-1,
             reconnect_time_wait=1,
@@ -115,12 +122,12 @@ class RpcServer:
     async def stop(self) -> None:
         """Take no more requests, answer those that were taken, then disconnect."""
         for subscription in self._subscriptions:
-            # Without a server there is nothing to drain, and nobody hears an answer.
-            if self._connection.is_connected:
-                await subscription.drain()
+            await _unless_lost(asyncio.wait_for(subscription.drain(), DRAIN_S))
         for verb in self._thin_verbs:
             await verb.finish()
-        await self._broker.stop()
+        await _unless_lost(self._broker.stop())
+        if not self._connection.is_closed:
+            await self._connection.close()
 
     async def _describe(self, request: ServiceRequest, message: Message) -> None:
         await message.respond(self.api.answer(request))
@@ -144,6 +151,14 @@ def _models(handler: Handler) -> tuple[type[Model], type[Model]]:
 
 def _is_model(hint: object) -> TypeGuard[type[Model]]:
     return isinstance(hint, type) and issubclass(hint, Model)
+
+
+async def _unless_lost(step: Awaitable[object]) -> None:
+    """Take one step of a stop. Without a server it fails, and there is nobody left to answer."""
+    try:
+        await step
+    except Exception as error:  # noqa: BLE001 - the client has many errors for a lost server
+        log.warning("requests end without NATS", extra={"reason": describe(error)})
 
 
 async def _decode(message: NatsMessage) -> object:

@@ -1,7 +1,5 @@
 """How the gateway answers: JSON without absent keys, typed refusals, a reference for defects."""
 
-import logging
-import secrets
 from typing import Final
 
 from pydantic import BaseModel
@@ -9,20 +7,30 @@ from starlette.responses import Response
 
 from fairlead_eventlog.errors import LogError, NoResponders
 from fairlead_gateway.reads.read_model import ReadsUnavailable
-from fairlead_schema.errors import (
-    InternalFailure,
-    LimitReached,
-    Refused,
-    ServiceUnavailable,
-    WireError,
-)
+from fairlead_schema.errors import LimitReached, ServiceUnavailable, WireError
 from fairlead_schema.record import RecordError
-
-log = logging.getLogger(__name__)
+from fairlead_service.rpc.answers import Answerer
 
 JSON: Final = "application/json"
 STALE: Final = "fairlead-stale"
 RETRY_AFTER_S: Final = 1
+
+ANSWERER: Final = Answerer(
+    {
+        NoResponders: lambda _error: ServiceUnavailable(
+            "No ingest service answers now", service="ingest"
+        ),
+        LogError: lambda error: ServiceUnavailable(
+            f"The log is not available: {error}", service="nats"
+        ),
+        RecordError: lambda error: ServiceUnavailable(
+            f"The session cannot be read: {error}", service="session.log"
+        ),
+        ReadsUnavailable: lambda error: ServiceUnavailable(
+            f"Reads are not available: {error}", service="postgres"
+        ),
+    }
+)
 
 
 def answer(body: BaseModel, *, stale: bool = False) -> Response:
@@ -37,8 +45,8 @@ def done(status: int = 204) -> Response:
 
 
 def refuse(error: Exception) -> Response:
-    """The answer to anything that was raised; what nobody declared becomes a defect."""
-    refused = error if isinstance(error, Refused) else _away(error) or _defect(error)
+    """The answer to an error. An error that nobody declared is answered with a reference."""
+    refused = ANSWERER.refusal(error)
     headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(refused, LimitReached) else None
     return failure(refused.status, refused.body, headers)
 
@@ -49,28 +57,8 @@ def failure(status: int, body: WireError, headers: dict[str, str] | None = None)
 
 
 def cause(error: Exception) -> WireError:
-    """What to tell the reader of a stream that fails after it began."""
-    return (error if isinstance(error, Refused) else _away(error) or _defect(error)).body
-
-
-def _away(error: Exception) -> Refused | None:
-    match error:
-        case NoResponders():
-            return ServiceUnavailable("No ingest service answers now", service="ingest")
-        case LogError():
-            return ServiceUnavailable(f"The log is not available: {error}", service="nats")
-        case RecordError():
-            return ServiceUnavailable(f"The session cannot be read: {error}", service="session.log")
-        case ReadsUnavailable():
-            return ServiceUnavailable(f"Reads are not available: {error}", service="postgres")
-        case _:
-            return None
-
-
-def _defect(error: Exception) -> Refused:
-    ref = f"err_{secrets.token_hex(4)}"
-    log.error("defect", extra={"ref": ref}, exc_info=error)
-    return InternalFailure(f"Something went wrong on our side; it is logged as {ref}", ref=ref)
+    """The error that ends a stream which fails after it began."""
+    return ANSWERER.refusal(error).body
 
 
 def _json(body: BaseModel) -> str:
