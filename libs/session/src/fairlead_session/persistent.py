@@ -55,11 +55,20 @@ class PersistentList(Sequence[Item], Generic[Item]):
         self._full = tuple(flat[at : at + CHUNK] for at in range(0, whole, CHUNK))
         self._last = flat[whole:]
 
+    @property
+    def last(self) -> Item | None:
+        """The newest item, which is what readers ask for most."""
+        return self._last[-1] if self._last else None
+
     def append(self, item: Item) -> "PersistentList[Item]":
         """The list with one more item."""
         if len(self._last) < CHUNK:
             return self._with(self._full, (*self._last, item))
         return self._with((*self._full, self._last), (item,))
+
+    def replace_last(self, item: Item) -> "PersistentList[Item]":
+        """The list with another newest item."""
+        return self._with(self._full, (*self._last[:-1], item))
 
     def replace(self, index: int, item: Item) -> "PersistentList[Item]":
         """The list with another item at a place counted from the start."""

@@ -3,8 +3,10 @@
 import dataclasses
 
 import pytest
+from libs.session.tests.conftest import MODEL
 
-from fairlead_session.frozen import replace
+from fairlead_schema.message import AssistantMessage, Span
+from fairlead_session.frozen import replace, replace_fields
 from fairlead_session.state.execution import Execution, Owner
 from fairlead_session.state.session import Session
 
@@ -32,3 +34,17 @@ def test_values_with_slots_are_replaced_too() -> None:
 
     assert owner == Owner("rnr_1", 2)
     assert not hasattr(owner, "__dict__")
+
+
+def test_a_changed_model_equals_the_copy_that_pydantic_makes() -> None:
+    message = AssistantMessage(
+        id="msg_a", agent="build", model=MODEL, time=Span(created=1), finish="stop"
+    )
+
+    changed = replace_fields(message, finish="error", time=Span(created=1, completed=2))
+
+    copied = message.model_copy(update={"finish": "error", "time": Span(created=1, completed=2)})
+    assert changed == copied
+    assert changed.model_dump_json() == copied.model_dump_json()
+    assert changed.model_fields_set == copied.model_fields_set
+    assert message.finish == "stop"

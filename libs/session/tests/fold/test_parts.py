@@ -1,16 +1,39 @@
 """The parts of a session: every event reaches one, and the tables behind them are complete."""
 
-from typing import get_args
+from inspect import signature
+from itertools import islice
+from types import ModuleType
+from typing import get_args, get_type_hints
 
+import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 from libs.session.tests.conftest import PROPERTY
 
-from fairlead_schema.events import BY_TYPE, SessionPurged
+from fairlead_schema.events import BY_TYPE, SessionEvent, SessionPurged
 from fairlead_schema.events.execution import RestReason
 from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.fold import (
+    asks,
+    calls,
+    compaction,
+    context,
+    execution,
+    inbox,
+    profile,
+    read_directories,
+    requests,
+    transcript,
+    turn,
+    usage,
+)
 from fairlead_session.fold.evolve import REDUCERS
 from fairlead_session.persistent import CHUNK, PersistentList
+
+PARTS = (
+    *(asks, calls, compaction, context, execution, inbox),
+    *(profile, read_directories, requests, transcript, turn, usage),
+)
 
 
 def test_every_event_changes_a_part_of_the_session() -> None:
@@ -18,10 +41,19 @@ def test_every_event_changes_a_part_of_the_session() -> None:
     assert set(BY_TYPE.values()) == {SessionPurged, *REDUCERS}
 
 
-def test_no_event_reaches_one_part_twice() -> None:
-    parts = {kind: [part for part, _reduce in reducers] for kind, reducers in REDUCERS.items()}
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__.rpartition(".")[2])
+def test_a_reducer_is_written_for_the_event_it_is_listed_under(part: ModuleType) -> None:
+    for kind, reduce in part.REDUCERS.items():
+        event = get_type_hints(reduce)[next(iter(islice(signature(reduce).parameters, 1, None)))]
+        assert kind in _kinds(event), f"{kind.__name__}: {reduce.__name__}"
 
-    assert {kind: names for kind, names in parts.items() if len(names) != len(set(names))} == {}
+
+def _kinds(annotation: object) -> tuple[object, ...]:
+    """The event classes that an annotation names; a union may hold unions."""
+    if annotation is SessionEvent:
+        return tuple(BY_TYPE.values())
+    inner = get_args(annotation)
+    return tuple(kind for item in inner for kind in _kinds(item)) if inner else (annotation,)
 
 
 def test_every_reason_to_rest_has_its_rule() -> None:
@@ -52,5 +84,6 @@ def test_a_persistent_list_is_a_list_that_never_changes(length: int, data: st.Da
 
     assert (grown[index], changed[index], grown[-1]) == (items[index], -1, items[-1])
     assert list(changed) == [*items[:index], -1, *items[index + 1 :]]
-    assert list(grown) == items
+    assert list(grown.replace_last(-1)) == [*items[:-1], -1]
+    assert (list(grown), grown.last) == (items, items[-1])
     assert grown[index:] == tuple(items[index:])

@@ -13,37 +13,16 @@ from fairlead_schema.events import (
     QuestionReplied,
 )
 from fairlead_schema.record import Recorded
+from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
 from fairlead_session.state.asks import Asks, PendingPermission, PendingQuestion
 from fairlead_session.state.session import Session
 
 AnswerEvent: TypeAlias = PermissionReplied | QuestionReplied | QuestionRejected
-AskEvent: TypeAlias = PermissionAsked | QuestionAsked | AnswerEvent
-
 Pending = TypeVar("Pending")
 
 # A client may repeat any of the newest answers.
 ANSWERS_MAX: Final = 100
-
-
-def evolve(session: Session, event: AskEvent, recorded: Recorded) -> Asks:
-    """Apply one event of permissions and questions."""
-    asks, at = session.asks, recorded.time
-    match event:
-        case PermissionAsked(request=permission):
-            pending = PendingPermission(permission, event.agent, at)
-            return replace(asks, permissions={**asks.permissions, permission.id: pending})
-        case QuestionAsked(request=question):
-            waiting = PendingQuestion(question, at)
-            return replace(asks, questions={**asks.questions, question.id: waiting})
-        case PermissionReplied(request_id=request_id):
-            left = _without(asks.permissions, request_id)
-            return _remember(replace(asks, permissions=left), event)
-        case QuestionReplied(request_id=request_id) | QuestionRejected(request_id=request_id):
-            open_ = _without(asks.questions, request_id)
-            return _remember(replace(asks, questions=open_), event)
-        case _:
-            assert_never(event)
 
 
 def answer_text(event: AnswerEvent) -> str:
@@ -66,3 +45,36 @@ def _without(pending: Mapping[str, Pending], request_id: str) -> dict[str, Pendi
 def _remember(asks: Asks, event: AnswerEvent) -> Asks:
     answers = {**asks.answers, event.request_id: answer_text(event)}
     return replace(asks, answers=dict(list(answers.items())[-ANSWERS_MAX:]))
+
+
+def _ask_permission(session: Session, event: PermissionAsked, recorded: Recorded) -> Asks:
+    asks = session.asks
+    pending = PendingPermission(event.request, event.agent, recorded.time)
+    return replace(asks, permissions={**asks.permissions, event.request.id: pending})
+
+
+def _ask_question(session: Session, event: QuestionAsked, recorded: Recorded) -> Asks:
+    asks = session.asks
+    pending = PendingQuestion(event.request, recorded.time)
+    return replace(asks, questions={**asks.questions, event.request.id: pending})
+
+
+def _answer_permission(session: Session, event: PermissionReplied, _recorded: Recorded) -> Asks:
+    left = _without(session.asks.permissions, event.request_id)
+    return _remember(replace(session.asks, permissions=left), event)
+
+
+def _answer_question(
+    session: Session, event: QuestionReplied | QuestionRejected, _recorded: Recorded
+) -> Asks:
+    left = _without(session.asks.questions, event.request_id)
+    return _remember(replace(session.asks, questions=left), event)
+
+
+REDUCERS: Final[Reducers[Asks]] = {
+    PermissionAsked: _ask_permission,
+    QuestionAsked: _ask_question,
+    PermissionReplied: _answer_permission,
+    QuestionReplied: _answer_question,
+    QuestionRejected: _answer_question,
+}

@@ -23,6 +23,7 @@ from fairlead_schema.tools.content import (
     PendingCall,
     RunningCall,
 )
+from fairlead_session.frozen import replace_fields
 
 BlockStart: TypeAlias = TextStarted | ReasoningStarted | ToolInputStarted
 BlockChange: TypeAlias = (
@@ -80,15 +81,12 @@ def _block_key(event: BlockChange) -> tuple[str, str]:
 def _change_block(block: Content, event: BlockChange, at: int) -> Content:
     match block, event:
         case TextBlock(), TextEnded():
-            update = {"text": event.text, "provider_metadata": event.provider_metadata}
-            return block.model_copy(update=update)
+            return replace_fields(block, text=event.text, provider_metadata=event.provider_metadata)
         case ReasoningBlock(), ReasoningEnded():
             metadata = event.provider_metadata or block.provider_metadata
             created = block.time.created if block.time else at
             time = Span(created=created, completed=at)
-            return block.model_copy(
-                update={"text": event.text, "provider_metadata": metadata, "time": time}
-            )
+            return replace_fields(block, text=event.text, provider_metadata=metadata, time=time)
         case ToolBlock(), (
             ToolInputEnded() | ToolCalled() | ToolProgressed() | ToolSucceeded() | ToolFailed()
         ):
@@ -106,19 +104,17 @@ def _change_call(
     state = block.state
     match event, state:
         case ToolInputEnded(), PendingCall():
-            return block.model_copy(update={"state": PendingCall(input=event.text)})
+            return replace_fields(block, state=PendingCall(input=event.text))
         case ToolCalled(), PendingCall():
-            time = block.time.model_copy(update={"ran": at})
+            time = replace_fields(block.time, ran=at)
             provider = CallExecutor(
                 executed=event.provider.executed, metadata=event.provider.metadata
             )
             running = RunningCall(input=event.input)
-            return block.model_copy(update={"state": running, "provider": provider, "time": time})
+            return replace_fields(block, state=running, provider=provider, time=time)
         case ToolProgressed(), RunningCall():
-            running = state.model_copy(
-                update={"structured": event.structured, "content": event.content}
-            )
-            return block.model_copy(update={"state": running})
+            progress = replace_fields(state, structured=event.structured, content=event.content)
+            return replace_fields(block, state=progress)
         case ToolSucceeded(), RunningCall():
             completed = CompletedCall(
                 input=state.input,
@@ -155,5 +151,5 @@ def _settle(
         metadata=called.metadata,
         result_metadata=executor.metadata,
     )
-    time = block.time.model_copy(update={"completed": at})
-    return block.model_copy(update={"state": state, "provider": provider, "time": time})
+    time = replace_fields(block.time, completed=at)
+    return replace_fields(block, state=state, provider=provider, time=time)

@@ -1,6 +1,6 @@
 """Folds local tool calls: called, started, deferred, permitted, settled once."""
 
-from typing import Any, TypeAlias, assert_never
+from typing import Final, TypeAlias
 
 from fairlead_schema.events import (
     PermissionReplied,
@@ -12,36 +12,13 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import CallId, MessageId
 from fairlead_schema.record import Recorded
+from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
 from fairlead_session.state.asks import PendingPermission
 from fairlead_session.state.calls import Grant, UnsettledCall
 from fairlead_session.state.session import Session
 
-CallEvent: TypeAlias = (
-    ToolCalled | ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed | PermissionReplied
-)
-
-
-def evolve(session: Session, event: CallEvent, recorded: Recorded) -> tuple[UnsettledCall, ...]:
-    """Apply one event of a call. A call that the provider executes is not ours to settle."""
-    match event:
-        case ToolCalled():
-            if event.provider.executed:
-                return session.calls
-            return (*session.calls, _open(session, event, recorded.seq))
-        case ToolStarted(worker=worker):
-            return _change(session.calls, event, worker=worker)
-        case ToolDeferred(until=until):
-            return _change(session.calls, event, deferred_until=until)
-        case ToolSucceeded() | ToolFailed():
-            return tuple(call for call in session.calls if not _is_call_of(event, call))
-        case PermissionReplied():
-            pending = session.asks.permissions.get(event.request_id)
-            if pending is None or event.reply == "reject":
-                return session.calls
-            return tuple(_grant(call, pending) for call in session.calls)
-        case _:
-            assert_never(event)
+Calls: TypeAlias = tuple[UnsettledCall, ...]
 
 
 def find_call(
@@ -54,9 +31,12 @@ def find_call(
     return None
 
 
-def _open(session: Session, event: ToolCalled, seq: int) -> UnsettledCall:
+def _call(session: Session, event: ToolCalled, recorded: Recorded) -> Calls:
+    """A call that the provider executes is not ours to settle."""
+    if event.provider.executed:
+        return session.calls
     attempt = session.turn.attempt
-    return UnsettledCall(
+    call = UnsettledCall(
         assistant_message_id=event.assistant_message_id,
         call_id=event.call_id,
         tool=event.tool,
@@ -64,16 +44,34 @@ def _open(session: Session, event: ToolCalled, seq: int) -> UnsettledCall:
         agent=event.agent or (attempt.agent if attempt else ""),
         retry=event.retry or "once",
         revision=event.revision,
-        called_seq=seq,
+        called_seq=recorded.seq,
+    )
+    return (*session.calls, call)
+
+
+def _start(session: Session, event: ToolStarted, _recorded: Recorded) -> Calls:
+    return tuple(
+        replace(call, worker=event.worker) if _is_call_of(event, call) else call
+        for call in session.calls
     )
 
 
-def _change(
-    calls: tuple[UnsettledCall, ...],
-    event: ToolStarted | ToolDeferred,
-    **changes: Any,  # noqa: ANN401 - the fields of a call
-) -> tuple[UnsettledCall, ...]:
-    return tuple(replace(call, **changes) if _is_call_of(event, call) else call for call in calls)
+def _defer(session: Session, event: ToolDeferred, _recorded: Recorded) -> Calls:
+    return tuple(
+        replace(call, deferred_until=event.until) if _is_call_of(event, call) else call
+        for call in session.calls
+    )
+
+
+def _settle(session: Session, event: ToolSucceeded | ToolFailed, _recorded: Recorded) -> Calls:
+    return tuple(call for call in session.calls if not _is_call_of(event, call))
+
+
+def _permit(session: Session, event: PermissionReplied, _recorded: Recorded) -> Calls:
+    pending = session.asks.permissions.get(event.request_id)
+    if pending is None or event.reply == "reject":
+        return session.calls
+    return tuple(_grant(call, pending) for call in session.calls)
 
 
 def _grant(call: UnsettledCall, pending: PendingPermission) -> UnsettledCall:
@@ -89,3 +87,13 @@ def _is_call_of(
     event: ToolStarted | ToolDeferred | ToolSucceeded | ToolFailed, call: UnsettledCall
 ) -> bool:
     return (call.call_id, call.assistant_message_id) == (event.call_id, event.assistant_message_id)
+
+
+REDUCERS: Final[Reducers[Calls]] = {
+    ToolCalled: _call,
+    ToolStarted: _start,
+    ToolDeferred: _defer,
+    ToolSucceeded: _settle,
+    ToolFailed: _settle,
+    PermissionReplied: _permit,
+}

@@ -1,6 +1,6 @@
 """Folds compactions of the turn to come: how often one began, and how it went."""
 
-from typing import TypeAlias, assert_never
+from typing import Final
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -15,49 +15,69 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import CompactionProgress
 
-CompactionEvent: TypeAlias = (
-    AttemptDispatched
-    | AttemptOverflowed
-    | CompactionStarted
-    | CompactionEnded
-    | CompactionFailed
-    | StepStarted
-    | StepFailed
-    | ExecutionReleased
-    | ResumeRequested
-)
-
-_FRESH = CompactionProgress()
+_FRESH: Final = CompactionProgress()
 
 
-def evolve(session: Session, event: CompactionEvent, _recorded: Recorded) -> CompactionProgress:
-    """Apply one event. A turn that is over, or begins anew, has no compactions behind it."""
+def _dispatch(
+    session: Session, _event: AttemptDispatched, _recorded: Recorded
+) -> CompactionProgress:
     progress = session.compaction
-    match event:
-        case AttemptDispatched():
-            return replace(progress, rebuilding=False) if progress.rebuilding else progress
-        case AttemptOverflowed():
-            if session.turn.attempt is None:
-                return progress
-            return replace(progress, overflowed=True, rebuilding=True)
-        case CompactionStarted(reason=reason):
-            rebuilding = progress.rebuilding or reason == "auto"
-            return replace(progress, tries=progress.tries + 1, rebuilding=rebuilding)
-        case CompactionEnded(reason=reason):
-            return replace(progress, tries=0) if reason == "manual" else progress
-        case CompactionFailed(reason=reason):
-            if reason == "auto":
-                return replace(progress, declined=True)
-            return replace(progress, tries=0)
-        case StepStarted() | StepFailed():
-            return _FRESH
-        case ExecutionReleased(reason=reason):
-            return progress if REST_RULES[reason].same_turn else _FRESH
-        case ResumeRequested(forced=forced):
-            return progress if forced is False else _FRESH
-        case _:
-            assert_never(event)
+    return replace(progress, rebuilding=False) if progress.rebuilding else progress
+
+
+def _overflow(
+    session: Session, _event: AttemptOverflowed, _recorded: Recorded
+) -> CompactionProgress:
+    if session.turn.attempt is None:
+        return session.compaction
+    return replace(session.compaction, overflowed=True, rebuilding=True)
+
+
+def _start(session: Session, event: CompactionStarted, _recorded: Recorded) -> CompactionProgress:
+    progress = session.compaction
+    rebuilding = progress.rebuilding or event.reason == "auto"
+    return replace(progress, tries=progress.tries + 1, rebuilding=rebuilding)
+
+
+def _end(session: Session, event: CompactionEnded, _recorded: Recorded) -> CompactionProgress:
+    manual = event.reason == "manual"
+    return replace(session.compaction, tries=0) if manual else session.compaction
+
+
+def _fail(session: Session, event: CompactionFailed, _recorded: Recorded) -> CompactionProgress:
+    if event.reason == "auto":
+        return replace(session.compaction, declined=True)
+    return replace(session.compaction, tries=0)
+
+
+def _begin_anew(
+    _session: Session, _event: StepStarted | StepFailed, _recorded: Recorded
+) -> CompactionProgress:
+    """A turn that is over has no compactions behind it."""
+    return _FRESH
+
+
+def _release(session: Session, event: ExecutionReleased, _recorded: Recorded) -> CompactionProgress:
+    return session.compaction if REST_RULES[event.reason].same_turn else _FRESH
+
+
+def _resume(session: Session, event: ResumeRequested, _recorded: Recorded) -> CompactionProgress:
+    return session.compaction if event.forced is False else _FRESH
+
+
+REDUCERS: Final[Reducers[CompactionProgress]] = {
+    AttemptDispatched: _dispatch,
+    AttemptOverflowed: _overflow,
+    CompactionStarted: _start,
+    CompactionEnded: _end,
+    CompactionFailed: _fail,
+    StepStarted: _begin_anew,
+    StepFailed: _begin_anew,
+    ExecutionReleased: _release,
+    ResumeRequested: _resume,
+}

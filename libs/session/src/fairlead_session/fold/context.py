@@ -1,6 +1,6 @@
 """Folds the context epoch: its baseline, and the values that the model was last told."""
 
-from typing import TypeAlias, assert_never
+from typing import Final
 
 from fairlead_schema.events import (
     ContextInitialised,
@@ -11,32 +11,27 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.message import SystemMessage
 from fairlead_schema.record import Recorded
+from fairlead_session.fold import Reducers
 from fairlead_session.fold.transcript import compacted_seq, revert_seq
 from fairlead_session.frozen import replace
 from fairlead_session.state.session import Epoch, Session
 
-ContextEvent: TypeAlias = (
-    ContextInitialised | ContextReplaced | ContextSnapshotAdvanced | SessionMoved | RevertCommitted
-)
+
+def _initialise(_session: Session, event: ContextInitialised, recorded: Recorded) -> Epoch:
+    return Epoch(recorded.seq, event.baseline, event.snapshot)
 
 
-def evolve(session: Session, event: ContextEvent, recorded: Recorded) -> Epoch | None:
-    """Apply one event of the context epoch."""
-    match event:
-        case ContextInitialised():
-            return Epoch(recorded.seq, event.baseline, event.snapshot)
-        case ContextReplaced():
-            since = _start_of_replacement(session, recorded.seq)
-            return Epoch(since, event.baseline, event.snapshot)
-        case ContextSnapshotAdvanced(snapshot=snapshot):
-            assert session.epoch is not None, "a snapshot advances inside an epoch"
-            return replace(session.epoch, snapshot=snapshot)
-        case SessionMoved():
-            return None
-        case RevertCommitted():
-            return _revert(session, event)
-        case _:
-            assert_never(event)
+def _replace(session: Session, event: ContextReplaced, recorded: Recorded) -> Epoch:
+    return Epoch(_start_of_replacement(session, recorded.seq), event.baseline, event.snapshot)
+
+
+def _advance(session: Session, event: ContextSnapshotAdvanced, _recorded: Recorded) -> Epoch:
+    assert session.epoch is not None, "a snapshot advances inside an epoch"
+    return replace(session.epoch, snapshot=event.snapshot)
+
+
+def _move(_session: Session, _event: SessionMoved, _recorded: Recorded) -> None:
+    """Another location has another context."""
 
 
 def _start_of_replacement(session: Session, seq: int) -> int:
@@ -51,7 +46,7 @@ def _start_of_replacement(session: Session, seq: int) -> int:
     return seq if updated else compacted
 
 
-def _revert(session: Session, event: RevertCommitted) -> Epoch | None:
+def _revert(session: Session, event: RevertCommitted, _recorded: Recorded) -> Epoch | None:
     """Drop the epoch if an update that its snapshot includes leaves with the transcript.
 
     The snapshot would then claim a value that the model no longer reads.
@@ -64,3 +59,12 @@ def _revert(session: Session, event: RevertCommitted) -> Epoch | None:
         for line in session.transcript.lines
     )
     return None if lost else epoch
+
+
+REDUCERS: Final[Reducers[Epoch | None]] = {
+    ContextInitialised: _initialise,
+    ContextReplaced: _replace,
+    ContextSnapshotAdvanced: _advance,
+    SessionMoved: _move,
+    RevertCommitted: _revert,
+}

@@ -1,11 +1,14 @@
 """The fold: one event changes the parts of a session that it is about. Total, pure, never rejects."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, get_args
+from collections.abc import Mapping
+from typing import Any, Final
 
 from fairlead_schema.events import BudgetSet, SessionPurged, TodoUpdated
+from fairlead_schema.events.asks import Todo
 from fairlead_schema.record import Recorded
 from fairlead_session.fold import (
+    Reducer,
+    Reducers,
     asks,
     calls,
     compaction,
@@ -19,72 +22,60 @@ from fairlead_session.fold import (
     turn,
     usage,
 )
-from fairlead_session.frozen import replace
+from fairlead_session.frozen import replace_all
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.session import Session
-
-Reducer: TypeAlias = Callable[[Session, Any, Recorded], object]
-"""Takes the session before the event, and gives one part of the session after it."""
+from fairlead_session.state.usage import Budget
 
 
 def evolve(session: Session, recorded: Recorded) -> Session:
     """Apply one committed event. Never rejects: validity was decided before the append."""
-    seq, event = recorded.seq, recorded.event
+    event, seq = recorded.event, recorded.seq
     if isinstance(event, SessionPurged):
         # Nothing is left of the session. Earlier events may be erased, so any sequence may precede.
         return Session(id=session.id, seq=seq)
     assert seq == session.seq + 1, f"{session.id}: {seq} after {session.seq}"
     changes: dict[str, Any] = {"seq": seq, "changed_at": recorded.time}
-    for part, reduce in REDUCERS.get(type(event), ()):
+    for part, reduce in REDUCERS[type(event)]:
         changes[part] = reduce(session, event, recorded)
-    return replace(session, **changes)
+    return replace_all(session, changes)
 
 
-def _evolve_execution(
-    session: Session, event: execution.ExecutionEvent, recorded: Recorded
-) -> Execution:
-    return execution.evolve(session.execution, event, recorded.seq)
+def _of_execution(reduce: execution.ExecutionReducer) -> Reducer[Execution]:
+    """Execution is folded without the rest of the session, because the projector folds it too."""
+    return lambda session, event, recorded: reduce(session.execution, event, recorded.seq)
 
 
-def _change_budget(session: Session, _event: BudgetSet, recorded: Recorded) -> Execution:
-    after = usage.evolve(session, _event, recorded).budget
+def _change_budget(session: Session, event: BudgetSet, _recorded: Recorded) -> Execution:
+    after = Budget(event.cost, event.tokens)
     return execution.change_budget(session.execution, before=session.usage.budget, after=after)
 
 
-def _update_todos(_session: Session, event: TodoUpdated, _recorded: Recorded) -> object:
+def _update_todos(_session: Session, event: TodoUpdated, _recorded: Recorded) -> tuple[Todo, ...]:
     return event.todos
 
 
-_PARTS: Final[tuple[tuple[str, object, Reducer], ...]] = (
-    ("profile", profile.ProfileEvent, profile.evolve),
-    ("inbox", inbox.InboxEvent, inbox.evolve),
-    ("transcript", transcript.TranscriptEvent, transcript.evolve),
-    ("epoch", context.ContextEvent, context.evolve),
-    ("execution", execution.ExecutionEvent, _evolve_execution),
-    ("execution", BudgetSet, _change_budget),
-    ("turn", turn.TurnEvent, turn.evolve),
-    ("calls", calls.CallEvent, calls.evolve),
-    ("compaction", compaction.CompactionEvent, compaction.evolve),
-    ("requests", requests.RequestEvent, requests.evolve),
-    ("usage", usage.UsageEvent, usage.evolve),
-    ("asks", asks.AskEvent, asks.evolve),
-    ("todos", TodoUpdated, _update_todos),
-    ("read_directories", read_directories.ReadEvent, read_directories.evolve),
-)
+_PARTS: Final[Mapping[str, Reducers[object]]] = {
+    "profile": profile.REDUCERS,
+    "inbox": inbox.REDUCERS,
+    "transcript": transcript.REDUCERS,
+    "epoch": context.REDUCERS,
+    "execution": {
+        **{kind: _of_execution(reduce) for kind, reduce in execution.REDUCERS.items()},
+        BudgetSet: _change_budget,
+    },
+    "turn": turn.REDUCERS,
+    "calls": calls.REDUCERS,
+    "compaction": compaction.REDUCERS,
+    "requests": requests.REDUCERS,
+    "usage": usage.REDUCERS,
+    "asks": asks.REDUCERS,
+    "todos": {TodoUpdated: _update_todos},
+    "read_directories": read_directories.REDUCERS,
+}
 
-
-def _by_event() -> Iterator[tuple[type, list[tuple[str, Reducer]]]]:
-    kinds = {kind for _, events, _ in _PARTS for kind in get_args(events) or (events,)}
-    for kind in kinds:
-        yield (
-            kind,
-            [
-                (part, reduce)
-                for part, events, reduce in _PARTS
-                if kind in (get_args(events) or (events,))
-            ],
-        )
-
-
-REDUCERS: Final[Mapping[type, list[tuple[str, Reducer]]]] = dict(_by_event())
-"""The parts that each event changes. Events without an entry only advance the sequence."""
+REDUCERS: Final[Mapping[type, tuple[tuple[str, Reducer[object]], ...]]] = {
+    kind: tuple((part, table[kind]) for part, table in _PARTS.items() if kind in table)
+    for kind in {kind for table in _PARTS.values() for kind in table}
+}
+"""The parts that each event changes, each with its reducer."""

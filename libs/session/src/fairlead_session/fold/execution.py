@@ -3,7 +3,8 @@
 The reducer needs nothing but the execution itself, so the projector uses the same one for its rows.
 """
 
-from typing import Final, TypeAlias, assert_never
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -20,6 +21,7 @@ from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
     ResumeRequested,
+    SessionEvent,
     StepEnded,
     StepFailed,
     ToolCalled,
@@ -43,46 +45,14 @@ from fairlead_session.state.usage import Budget
 # The provider rests in the middle of its own work, and expects the same request again.
 PAUSE: Final = "pause"
 
-_OwnershipEvent: TypeAlias = ExecutionClaimed | ExecutionReleased | ExecutionRecovered
-_CommandEvent: TypeAlias = (
-    PromptAdmitted
-    | InterruptRequested
-    | ResumeRequested
-    | CompactionRequested
-    | CompactionEnded
-    | CompactionFailed
-)
-_TurnEvent: TypeAlias = (
-    PromptPromoted | AttemptDispatched | AttemptOverflowed | TurnRetried | StepEnded | StepFailed
-)
-_CallEvent: TypeAlias = (
-    ToolCalled | ToolSucceeded | ToolFailed | PermissionAsked | PermissionReplied
-)
-ExecutionEvent: TypeAlias = _OwnershipEvent | _CommandEvent | _TurnEvent | _CallEvent
+ExecutionReducer: TypeAlias = Callable[[Execution, Any, int], Execution]
+"""Takes the execution before the event, the event, and its sequence."""
 
 
-def evolve(execution: Execution, event: ExecutionEvent, seq: int) -> Execution:
-    """Apply one event. `seq` is the sequence of the event."""
-    match event:
-        case (
-            PromptPromoted() | AttemptDispatched() | AttemptOverflowed() | TurnRetried()
-            | StepEnded() | StepFailed()
-        ):  # fmt: skip
-            return _evolve_turn(execution, event, seq)
-        case ExecutionClaimed() | ExecutionReleased() | ExecutionRecovered():
-            return _evolve_ownership(execution, event)
-        case (
-            PromptAdmitted() | InterruptRequested() | ResumeRequested() | CompactionRequested()
-            | CompactionEnded() | CompactionFailed()
-        ):  # fmt: skip
-            return _evolve_command(execution, event, seq)
-        case (
-            ToolCalled() | ToolSucceeded() | ToolFailed() | PermissionAsked()
-            | PermissionReplied()
-        ):  # fmt: skip
-            return _evolve_call(execution, event)
-        case _:
-            assert_never(event)
+def evolve(execution: Execution, event: SessionEvent, seq: int) -> Execution:
+    """Apply one event with its sequence. Most events do not concern execution."""
+    reduce = REDUCERS.get(type(event))
+    return execution if reduce is None else reduce(execution, event, seq)
 
 
 def change_budget(execution: Execution, *, before: Budget, after: Budget) -> Execution:
@@ -92,40 +62,20 @@ def change_budget(execution: Execution, *, before: Budget, after: Budget) -> Exe
     return replace(execution, work_requested=execution.work_requested or after.exceeds(before))
 
 
-def _evolve_ownership(execution: Execution, event: _OwnershipEvent) -> Execution:
-    match event:
-        case ExecutionClaimed(runner=runner, generation=generation):
-            return _claim(execution, Owner(runner, generation))
-        case ExecutionReleased():
-            return _release(execution, event)
-        case ExecutionRecovered(action=action):
-            # The turn of the lost attempt is owed again, now or when somebody resumes. A runner
-            # that leaves in good order does not count as a crash.
-            return replace(
-                execution,
-                attempt=None,
-                owed=True,
-                held=action == "held",
-                recoveries=execution.recoveries + (action != "handover"),
-            )
-        case _:
-            assert_never(event)
-
-
-def _claim(execution: Execution, owner: Owner) -> Execution:
+def _claim(execution: Execution, event: ExecutionClaimed, _seq: int) -> Execution:
     rest = execution.rest
     # A wake beyond an old limit came because the limit may have changed.
     requested = rest is not None and REST_RULES[rest.reason].limit_may_rise
     return replace(
         execution,
-        owner=owner,
-        generation=owner.generation,
+        owner=Owner(event.runner, event.generation),
+        generation=event.generation,
         work_requested=execution.work_requested or requested,
         rest=None,
     )
 
 
-def _release(execution: Execution, event: ExecutionReleased) -> Execution:
+def _release(execution: Execution, event: ExecutionReleased, _seq: int) -> Execution:
     rule = REST_RULES[event.reason]
     released = replace(
         execution,
@@ -142,46 +92,52 @@ def _release(execution: Execution, event: ExecutionReleased) -> Execution:
     return replace(released, interrupt=None, attempt=None, owed=resumed)
 
 
-def _evolve_command(execution: Execution, event: _CommandEvent, seq: int) -> Execution:
-    match event:
-        case PromptAdmitted(resume=resume):
-            return execution if resume is False else _request_work(execution, seq)
-        case InterruptRequested(declined=declined):
-            return _interrupt(execution, declined)
-        case ResumeRequested(forced=forced):
-            requested = replace(_request_work(execution, seq), rest=None)
-            return requested if forced is False else _force_turn(requested)
-        case CompactionRequested():
-            # A compaction requests no other work: input that an interrupt kept stays pending.
-            return replace(execution, compaction_requested=True)
-        case CompactionEnded():
-            return _end_compaction(execution)
-        case CompactionFailed(reason=reason):
-            failed = reason != "auto"
-            return replace(execution, compaction_requested=False) if failed else execution
-        case _:
-            assert_never(event)
+def _recover(execution: Execution, event: ExecutionRecovered, _seq: int) -> Execution:
+    """The turn of the lost attempt is owed again, now or when somebody resumes.
+
+    A runner that leaves in good order does not count as a crash.
+    """
+    return replace(
+        execution,
+        attempt=None,
+        owed=True,
+        held=event.action == "held",
+        recoveries=execution.recoveries + (event.action != "handover"),
+    )
+
+
+def _admit(execution: Execution, event: PromptAdmitted, seq: int) -> Execution:
+    return execution if event.resume is False else _request_work(execution, seq)
+
+
+def _resume(execution: Execution, event: ResumeRequested, seq: int) -> Execution:
+    requested = replace(_request_work(execution, seq), rest=None)
+    if event.forced is False:
+        return requested
+    interrupt = execution.interrupt and replace(execution.interrupt, resumed=True)
+    return replace(requested, owed=True, held=False, recoveries=0, interrupt=interrupt)
 
 
 def _request_work(execution: Execution, seq: int) -> Execution:
     return replace(execution, work_requested=True, work_requested_seq=seq, failure=None)
 
 
-def _force_turn(execution: Execution) -> Execution:
-    interrupt = execution.interrupt and replace(execution.interrupt, resumed=True)
-    return replace(execution, owed=True, held=False, recoveries=0, interrupt=interrupt)
-
-
-def _interrupt(execution: Execution, declined: str | None) -> Execution:
+def _interrupt(execution: Execution, event: InterruptRequested, _seq: int) -> Execution:
     """Drop earlier requests for work. A runner settles open work; without any the session rests."""
     dropped = replace(execution, work_requested=False, compaction_requested=False)
     if execution.owner or execution.attempt or execution.open_calls:
-        return replace(dropped, interrupt=Interrupt(declined))
-    reason: RestReason = "declined" if declined else "interrupted"
-    return replace(dropped, owed=False, interrupt=None, rest=RestState(reason, declined))
+        return replace(dropped, interrupt=Interrupt(event.declined))
+    reason: RestReason = "declined" if event.declined else "interrupted"
+    rest = RestState(reason, event.declined)
+    return replace(dropped, owed=False, interrupt=None, rest=rest)
 
 
-def _end_compaction(execution: Execution) -> Execution:
+def _request_compaction(execution: Execution, _event: CompactionRequested, _seq: int) -> Execution:
+    """A compaction requests no other work: input that an interrupt kept stays pending."""
+    return replace(execution, compaction_requested=True)
+
+
+def _end_compaction(execution: Execution, _event: CompactionEnded, _seq: int) -> Execution:
     """A turn that did not fit is owed again, now that history is shorter."""
     ended = replace(execution, compaction_requested=False)
     if execution.attempt is None or not execution.attempt.overflowed:
@@ -189,28 +145,37 @@ def _end_compaction(execution: Execution) -> Execution:
     return replace(ended, attempt=None, owed=True)
 
 
-def _evolve_turn(execution: Execution, event: _TurnEvent, seq: int) -> Execution:
-    match event:
-        case PromptPromoted():
-            return replace(execution, owed=True, rest=None, held=False)
-        case AttemptDispatched():
-            return replace(execution, attempt=OpenAttempt(seq), owed=False)
-        case AttemptOverflowed():
-            attempt = execution.attempt and replace(execution.attempt, overflowed=True)
-            return replace(execution, attempt=attempt)
-        case TurnRetried():
-            return replace(execution, attempt=None, owed=True)
-        case StepEnded(assistant_message_id=message_id, finish=finish):
-            # The model has not seen the results of the calls that this step made.
-            owed = finish == PAUSE or execution.answered_message_id == message_id
-            return replace(execution, attempt=None, owed=owed, recoveries=0)
-        case StepFailed():
-            return _fail_step(execution, event)
-        case _:
-            assert_never(event)
+def _fail_compaction(execution: Execution, event: CompactionFailed, _seq: int) -> Execution:
+    if event.reason == "auto":
+        return execution
+    return replace(execution, compaction_requested=False)
 
 
-def _fail_step(execution: Execution, event: StepFailed) -> Execution:
+def _promote(execution: Execution, _event: PromptPromoted, _seq: int) -> Execution:
+    return replace(execution, owed=True, rest=None, held=False)
+
+
+def _dispatch(execution: Execution, _event: AttemptDispatched, seq: int) -> Execution:
+    return replace(execution, attempt=OpenAttempt(seq), owed=False)
+
+
+def _overflow(execution: Execution, _event: AttemptOverflowed, _seq: int) -> Execution:
+    attempt = execution.attempt and replace(execution.attempt, overflowed=True)
+    return replace(execution, attempt=attempt)
+
+
+def _retry(execution: Execution, _event: TurnRetried, _seq: int) -> Execution:
+    return replace(execution, attempt=None, owed=True)
+
+
+def _end_step(execution: Execution, event: StepEnded, _seq: int) -> Execution:
+    """A turn is owed if the model has not seen the results of the calls that this step made."""
+    answered = execution.answered_message_id == event.assistant_message_id
+    owed = event.finish == PAUSE or answered
+    return replace(execution, attempt=None, owed=owed, recoveries=0)
+
+
+def _fail_step(execution: Execution, event: StepFailed, _seq: int) -> Execution:
     """Remember how a request failed, unless somebody asked for work after it left."""
     dispatched = execution.attempt.seq if execution.attempt else 0
     final = event.raised is True and execution.work_requested_seq <= dispatched
@@ -218,27 +183,14 @@ def _fail_step(execution: Execution, event: StepFailed) -> Execution:
     return replace(execution, attempt=None, owed=False, failure=failure)
 
 
-def _evolve_call(execution: Execution, event: _CallEvent) -> Execution:
-    match event:
-        case ToolCalled():
-            if event.provider.executed:
-                return execution
-            key = CallKey(event.assistant_message_id, event.call_id)
-            return replace(execution, open_calls=(*execution.open_calls, key))
-        case ToolSucceeded() | ToolFailed():
-            return _settle_call(execution, event)
-        case PermissionAsked(request=request):
-            if request.source is None:
-                return execution
-            key = CallKey(request.source.message_id, request.source.call_id)
-            return replace(execution, call_asks={**execution.call_asks, request.id: key})
-        case PermissionReplied():
-            return _reply(execution, event)
-        case _:
-            assert_never(event)
+def _call(execution: Execution, event: ToolCalled, _seq: int) -> Execution:
+    if event.provider.executed:
+        return execution
+    key = CallKey(event.assistant_message_id, event.call_id)
+    return replace(execution, open_calls=(*execution.open_calls, key))
 
 
-def _settle_call(execution: Execution, event: ToolSucceeded | ToolFailed) -> Execution:
+def _settle(execution: Execution, event: ToolSucceeded | ToolFailed, _seq: int) -> Execution:
     """The last settlement asks for work, because the session may be parked.
 
     A settlement that an interrupt caused asks for nothing: pending input keeps waiting.
@@ -254,7 +206,15 @@ def _settle_call(execution: Execution, event: ToolSucceeded | ToolFailed) -> Exe
     )
 
 
-def _reply(execution: Execution, event: PermissionReplied) -> Execution:
+def _ask(execution: Execution, event: PermissionAsked, _seq: int) -> Execution:
+    source = event.request.source
+    if source is None:
+        return execution
+    key = CallKey(source.message_id, source.call_id)
+    return replace(execution, call_asks={**execution.call_asks, event.request.id: key})
+
+
+def _reply(execution: Execution, event: PermissionReplied, _seq: int) -> Execution:
     """An approval asks for work, because the session may be parked on its call."""
     key = execution.call_asks.get(event.request_id)
     if key is None:
@@ -263,3 +223,27 @@ def _reply(execution: Execution, event: PermissionReplied) -> Execution:
     permitted = event.reply != "reject" and key in execution.open_calls
     requested = execution.work_requested or (permitted and not execution.interrupted)
     return replace(execution, call_asks=asks, work_requested=requested)
+
+
+REDUCERS: Final[Mapping[type, ExecutionReducer]] = {
+    ExecutionClaimed: _claim,
+    ExecutionReleased: _release,
+    ExecutionRecovered: _recover,
+    PromptAdmitted: _admit,
+    ResumeRequested: _resume,
+    InterruptRequested: _interrupt,
+    CompactionRequested: _request_compaction,
+    CompactionEnded: _end_compaction,
+    CompactionFailed: _fail_compaction,
+    PromptPromoted: _promote,
+    AttemptDispatched: _dispatch,
+    AttemptOverflowed: _overflow,
+    TurnRetried: _retry,
+    StepEnded: _end_step,
+    StepFailed: _fail_step,
+    ToolCalled: _call,
+    ToolSucceeded: _settle,
+    ToolFailed: _settle,
+    PermissionAsked: _ask,
+    PermissionReplied: _reply,
+}

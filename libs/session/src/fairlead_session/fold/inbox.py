@@ -1,6 +1,6 @@
 """Folds the inbox: input that was admitted, changed while pending, and promoted."""
 
-from typing import TypeAlias, assert_never
+from typing import Final
 
 from fairlead_schema.events import (
     InputCancelled,
@@ -11,60 +11,41 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
+from fairlead_session.fold import Reducers
 from fairlead_session.fold.transcript import revert_seq
 from fairlead_session.frozen import replace
 from fairlead_session.input.fingerprint import fingerprint
 from fairlead_session.state.inbox import AdmissionRecord, Inbox, PendingInput
 from fairlead_session.state.session import Session
 
-InboxEvent: TypeAlias = (
-    PromptAdmitted | PromptPromoted | InputCancelled | InputEdited | RevertCommitted
-)
 
-
-def evolve(session: Session, event: InboxEvent, recorded: Recorded) -> Inbox:
-    """Apply one event of the inbox."""
-    inbox = session.inbox
-    match event:
-        case PromptAdmitted():
-            return _admit(inbox, event, recorded.seq, recorded.time)
-        case PromptPromoted():
-            return _promote(inbox, event, recorded.seq)
-        case InputCancelled(message_id=message_id):
-            admission = inbox.admissions.get(message_id)
-            if admission is None:
-                return inbox
-            cancelled = replace(admission, cancelled=True)
-            return _record(_remove(inbox, message_id), message_id, cancelled)
-        case InputEdited():
-            return _edit(inbox, event)
-        case RevertCommitted():
-            boundary = revert_seq(session, event)
-            if boundary is None:
-                return inbox
-            older = tuple(item for item in inbox.pending if item.admitted_seq <= boundary)
-            return replace(inbox, pending=older)
-        case _:
-            assert_never(event)
-
-
-def _admit(inbox: Inbox, event: PromptAdmitted, seq: int, at: int) -> Inbox:
+def _admit(session: Session, event: PromptAdmitted, recorded: Recorded) -> Inbox:
+    inbox, seq, at = session.inbox, recorded.seq, recorded.time
     item = PendingInput(seq, event.message_id, event.prompt, event.delivery, at)
     admission = AdmissionRecord(seq, fingerprint(event.prompt), event.delivery, at)
-    return _record(replace(inbox, pending=(*inbox.pending, item)), event.message_id, admission)
+    return Inbox((*inbox.pending, item), inbox.admissions.set(event.message_id, admission))
 
 
-def _promote(inbox: Inbox, event: PromptPromoted, seq: int) -> Inbox:
+def _promote(session: Session, event: PromptPromoted, recorded: Recorded) -> Inbox:
+    inbox, seq = session.inbox, recorded.seq
     known = inbox.admissions.get(event.message_id)
     admission = (
         replace(known, promoted_seq=seq)
         if known
         else AdmissionRecord(seq, fingerprint(event.prompt), "steer", event.created, seq)
     )
-    return _record(_remove(inbox, event.message_id), event.message_id, admission)
+    return _settle(inbox, event.message_id, admission)
 
 
-def _edit(inbox: Inbox, event: InputEdited) -> Inbox:
+def _cancel(session: Session, event: InputCancelled, _recorded: Recorded) -> Inbox:
+    admission = session.inbox.admissions.get(event.message_id)
+    if admission is None:
+        return session.inbox
+    return _settle(session.inbox, event.message_id, replace(admission, cancelled=True))
+
+
+def _edit(session: Session, event: InputEdited, _recorded: Recorded) -> Inbox:
+    inbox = session.inbox
     admission = inbox.admissions.get(event.message_id)
     if admission is None:
         return inbox
@@ -75,13 +56,27 @@ def _edit(inbox: Inbox, event: InputEdited) -> Inbox:
         for item in inbox.pending
     )
     edited = replace(admission, fingerprint=fingerprint(event.prompt), delivery=event.delivery)
-    return _record(replace(inbox, pending=pending), event.message_id, edited)
+    return Inbox(pending, inbox.admissions.set(event.message_id, edited))
 
 
-def _remove(inbox: Inbox, message_id: MessageId) -> Inbox:
+def _revert(session: Session, event: RevertCommitted, _recorded: Recorded) -> Inbox:
+    """Input that was admitted after the boundary leaves with the messages after it."""
+    inbox, boundary = session.inbox, revert_seq(session, event)
+    if boundary is None:
+        return inbox
+    older = tuple(item for item in inbox.pending if item.admitted_seq <= boundary)
+    return replace(inbox, pending=older)
+
+
+def _settle(inbox: Inbox, message_id: MessageId, admission: AdmissionRecord) -> Inbox:
     pending = tuple(item for item in inbox.pending if item.message_id != message_id)
-    return replace(inbox, pending=pending)
+    return Inbox(pending, inbox.admissions.set(message_id, admission))
 
 
-def _record(inbox: Inbox, message_id: MessageId, admission: AdmissionRecord) -> Inbox:
-    return replace(inbox, admissions=inbox.admissions.set(message_id, admission))
+REDUCERS: Final[Reducers[Inbox]] = {
+    PromptAdmitted: _admit,
+    PromptPromoted: _promote,
+    InputCancelled: _cancel,
+    InputEdited: _edit,
+    RevertCommitted: _revert,
+}

@@ -37,6 +37,7 @@ from fairlead_schema.message import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_session.fold.blocks import BlockChange, BlockStart, change_blocks, open_block
+from fairlead_session.frozen import replace_fields
 
 
 class MessageLookup(Protocol):
@@ -139,12 +140,12 @@ def _open_assistant(event: StepStarted, at: int) -> AssistantMessage:
 
 
 def _complete(assistant: AssistantMessage, at: int) -> AssistantMessage:
-    return assistant.model_copy(update={"time": Span(created=assistant.time.created, completed=at)})
+    return replace_fields(assistant, time=replace_fields(assistant.time, completed=at))
 
 
 def _end_shell(shell: ShellMessage, event: ShellEnded, at: int) -> ShellMessage:
-    time = Span(created=shell.time.created, completed=at)
-    return shell.model_copy(update={"output": event.output, "time": time})
+    time = replace_fields(shell.time, completed=at)
+    return replace_fields(shell, output=event.output, time=time)
 
 
 def _revise_assistant(
@@ -154,10 +155,8 @@ def _revise_assistant(
         case StepEnded():
             return _end_step(message, event, at)
         case StepFailed():
-            time = Span(created=message.time.created, completed=at)
-            return message.model_copy(
-                update={"finish": "error", "error": event.error, "time": time}
-            )
+            time = replace_fields(message.time, completed=at)
+            return replace_fields(message, finish="error", error=event.error, time=time)
         case TextStarted() | ReasoningStarted() | ToolInputStarted():
             return _with_content(message, (*message.content, open_block(event, at)))
         case _:
@@ -165,18 +164,22 @@ def _revise_assistant(
 
 
 def _end_step(message: AssistantMessage, event: StepEnded, at: int) -> AssistantMessage:
-    start = message.snapshot.start if message.snapshot else None
-    snapshot = FileSnapshot(start=start, end=event.snapshot, files=event.files)
-    return message.model_copy(
-        update={
-            "finish": event.finish,
-            "cost": event.cost,
-            "tokens": event.tokens,
-            "snapshot": snapshot if snapshot != FileSnapshot() else None,
-            "time": Span(created=message.time.created, completed=at),
-        }
+    return replace_fields(
+        message,
+        finish=event.finish,
+        cost=event.cost,
+        tokens=event.tokens,
+        snapshot=_file_snapshot(message, event),
+        time=replace_fields(message.time, completed=at),
     )
 
 
+def _file_snapshot(message: AssistantMessage, event: StepEnded) -> FileSnapshot | None:
+    start = message.snapshot.start if message.snapshot else None
+    if start is None and event.snapshot is None and event.files is None:
+        return None
+    return FileSnapshot(start=start, end=event.snapshot, files=event.files)
+
+
 def _with_content(message: AssistantMessage, content: tuple[Content, ...]) -> AssistantMessage:
-    return message.model_copy(update={"content": content})
+    return replace_fields(message, content=content)

@@ -1,6 +1,6 @@
 """Folds the description of a session: title, location, agent, model, revert."""
 
-from typing import TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
 from fairlead_schema.events import (
     AgentSwitched,
@@ -13,59 +13,20 @@ from fairlead_schema.events import (
     RevertStaged,
     SessionArchived,
     SessionCreated,
+    SessionEvent,
     SessionMoved,
     StepEnded,
 )
 from fairlead_schema.record import Recorded
+from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
 from fairlead_session.state.session import Profile, Session
 
-_ChangeEvent: TypeAlias = (
-    BudgetSet
-    | ChildFinished
-    | CompactionUsed
-    | StepEnded
-    | SessionArchived
-    | SessionMoved
-    | AgentSwitched
-    | ModelSwitched
-    | RevertStaged
-    | RevertCleared
-    | RevertCommitted
-)
-ProfileEvent: TypeAlias = SessionCreated | _ChangeEvent
+Change: TypeAlias = Profile | None
 
 
-def evolve(session: Session, event: ProfileEvent, recorded: Recorded) -> Profile | None:
-    """Apply one event of the description. A purged session has none."""
-    if isinstance(event, SessionCreated):
-        return _create(event, recorded.time)
-    if session.profile is None:
-        return None
-    return _change(replace(session.profile, updated=recorded.time), event, recorded.time)
-
-
-def _change(profile: Profile, event: _ChangeEvent, at: int) -> Profile:
-    match event:
-        case BudgetSet() | ChildFinished() | CompactionUsed() | StepEnded():
-            return profile
-        case SessionArchived():
-            return replace(profile, archived=at)
-        case SessionMoved(location=location, subdirectory=subpath):
-            return replace(profile, location=location, subpath=subpath)
-        case AgentSwitched(agent=agent):
-            return replace(profile, agent=agent)
-        case ModelSwitched(model=model):
-            return replace(profile, model=model)
-        case RevertStaged(revert=revert):
-            return replace(profile, revert=revert)
-        case RevertCleared() | RevertCommitted():
-            return replace(profile, revert=None)
-        case _:
-            assert_never(event)
-
-
-def _create(event: SessionCreated, at: int) -> Profile:
+def _create(_session: Session, event: SessionCreated, recorded: Recorded) -> Profile:
+    at = recorded.time
     return Profile(
         title=event.title,
         project_id=event.project_id,
@@ -78,3 +39,60 @@ def _create(event: SessionCreated, at: int) -> Profile:
         parent_id=event.parent_id,
         timezone=event.timezone,
     )
+
+
+def _touch(session: Session, _event: SessionEvent, recorded: Recorded) -> Change:
+    return _change(session, recorded)
+
+
+def _archive(session: Session, _event: SessionArchived, recorded: Recorded) -> Change:
+    return _change(session, recorded, archived=recorded.time)
+
+
+def _move(session: Session, event: SessionMoved, recorded: Recorded) -> Change:
+    return _change(session, recorded, location=event.location, subpath=event.subdirectory)
+
+
+def _switch_agent(session: Session, event: AgentSwitched, recorded: Recorded) -> Change:
+    return _change(session, recorded, agent=event.agent)
+
+
+def _switch_model(session: Session, event: ModelSwitched, recorded: Recorded) -> Change:
+    return _change(session, recorded, model=event.model)
+
+
+def _stage_revert(session: Session, event: RevertStaged, recorded: Recorded) -> Change:
+    return _change(session, recorded, revert=event.revert)
+
+
+def _end_revert(
+    session: Session, _event: RevertCleared | RevertCommitted, recorded: Recorded
+) -> Change:
+    return _change(session, recorded, revert=None)
+
+
+def _change(
+    session: Session,
+    recorded: Recorded,
+    **changes: Any,  # noqa: ANN401 - the fields of a profile
+) -> Change:
+    """A purged session has no description to change."""
+    if session.profile is None:
+        return None
+    return replace(session.profile, updated=recorded.time, **changes)
+
+
+REDUCERS: Final[Reducers[Change]] = {
+    SessionCreated: _create,
+    StepEnded: _touch,
+    CompactionUsed: _touch,
+    BudgetSet: _touch,
+    ChildFinished: _touch,
+    SessionArchived: _archive,
+    SessionMoved: _move,
+    AgentSwitched: _switch_agent,
+    ModelSwitched: _switch_model,
+    RevertStaged: _stage_revert,
+    RevertCleared: _end_revert,
+    RevertCommitted: _end_revert,
+}

@@ -1,12 +1,13 @@
 """Folds the directories in which the session read files: their instructions apply."""
 
 import posixpath
-from typing import Final, TypeAlias, assert_never
+from typing import Final
 
 from fairlead_schema.context import READ_DIRECTORIES_MAX
 from fairlead_schema.events import SessionMoved, ToolSucceeded
 from fairlead_schema.record import Recorded
 from fairlead_schema.tools.content import MANAGED_PREFIX
+from fairlead_session.fold import Reducers
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.session import Session
 
@@ -14,29 +15,22 @@ READ: Final = "read"
 DIRECTORY: Final = "directory-page"
 """The type that the read tool gives to its answer for a directory."""
 
-ReadEvent: TypeAlias = ToolSucceeded | SessionMoved
 
-
-def evolve(session: Session, event: ReadEvent, _recorded: Recorded) -> tuple[str, ...]:
+def _read(session: Session, event: ToolSucceeded, _recorded: Recorded) -> tuple[str, ...]:
     """Add the directory of a file that was read, or of a directory that was listed.
 
     Beyond the limit the first directories stay. Dropping an old one would revoke instructions
     that the model still follows.
     """
-    match event:
-        case SessionMoved():
-            return ()
-        case ToolSucceeded():
-            directories, directory = session.read_directories, _directory(session, event)
-            if (
-                directory is None
-                or directory in directories
-                or len(directories) >= READ_DIRECTORIES_MAX
-            ):
-                return directories
-            return (*directories, directory)
-        case _:
-            assert_never(event)
+    directories, directory = session.read_directories, _directory(session, event)
+    full = len(directories) >= READ_DIRECTORIES_MAX
+    if directory is None or directory in directories or full:
+        return directories
+    return (*directories, directory)
+
+
+def _move(_session: Session, _event: SessionMoved, _recorded: Recorded) -> tuple[str, ...]:
+    return ()
 
 
 def _directory(session: Session, event: ToolSucceeded) -> str | None:
@@ -49,3 +43,6 @@ def _directory(session: Session, event: ToolSucceeded) -> str | None:
         return None
     place = posixpath.normpath(posixpath.join(session.profile.location.directory, path))
     return place if event.structured.get("type") == DIRECTORY else posixpath.dirname(place)
+
+
+REDUCERS: Final[Reducers[tuple[str, ...]]] = {ToolSucceeded: _read, SessionMoved: _move}

@@ -1,6 +1,6 @@
 """Folds what earlier requests say about the next one: cached prefix, pruning, token ratios."""
 
-from typing import TypeAlias, assert_never
+from typing import Final
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -11,32 +11,30 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_session.compaction import estimate
+from fairlead_session.fold import Reducers
 from fairlead_session.fold.transcript import revert_seq
 from fairlead_session.frozen import replace
 from fairlead_session.state.requests import LastRequest, PruneCutoff, RequestState
 from fairlead_session.state.session import Session
 
-RequestEvent: TypeAlias = (
-    AttemptDispatched | StepEnded | CompactionEnded | ContextPruned | RevertCommitted
-)
+
+def _dispatch(session: Session, event: AttemptDispatched, _recorded: Recorded) -> RequestState:
+    return replace(session.requests, last=_last_request(session, event))
 
 
-def evolve(session: Session, event: RequestEvent, _recorded: Recorded) -> RequestState:
-    """Apply one event that changes what the next request may rely on."""
-    requests = session.requests
-    match event:
-        case AttemptDispatched():
-            return replace(requests, last=_last_request(session, event))
-        case StepEnded():
-            return _learn(session, event)
-        case CompactionEnded():
-            return replace(requests, last=None, prune_cutoff=None)
-        case ContextPruned(through_seq=through_seq, over_bytes=over_bytes):
-            return replace(requests, prune_cutoff=PruneCutoff(through_seq, over_bytes))
-        case RevertCommitted():
-            return requests if revert_seq(session, event) is None else replace(requests, last=None)
-        case _:
-            assert_never(event)
+def _compact(session: Session, _event: CompactionEnded, _recorded: Recorded) -> RequestState:
+    return replace(session.requests, last=None, prune_cutoff=None)
+
+
+def _prune(session: Session, event: ContextPruned, _recorded: Recorded) -> RequestState:
+    cutoff = PruneCutoff(event.through_seq, event.over_bytes)
+    return replace(session.requests, prune_cutoff=cutoff)
+
+
+def _revert(session: Session, event: RevertCommitted, _recorded: Recorded) -> RequestState:
+    if revert_seq(session, event) is None:
+        return session.requests
+    return replace(session.requests, last=None)
 
 
 def _last_request(session: Session, event: AttemptDispatched) -> LastRequest | None:
@@ -51,7 +49,7 @@ def _last_request(session: Session, event: AttemptDispatched) -> LastRequest | N
     )
 
 
-def _learn(session: Session, event: StepEnded) -> RequestState:
+def _learn(session: Session, event: StepEnded, _recorded: Recorded) -> RequestState:
     """The provider's count corrects later estimates, and says how much its cache may hold."""
     requests, attempt = session.requests, session.turn.attempt
     reported = estimate.prompt_tokens(event.tokens)
@@ -63,3 +61,12 @@ def _learn(session: Session, event: StepEnded) -> RequestState:
     return replace(
         requests, last=last, token_ratios=ratios if ratio is None else {**ratios, key: ratio}
     )
+
+
+REDUCERS: Final[Reducers[RequestState]] = {
+    AttemptDispatched: _dispatch,
+    StepEnded: _learn,
+    CompactionEnded: _compact,
+    ContextPruned: _prune,
+    RevertCommitted: _revert,
+}

@@ -1,27 +1,16 @@
 """Folds the transcript: the messages that events create and revise, and where history begins."""
 
-from typing import TypeAlias
+from typing import Final, get_args
 
 from fairlead_schema.events import CompactionEnded, RevertCommitted
 from fairlead_schema.message import CompactionMessage, Message, SystemMessage
 from fairlead_schema.record import Recorded
+from fairlead_session.fold import Reducers
 from fairlead_session.fold.messages import MessageEvent, revise
 from fairlead_session.frozen import replace
 from fairlead_session.persistent import PersistentList
 from fairlead_session.state.session import Session
 from fairlead_session.state.transcript import Transcript, TranscriptLine
-
-TranscriptEvent: TypeAlias = MessageEvent | RevertCommitted
-
-
-def evolve(session: Session, event: TranscriptEvent, recorded: Recorded) -> Transcript:
-    """Apply one event that creates, revises or removes messages."""
-    transcript = session.transcript
-    if isinstance(event, RevertCommitted):
-        return _revert(session, event)
-    for message in revise(session.id, recorded, transcript):
-        transcript = _put(session, transcript, message, recorded.seq)
-    return _compact(session, transcript) if isinstance(event, CompactionEnded) else transcript
 
 
 def compacted_seq(session: Session) -> int | None:
@@ -40,20 +29,36 @@ def revert_seq(session: Session, event: RevertCommitted) -> int | None:
     return None
 
 
+def _revise(session: Session, _event: MessageEvent, recorded: Recorded) -> Transcript:
+    transcript = session.transcript
+    for message in revise(session.id, recorded, transcript):
+        transcript = _put(session, transcript, message, recorded.seq)
+    return transcript
+
+
+def _compact(session: Session, event: CompactionEnded, recorded: Recorded) -> Transcript:
+    return _begin_at_summary(session, _revise(session, event, recorded))
+
+
 def _put(session: Session, transcript: Transcript, message: Message, seq: int) -> Transcript:
     """Revise the message in its place, or append it."""
     lines, ids = transcript.lines, transcript.message_ids
+    newest = lines.last
+    if newest is not None and newest.message.id == message.id:
+        return Transcript(lines.replace_last(TranscriptLine(newest.seq, message)), ids)
     if message.id in ids:
-        for index, line in zip(range(len(lines) - 1, -1, -1), reversed(lines), strict=True):
+        index = len(lines)
+        for line in reversed(lines):
+            index -= 1
             if line.message.id == message.id:
                 revised = TranscriptLine(line.seq, message)
-                return replace(transcript, lines=lines.replace(index, revised))
+                return Transcript(lines.replace(index, revised), ids)
     if message.id not in session.inbox.admissions:
         ids = ids.set(message.id, None)
     return Transcript(lines.append(TranscriptLine(seq, message)), ids)
 
 
-def _compact(session: Session, transcript: Transcript) -> Transcript:
+def _begin_at_summary(session: Session, transcript: Transcript) -> Transcript:
     """History begins at the summary. Updates of the epoch in force stay until the epoch ends."""
     since = session.epoch.seq if session.epoch else 0
     *earlier, summary = transcript.lines
@@ -63,10 +68,17 @@ def _compact(session: Session, transcript: Transcript) -> Transcript:
     return replace(transcript, lines=PersistentList((*updates, summary)))
 
 
-def _revert(session: Session, event: RevertCommitted) -> Transcript:
+def _revert(session: Session, event: RevertCommitted, _recorded: Recorded) -> Transcript:
     """Later messages leave. Their ids stay taken."""
     boundary = revert_seq(session, event)
     if boundary is None:
         return session.transcript
     lines = (line for line in session.transcript.lines if line.seq <= boundary)
     return replace(session.transcript, lines=PersistentList(lines))
+
+
+REDUCERS: Final[Reducers[Transcript]] = {
+    **dict.fromkeys(get_args(MessageEvent), _revise),
+    CompactionEnded: _compact,
+    RevertCommitted: _revert,
+}

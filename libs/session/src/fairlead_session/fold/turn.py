@@ -1,7 +1,6 @@
 """Folds the provider turn: its attempt, its step, and the counts that limit it."""
 
-from collections.abc import Callable
-from typing import TypeAlias, assert_never
+from typing import Final
 
 from fairlead_schema.events import (
     AttemptDispatched,
@@ -22,99 +21,15 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.fold import Reducers
 from fairlead_session.frozen import replace
 from fairlead_session.input.fingerprint import call_fingerprint
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import Attempt, FinishedStream, Overflow, Turn
 
-_AttemptEvent: TypeAlias = (
-    AttemptDispatched
-    | AttemptFinished
-    | AttemptOverflowed
-    | StepStarted
-    | StepEnded
-    | StepFailed
-    | TextStarted
-    | TextEnded
-)
-_LimitEvent: TypeAlias = (
-    PromptPromoted
-    | TurnRetried
-    | ToolCalled
-    | ResumeRequested
-    | ExecutionRecovered
-    | ExecutionReleased
-    | CompactionEnded
-)
-TurnEvent: TypeAlias = _AttemptEvent | _LimitEvent
 
-
-def evolve(session: Session, event: TurnEvent, _recorded: Recorded) -> Turn:
-    """Apply one event of a provider turn."""
-    match event:
-        case (
-            AttemptDispatched() | AttemptFinished() | AttemptOverflowed() | StepStarted()
-            | StepEnded() | StepFailed() | TextStarted() | TextEnded()
-        ):  # fmt: skip
-            return _evolve_attempt(session, event)
-        case (
-            PromptPromoted() | TurnRetried() | ToolCalled() | ResumeRequested()
-            | ExecutionRecovered() | ExecutionReleased() | CompactionEnded()
-        ):  # fmt: skip
-            return _evolve_limits(session.turn, event)
-        case _:
-            assert_never(event)
-
-
-def _evolve_attempt(session: Session, event: _AttemptEvent) -> Turn:
-    turn, attempt = session.turn, session.turn.attempt
-    match event:
-        case AttemptDispatched():
-            return replace(turn, attempt=_open(session, event), step=event.step)
-        case StepStarted():
-            started = None if attempt is None else replace(attempt, started=True)
-            return replace(turn, attempt=started, retries=0)
-        case StepEnded() | StepFailed():
-            return replace(turn, attempt=None)
-        case TextStarted(text_id=text_id):
-            return _change_texts(turn, event, lambda texts: (*texts, text_id))
-        case TextEnded(text_id=text_id):
-            return _change_texts(
-                turn, event, lambda texts: tuple(text for text in texts if text != text_id)
-            )
-        case AttemptFinished():
-            return turn if attempt is None else replace(turn, attempt=_finish(attempt, event))
-        case AttemptOverflowed():
-            overflow = Overflow(event.message, event.in_stream)
-            return turn if attempt is None else _with(turn, replace(attempt, overflow=overflow))
-        case _:
-            assert_never(event)
-
-
-def _evolve_limits(turn: Turn, event: _LimitEvent) -> Turn:
-    match event:
-        case PromptPromoted():
-            return replace(turn, step=0, retries=0, repeats=0)
-        case TurnRetried():
-            # The same turn is made again, so its step does not count twice.
-            return _repeat_step(replace(turn, retries=turn.retries + 1), turn.step)
-        case ExecutionRecovered():
-            return _repeat_step(turn, turn.step)
-        case CompactionEnded():
-            overflowed = turn.attempt is not None and turn.attempt.overflow is not None
-            return _repeat_step(turn, turn.attempt.step) if turn.attempt and overflowed else turn
-        case ToolCalled():
-            return turn if event.provider.executed else _count_repeats(turn, event)
-        case ResumeRequested(forced=forced):
-            return turn if forced is False else replace(turn, step=0, retries=0, repeats=0)
-        case ExecutionReleased(reason=reason):
-            return replace(turn, attempt=None) if REST_RULES[reason].ends_interrupt else turn
-        case _:
-            assert_never(event)
-
-
-def _open(session: Session, event: AttemptDispatched) -> Attempt:
-    return Attempt(
+def _dispatch(session: Session, event: AttemptDispatched, _recorded: Recorded) -> Turn:
+    attempt = Attempt(
         attempt_id=event.attempt_id,
         assistant_message_id=event.assistant_message_id,
         agent=event.agent,
@@ -123,36 +38,115 @@ def _open(session: Session, event: AttemptDispatched) -> Attempt:
         generation=session.execution.generation,
         estimate=event.estimate,
     )
+    return replace(session.turn, attempt=attempt, step=event.step)
 
 
-def _finish(attempt: Attempt, event: AttemptFinished) -> Attempt:
+def _start_step(session: Session, _event: StepStarted, _recorded: Recorded) -> Turn:
+    turn, attempt = session.turn, session.turn.attempt
+    started = None if attempt is None else replace(attempt, started=True)
+    return replace(turn, attempt=started, retries=0)
+
+
+def _end_step(session: Session, _event: StepEnded | StepFailed, _recorded: Recorded) -> Turn:
+    return replace(session.turn, attempt=None)
+
+
+def _start_text(session: Session, event: TextStarted, _recorded: Recorded) -> Turn:
+    """Track the open text blocks. An ended block may be empty, so its text does not tell."""
+    turn, attempt = session.turn, session.turn.attempt
+    if attempt is None or attempt.assistant_message_id != event.assistant_message_id:
+        return turn
+    texts = (*attempt.open_texts, event.text_id)
+    return replace(turn, attempt=replace(attempt, open_texts=texts))
+
+
+def _end_text(session: Session, event: TextEnded, _recorded: Recorded) -> Turn:
+    turn, attempt = session.turn, session.turn.attempt
+    if attempt is None or attempt.assistant_message_id != event.assistant_message_id:
+        return turn
+    texts = tuple(text for text in attempt.open_texts if text != event.text_id)
+    return replace(turn, attempt=replace(attempt, open_texts=texts))
+
+
+def _finish(session: Session, event: AttemptFinished, _recorded: Recorded) -> Turn:
+    turn, attempt = session.turn, session.turn.attempt
+    if attempt is None:
+        return turn
     finished = FinishedStream(
         event.finish, event.cost, event.tokens, event.error, raised=event.raised is True
     )
-    return replace(attempt, finished=finished)
+    return replace(turn, attempt=replace(attempt, finished=finished))
 
 
-def _with(turn: Turn, attempt: Attempt) -> Turn:
-    return replace(turn, attempt=attempt)
+def _overflow(session: Session, event: AttemptOverflowed, _recorded: Recorded) -> Turn:
+    turn, attempt = session.turn, session.turn.attempt
+    if attempt is None:
+        return turn
+    overflow = Overflow(event.message, event.in_stream)
+    return replace(turn, attempt=replace(attempt, overflow=overflow))
 
 
-def _repeat_step(turn: Turn, step: int) -> Turn:
-    return replace(turn, attempt=None, step=max(0, step - 1))
+def _promote(session: Session, _event: PromptPromoted, _recorded: Recorded) -> Turn:
+    """New input begins all counts anew."""
+    return replace(session.turn, step=0, retries=0, repeats=0)
 
 
-def _count_repeats(turn: Turn, event: ToolCalled) -> Turn:
+def _retry(session: Session, _event: TurnRetried, _recorded: Recorded) -> Turn:
+    turn = session.turn
+    return _repeat_step(replace(turn, retries=turn.retries + 1), turn.step)
+
+
+def _recover(session: Session, _event: ExecutionRecovered, _recorded: Recorded) -> Turn:
+    return _repeat_step(session.turn, session.turn.step)
+
+
+def _compact(session: Session, _event: CompactionEnded, _recorded: Recorded) -> Turn:
+    turn, attempt = session.turn, session.turn.attempt
+    overflowed = attempt is not None and attempt.overflow is not None
+    return _repeat_step(turn, attempt.step) if attempt and overflowed else turn
+
+
+def _call(session: Session, event: ToolCalled, _recorded: Recorded) -> Turn:
+    """Count how often the model makes the same call in a row."""
+    turn = session.turn
+    if event.provider.executed:
+        return turn
     call = call_fingerprint(event.tool, event.input)
     repeats = turn.repeats + 1 if call == turn.last_call else 1
     return replace(turn, last_call=call, repeats=repeats)
 
 
-def _change_texts(
-    turn: Turn,
-    event: TextStarted | TextEnded,
-    change: Callable[[tuple[str, ...]], tuple[str, ...]],
-) -> Turn:
-    """Track the open text blocks. An ended block may be empty, so its text does not tell."""
-    attempt = turn.attempt
-    if attempt is None or attempt.assistant_message_id != event.assistant_message_id:
-        return turn
-    return replace(turn, attempt=replace(attempt, open_texts=change(attempt.open_texts)))
+def _resume(session: Session, event: ResumeRequested, _recorded: Recorded) -> Turn:
+    if event.forced is False:
+        return session.turn
+    return replace(session.turn, step=0, retries=0, repeats=0)
+
+
+def _release(session: Session, event: ExecutionReleased, _recorded: Recorded) -> Turn:
+    if REST_RULES[event.reason].ends_interrupt:
+        return replace(session.turn, attempt=None)
+    return session.turn
+
+
+def _repeat_step(turn: Turn, step: int) -> Turn:
+    """The same turn is made again, so its step does not count twice."""
+    return replace(turn, attempt=None, step=max(0, step - 1))
+
+
+REDUCERS: Final[Reducers[Turn]] = {
+    AttemptDispatched: _dispatch,
+    AttemptFinished: _finish,
+    AttemptOverflowed: _overflow,
+    StepStarted: _start_step,
+    StepEnded: _end_step,
+    StepFailed: _end_step,
+    TextStarted: _start_text,
+    TextEnded: _end_text,
+    PromptPromoted: _promote,
+    TurnRetried: _retry,
+    ExecutionRecovered: _recover,
+    CompactionEnded: _compact,
+    ToolCalled: _call,
+    ResumeRequested: _resume,
+    ExecutionReleased: _release,
+}

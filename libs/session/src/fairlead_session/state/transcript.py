@@ -1,6 +1,7 @@
 """The messages of a session since its last compaction."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from immutables import Map
 
@@ -9,8 +10,7 @@ from fairlead_schema.message import AssistantMessage, Message
 from fairlead_session.persistent import PersistentList, PersistentMap
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptLine:
+class TranscriptLine(NamedTuple):
     """One message of the transcript, with the sequence of the event that created it."""
 
     seq: int
@@ -30,6 +30,9 @@ class Transcript:
 
     def find(self, message_id: MessageId) -> Message | None:
         """The message with this id. The search begins with the newest message."""
+        newest = self.lines.last
+        if newest is not None and newest.message.id == message_id:
+            return newest.message
         for line in reversed(self.lines):
             if line.message.id == message_id:
                 return line.message

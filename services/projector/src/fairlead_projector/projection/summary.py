@@ -4,7 +4,7 @@ The core folds execution; the row keeps that value and the columns by which the 
 sessions that should move: somebody asked for work, and there is work to do.
 """
 
-from typing import Final, get_args
+from typing import Final
 
 from fairlead_projector.projection.rows import Projected, SessionRow
 from fairlead_schema.events import (
@@ -24,7 +24,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
-from fairlead_session.fold.execution import ExecutionEvent, change_budget, evolve
+from fairlead_session.fold.execution import REDUCERS, change_budget, evolve
 from fairlead_session.state.execution import Execution
 from fairlead_session.state.usage import Budget
 
@@ -40,7 +40,7 @@ _DESCRIPTION: Final = (
     RevertCleared,
     RevertCommitted,
 )
-_EXECUTION: Final = get_args(ExecutionEvent)
+_EXECUTION: Final = tuple(REDUCERS)
 _CHANGING: Final = frozenset((*_EXECUTION, *_SPENDING, *_DESCRIPTION, BudgetSet))
 
 
