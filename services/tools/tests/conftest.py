@@ -47,7 +47,7 @@ from fairlead_service.rpc.answers import Answerer, Command
 from fairlead_session.calls.snapshot import snapshot_call
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.worker import Execute
+from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.application.verbs import REFUSALS
 from fairlead_tools.registry.registry import Registry
 from fairlead_tools.registry.tool import CallContext, Tool
@@ -131,9 +131,9 @@ class Harness:
     briefed: bool = False
     """Whether requests say what their sender knew, as a runner's do."""
 
-    def worker(self, name: str = "wkr_a") -> Execute:
+    def worker(self, name: str = "wkr_a") -> ToolWorker:
         self.liveness.alive.add(name)
-        return Execute(name, self.eventlog, self.registry, self.settings)
+        return ToolWorker(name, self.eventlog, self.registry, self.settings)
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
         """Write as anybody else would."""
@@ -230,13 +230,13 @@ class Harness:
 
 
 @asynccontextmanager
-async def run_worker(execute: Execute) -> AsyncIterator[None]:
-    task = asyncio.create_task(execute.stand())
+async def run_worker(execute: ToolWorker) -> AsyncIterator[None]:
+    task = asyncio.create_task(execute.run())
     try:
         yield
     finally:
         await cancel_task(task)
-        await execute.leave()
+        await execute.shutdown()
 
 
 async def cancel_task(task: asyncio.Task[None]) -> None:

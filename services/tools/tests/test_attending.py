@@ -8,7 +8,7 @@ import pytest
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
 from fairlead_session.state.calls import UnsettledCall
-from fairlead_tools.calls.begin import LOOK_S, Later, Looks, Spare
+from fairlead_tools.calls.begin import ANSWER_RECHECK_S, Duplicate, Left, RequestDedup
 from fairlead_tools.calls.taken_request import Unheld
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import AT, EchoInput, Harness, run_worker, tool, wait_until
@@ -69,15 +69,15 @@ def test_a_request_is_not_spare_for_one_that_does_not_come_again(
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.begin.monotonic", lambda: now)
     call = UnsettledCall("msg_a", "call_1", "task", {}, "build", "idempotent", "r1", 7)
-    looks = Looks()
+    looks = RequestDedup()
 
-    def again(sequence: int) -> Later | Spare:
+    def again(sequence: int) -> Left | Duplicate:
         return looks.again(AT, call, Unheld(sequence=sequence))
 
-    assert isinstance(again(120), Later)
-    now += LOOK_S
-    assert isinstance(again(118), Spare)
-    now += LOOK_S + 1
-    assert isinstance(again(118), Later)
-    assert isinstance(again(119), Later)
-    assert isinstance(again(118), Spare)
+    assert isinstance(again(120), Left)
+    now += ANSWER_RECHECK_S
+    assert isinstance(again(118), Duplicate)
+    now += ANSWER_RECHECK_S + 1
+    assert isinstance(again(118), Left)
+    assert isinstance(again(119), Left)
+    assert isinstance(again(118), Duplicate)

@@ -24,7 +24,7 @@ from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.calls.child_ids import TASK, child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_tools.calls.log import CallLog
-from fairlead_tools.calls.subagents import Children, Work
+from fairlead_tools.calls.subagents import Subagents, SubagentTask
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import AT, BEFORE, Harness
 
@@ -33,7 +33,7 @@ CONTEXT = CallContext(AT, LocationRef(directory="/w"), "build", "msg_a", "call_1
 CALLED = ToolCalled(
     assistant_message_id="msg_a", call_id="call_1", tool=TASK, input={}, provider=Executor()
 )
-WORK = Work("general", "look around")
+WORK = SubagentTask("general", "look around")
 
 
 class Ingest:
@@ -68,8 +68,8 @@ class Ingest:
         return take
 
 
-def children(harness: Harness, depth_max: int = 3) -> Children:
-    return Children(harness.eventlog, CallLog(harness.eventlog), depth_max=depth_max)
+def children(harness: Harness, depth_max: int = 3) -> Subagents:
+    return Subagents(harness.eventlog, CallLog(harness.eventlog), depth_max=depth_max)
 
 
 async def test_a_session_is_made_and_prompted_once(harness: Harness) -> None:

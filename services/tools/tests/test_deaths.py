@@ -10,8 +10,8 @@ from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.events import ToolFailed, ToolStarted
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_tools.calls.liveness import Silences
-from fairlead_tools.calls.worker import Execute
+from fairlead_tools.calls.liveness import PeerLiveness
+from fairlead_tools.calls.worker import ToolWorker
 from services.tools.tests.conftest import (
     Gate,
     Harness,
@@ -28,10 +28,10 @@ STARTED = ToolStarted(
 
 
 @asynccontextmanager
-async def dying(harness: Harness, name: str = "wkr_a") -> AsyncIterator[Execute]:
+async def dying(harness: Harness, name: str = "wkr_a") -> AsyncIterator[ToolWorker]:
     """A worker that is cut off: it takes nothing more, and its tools hang for ever."""
     execute = harness.worker(name)
-    task = asyncio.create_task(execute.stand())
+    task = asyncio.create_task(execute.run())
     try:
         yield execute
     finally:
@@ -127,7 +127,7 @@ async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
     monkeypatch.setattr("fairlead_tools.calls.liveness.EVERY_S", 0.001)
     harness.liveness.alive.add("wkr_dead")
-    silences = Silences(harness.liveness)
+    silences = PeerLiveness(harness.liveness)
 
     for silent in (True, False, True):
         (harness.liveness.paused.add if silent else harness.liveness.paused.discard)("wkr_dead")

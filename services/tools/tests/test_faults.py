@@ -15,8 +15,8 @@ from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.begin import Beginning, Decision
-from fairlead_tools.calls.worker import DEFECTS_MAX, Execute
+from fairlead_tools.calls.begin import BeginDecider, Decision
+from fairlead_tools.calls.worker import DEFECTS_MAX, ToolWorker
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
     AT,
@@ -39,7 +39,7 @@ async def test_a_held_request_is_kept_in_progress(harness: Harness) -> None:
     harness.registry.register(running)
     job = await harness.call(running)
     execute = harness.worker()
-    beating = asyncio.create_task(execute.beat(0.001))
+    beating = asyncio.create_task(execute.heartbeat(0.001))
 
     async with run_worker(execute):
         await wait_until(lambda: job.extensions >= 2)
@@ -127,17 +127,17 @@ async def test_a_session_that_cannot_be_read_is_buried(
 
 def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     """Let the worker's own code fail so often; the deliveries at which it did."""
-    decide, failed = Beginning.decide, list[int]()
+    decide, failed = BeginDecider.decide, list[int]()
 
     async def wrong(
-        self: Beginning, session: Session, at: Address, request: ToolRequest, job: Job
+        self: BeginDecider, session: Session, at: Address, request: ToolRequest, job: Job
     ) -> Decision:
         if len(failed) < times:
             failed.append(job.deliveries)
             raise ZeroDivisionError("a defect")
         return await decide(self, session, at, request, job)
 
-    monkeypatch.setattr(Beginning, "decide", wrong)
+    monkeypatch.setattr(BeginDecider, "decide", wrong)
     return failed
 
 
@@ -202,7 +202,7 @@ async def test_a_permission_too_large_to_ask_for_fails_the_call(harness: Harness
     rules = [{"action": "echo", "resource": "*", "effect": "ask"}]
     config = Config.model_validate({"permissions": rules})
     harness.liveness.alive.add("wkr_a")
-    worker = Execute("wkr_a", harness.eventlog, harness.registry, harness.settings, config.rules)
+    worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, config.rules)
 
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)

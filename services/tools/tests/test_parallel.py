@@ -20,7 +20,7 @@ from fairlead_schema.tools.request import ToolRequest
 from fairlead_service import ids
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_testing.nats import Server
-from fairlead_tools.calls.worker import Execute
+from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.registry import Registry
 from services.tools.tests.conftest import AT, BEFORE, Gate, run_worker, tool
 
@@ -69,7 +69,7 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
             await eventlog.work.put(subjects.tool(AT, "default"), body, once=one.call_id)
         settings = ToolsConfig(location_concurrency=16)
         await eventlog.liveness.answer_pings("wkr_a")
-        worker = Execute("wkr_a", eventlog, registry, settings)
+        worker = ToolWorker("wkr_a", eventlog, registry, settings)
         settled: list[str] = []
         tail = cast("AsyncGenerator[StoredCommit, None]", eventlog.log.tail(AT, after=0))
         async with run_worker(worker), asyncio.timeout(90), aclosing(tail):

@@ -23,7 +23,7 @@ from fairlead_session.people.permission import Need, effect
 from fairlead_tools.app import list_tools
 from fairlead_tools.calls import worker
 from fairlead_tools.calls.permission import UNPERMITTED
-from fairlead_tools.calls.worker import Execute
+from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.registry import Registry
 from fairlead_tools.registry.tool import CallContext, CallFailed, Needs, Tool
 from services.tools.tests.conftest import AT, EchoInput, Gate, Harness, run_worker, tool, wait_until
@@ -42,7 +42,7 @@ def configured(*rules: PermissionRule, **agents: object) -> Config:
 async def served(harness: Harness, config: Config, name: str = "wkr_a") -> list[str]:
     """Let one worker work, under these rules, until no request is left."""
     harness.liveness.alive.add(name)
-    worker = Execute(name, harness.eventlog, harness.registry, harness.settings, config.rules)
+    worker = ToolWorker(name, harness.eventlog, harness.registry, harness.settings, config.rules)
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)
     return await harness.settlements()

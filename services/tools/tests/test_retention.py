@@ -22,7 +22,7 @@ from fairlead_schema.tools.content import FileContent, RetryClass, TextContent, 
 from fairlead_session.calls.lifecycle import Failed, Succeeded
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_tools.calls import output
-from fairlead_tools.calls.output import Retention
+from fairlead_tools.calls.output import OutputRetention
 from fairlead_tools.outputs import ManagedOutputs, open_output_file, stream_output
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result
 from fairlead_tools.spool import END_BYTES, Spool
@@ -58,8 +58,8 @@ class Forgetful(MemoryOutputs):
         return await super().put(at, output_id, pieces, mime=mime)
 
 
-def keeping(outputs: MemoryOutputs, media: int = 1000) -> Retention:
-    return Retention(outputs, SMALL, media)
+def keeping(outputs: MemoryOutputs, media: int = 1000) -> OutputRetention:
+    return OutputRetention(outputs, SMALL, media)
 
 
 def texts(outcome: Any) -> list[str]:  # noqa: ANN401

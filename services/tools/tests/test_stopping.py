@@ -172,11 +172,11 @@ async def test_a_leaving_worker_finishes_what_fits_its_grace(harness: Harness) -
     harness.registry.register(running)
     await harness.call(running)
     execute = harness.worker()
-    task = asyncio.create_task(execute.stand())
+    task = asyncio.create_task(execute.run())
     await wait_until(lambda: len(gate.runs) == 1)
 
     await cancel_task(task)
-    leaving = asyncio.create_task(execute.leave())
+    leaving = asyncio.create_task(execute.shutdown())
     later = await harness.call(running, id_="call_2")
     gate.opened.set()
     await leaving

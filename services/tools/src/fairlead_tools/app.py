@@ -22,9 +22,9 @@ from fairlead_service.rpc.server import RpcServer
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes, spool
 from fairlead_tools.builtin import builtins, skill, task
-from fairlead_tools.calls.lifecycle import Life
-from fairlead_tools.calls.subagents import Children
-from fairlead_tools.calls.worker import Execute
+from fairlead_tools.calls.lifecycle import CallLifecycle
+from fairlead_tools.calls.subagents import Subagents
+from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.registry.application import verbs
@@ -70,7 +70,9 @@ class Tools:
                 eventlog, self._settings.pool, timeout_s
             )
             spool.remove_stale_spools(config.tools.spool_dir)
-            execute = Execute(self._worker_id, eventlog, self.registry, config.tools, config.rules)
+            execute = ToolWorker(
+                self._worker_id, eventlog, self.registry, config.tools, config.rules
+            )
             records = ToolRecords(
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
             )
@@ -78,21 +80,21 @@ class Tools:
             self.server.provide(verbs.DESK, ToolVerbs(records, self.registry, execute.life))
             self._hire(eventlog, execute.life)
             await self.server.start()
-            standing = asyncio.create_task(execute.stand())
+            standing = asyncio.create_task(execute.run())
             report = report_defects(LogError)
             beating = asyncio.create_task(
-                supervise("heartbeat of tool requests", execute.beat, report=report)
+                supervise("heartbeat of tool requests", execute.heartbeat, report=report)
             )
             try:
                 yield
             finally:
                 await cancel_and_wait(standing)
-                await execute.leave()
+                await execute.shutdown()
                 await cancel_and_wait(beating)
                 await self.server.stop()
                 await self.observer.close()
 
-    def _hire(self, eventlog: EventLog, life: Life) -> None:
+    def _hire(self, eventlog: EventLog, life: CallLifecycle) -> None:
         """Offer the tool that gives work to other sessions, where there are any agents for it."""
         config = self._settings.config
         agents = {
@@ -101,7 +103,7 @@ class Tools:
             if agent.mode != "primary" and not agent.hidden
         }
         if config.tools.builtin and agents:
-            children = Children(eventlog, life, depth_max=config.tools.depth_max)
+            children = Subagents(eventlog, life, depth_max=config.tools.depth_max)
             self.registry.register(task.tool(children, agents))
             life.abandon = children.abandon
 

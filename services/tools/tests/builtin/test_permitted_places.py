@@ -23,7 +23,7 @@ from fairlead_schema.tools.content import Executor
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import write
-from fairlead_tools.calls.worker import Execute
+from fairlead_tools.calls.worker import ToolWorker
 from services.tools.tests.conftest import BEFORE, Harness, run_worker, wait_until
 
 AT = Address("default", "ses_linked")
@@ -84,7 +84,7 @@ class Linked:
         await self.harness.eventlog.work.put(subjects.tool(AT, "default"), body)
         harness = self.harness
         harness.liveness.alive.add("wkr_a")
-        worker = Execute("wkr_a", harness.eventlog, harness.registry, harness.settings, RULES)
+        worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, RULES)
         async with run_worker(worker):
             await wait_until(lambda: not harness.jobs)
 

@@ -16,7 +16,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.calls.output_bounds import OutputLimits
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import builtins, grep, read
-from fairlead_tools.calls.output import Retention
+from fairlead_tools.calls.output import OutputRetention
 from fairlead_tools.files.pages import CUT, read_page
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from services.tools.tests.conftest import AT
@@ -336,7 +336,7 @@ async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None
     (tmp_path / "long.txt").write_text(f"{line}\n" * 5000)
     (reader,) = (one for one in builtins(Config()) if one.name == "read")
     outputs = MemoryOutputs()
-    retention = Retention(outputs, OutputLimits(), 1 << 20)
+    retention = OutputRetention(outputs, OutputLimits(), 1 << 20)
 
     read_ = await run_call(reader, tmp_path, path="long.txt")
     shown = await retention.recordable(AT, read_, limits=reader.limits or retention.limits)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import edit, grep, read, write
-from fairlead_tools.calls.execution import encoded
+from fairlead_tools.calls.execution import encode_output
 from fairlead_tools.files import mutation
 from fairlead_tools.files.path import PathRefused, open_place, resolve
 from fairlead_tools.files.search.globs import matches_glob
@@ -137,7 +137,7 @@ async def run(tool: Tool, here: Path, **given: Any) -> str:  # noqa: ANN401
         returned = await tool.execute(tool.input.model_validate(given), call_context(here))
     except CallFailed as error:
         return str(error)
-    ended = encoded(tool, returned)
+    ended = encode_output(tool, returned)
     assert isinstance(ended, Succeeded)
     return text(ended)
 

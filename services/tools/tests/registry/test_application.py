@@ -35,7 +35,7 @@ from fairlead_service.ids import now_ms
 from fairlead_service.rpc.answers import parse_tenant
 from fairlead_session.calls.output_bounds import LINES_MAX
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_tools.calls.worker import Execute
+from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.registry.application import records as records_module
 from fairlead_tools.registry.application.calls import tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
@@ -61,7 +61,7 @@ class Office:
 
     harness: Harness
     desk: ToolVerbs
-    worker: Execute
+    worker: ToolWorker
 
     async def ask(self, verb: str, body: object, tenant: str = "default") -> dict[str, Any]:
         kinds: dict[str, tuple[Any, Callable[..., Awaitable[Any]]]] = {
@@ -509,7 +509,7 @@ async def _under(office: Office, effect: str) -> list[str]:
     rule = {"action": "sums", "resource": "*", "effect": effect}
     rules = Config.model_validate({"permissions": [rule]}).rules
     harness = office.harness
-    worker = Execute("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
+    worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
     async with run_worker(worker):
         await wait_until(lambda: not harness.jobs)
     return await harness.settlements()

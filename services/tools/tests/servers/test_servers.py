@@ -17,7 +17,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.tools.content import FileContent, TextContent
 from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Succeeded
-from fairlead_tools.calls.execution import encoded
+from fairlead_tools.calls.execution import encode_output
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from fairlead_tools.servers.pool import ToolServers
@@ -78,7 +78,7 @@ class World:
 
     async def call(self, name: str, scope: Scope = HERE, **asked: Any) -> Succeeded:  # noqa: ANN401
         tool = self.tool(name, scope)
-        outcome = encoded(tool, await tool.execute(tool.input.model_validate(asked), CONTEXT))
+        outcome = encode_output(tool, await tool.execute(tool.input.model_validate(asked), CONTEXT))
         assert isinstance(outcome, Succeeded), outcome
         return outcome
 

@@ -22,7 +22,7 @@ from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, execute, needs, tool_with
-from fairlead_tools.calls.execution import encoded
+from fairlead_tools.calls.execution import encode_output
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from fairlead_tools.settings import ToolsSettings
 from fairlead_tools.web import guard
@@ -114,7 +114,7 @@ async def test_other_text_passes_through_and_the_model_sees_the_text(web: Site) 
     tool = tool_with(NEAR)
 
     returned = await tool.execute(WebfetchInput(url=web.url("/x")), CONTEXT)
-    outcome = encoded(tool, returned)
+    outcome = encode_output(tool, returned)
 
     assert isinstance(outcome, Succeeded)
     assert outcome.content == (TextContent(text='{"a": "é"}'),)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need, effect
-from fairlead_tools.calls.rules import rules
+from fairlead_tools.calls.rules import agent_rules
 from fairlead_tools.context.sources.files import printable_path
 from fairlead_tools.context.sources.skills import ACTION
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
@@ -82,7 +82,7 @@ async def _load_skill(
     config: Config, catalog: SkillCatalog, asked: SkillInput, context: CallContext
 ) -> Skill:
     """The skill that was asked for. One that is denied looks like one that is not there."""
-    known = rules(config, context.agent)
+    known = agent_rules(config, context.agent)
     if known is None or effect(known, ACTION, asked.name) == "deny":
         raise _unable(asked)
     try:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead_session.calls.child_ids import TASK
 from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.people.permission import Need
-from fairlead_tools.calls.subagents import Children, Work
+from fairlead_tools.calls.subagents import Subagents, SubagentTask
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 
 
@@ -34,7 +34,7 @@ class TaskOutput(BaseModel):
     sessionID: str  # noqa: N815 - as it is on the wire
 
 
-def tool(children: Children, agents: Mapping[str, str]) -> Tool:
+def tool(children: Subagents, agents: Mapping[str, str]) -> Tool:
     """The tool for these sub-agents: their names, and what each is good at."""
 
     async def needs(asked: TaskInput, _context: CallContext) -> tuple[Need, ...]:
@@ -44,7 +44,7 @@ def tool(children: Children, agents: Mapping[str, str]) -> Tool:
         return (Need(TASK, (asked.agent,), save=(asked.agent,)),)
 
     async def attend(asked: TaskInput, context: CallContext) -> Outcome | None:
-        return await children.attend(context, Work(asked.agent, asked.prompt))
+        return await children.attend(context, SubagentTask(asked.agent, asked.prompt))
 
     return Tool(
         name=TASK,

@@ -30,20 +30,20 @@ from fairlead_session.fold.calls import find_call
 from fairlead_session.people.asks import AgentRules
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.execution import detail, failed
-from fairlead_tools.calls.liveness import Silences
-from fairlead_tools.calls.output import Retention
-from fairlead_tools.calls.permission import Permitted, Permitting
+from fairlead_tools.calls.execution import error_text, tool_failure
+from fairlead_tools.calls.liveness import PeerLiveness
+from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.calls.permission import PermissionCheck, Permitted
 from fairlead_tools.registry.registry import PreparedCall, Registry, Scope
 from fairlead_tools.registry.tool import CallContext, CallFailed
 
 # How long a request waits before somebody looks again at a call whose worker lives.
-LATER_S: Final = 1.0
+BUSY_RECHECK_S: Final = 1.0
 # What answers a call brings a new request when it has; one that was lost costs no more than this.
-LOOK_S: Final = 15.0
-LOOKS_MAX: Final = 10_000
+ANSWER_RECHECK_S: Final = 15.0
+DEDUP_CALLS_MAX: Final = 10_000
 # How long a request waits before somebody looks again at a call whose worker does not answer.
-SILENT_S: Final = TOOL_DEADLINE_S / 4
+SILENT_RECHECK_S: Final = TOOL_DEADLINE_S / 4
 LATE: Final = Failed("The queued call was not answered in time: its outcome is unknown")
 
 
@@ -62,22 +62,22 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class Left:
     """Not now, or not by this worker."""
 
     delay_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class Spare:
+class Duplicate:
     """A newer request looks after the call: one is enough."""
 
 
-Decided: TypeAlias = Ready | Asked | Later | Spare | Settle | Succeeded | Failed | NotOpen
+Decided: TypeAlias = Ready | Asked | Left | Duplicate | Settle | Succeeded | Failed | NotOpen
 Decision: TypeAlias = tuple[tuple[SessionEvent, ...], Decided]
 
 
-class Looks:
+class RequestDedup:
     """Which request looks after each call that something else answers: the newest one.
 
     Each time the session is swept, or what it waits for rests, one more may come; all others are
@@ -90,21 +90,21 @@ class Looks:
             OrderedDict()
         )
 
-    def again(self, at: Address, call: UnsettledCall, job: Job) -> Later | Spare:
+    def again(self, at: Address, call: UnsettledCall, job: Job) -> Left | Duplicate:
         """Whether this request looks again. A worker that saw no newer one keeps it."""
         key = (at, call.assistant_message_id, call.call_id)
         newest, seen = self._newest.get(key, (0, 0.0))
         now = monotonic()
-        if job.sequence < newest and now - seen < 2 * LOOK_S:
-            return Spare()
+        if job.sequence < newest and now - seen < 2 * ANSWER_RECHECK_S:
+            return Duplicate()
         self._newest[key] = (job.sequence, now)
         self._newest.move_to_end(key)
-        if len(self._newest) > LOOKS_MAX:
+        if len(self._newest) > DEDUP_CALLS_MAX:
             self._newest.popitem(last=False)
-        return Later(LOOK_S)
+        return Left(ANSWER_RECHECK_S)
 
 
-class Beginning:
+class BeginDecider:
     """Decides for one worker what becomes of a request, from the log and the registry."""
 
     def __init__(
@@ -112,15 +112,15 @@ class Beginning:
         worker: WorkerId,
         eventlog: EventLog,
         registry: Registry,
-        retention: Retention,
+        retention: OutputRetention,
         rules: AgentRules,
     ) -> None:
         self._worker = worker
-        self._silences = Silences(eventlog.liveness)
+        self._silences = PeerLiveness(eventlog.liveness)
         self._registry = registry
         self._retention = retention
-        self._permitting = Permitting(eventlog.approvals, rules)
-        self._looks = Looks()
+        self._permitting = PermissionCheck(eventlog.approvals, rules)
+        self._looks = RequestDedup()
 
     async def decide(
         self, session: Session, at: Address, request: ToolRequest, job: Job
@@ -130,7 +130,7 @@ class Beginning:
         life = None if worker is None else await self._silences.ask(worker)
         if worker is not None and life == "silent" and not self._silences.over(worker):
             # Perhaps only busy: the deadline of its own request decides.
-            return (), Later(SILENT_S)
+            return (), Left(SILENT_RECHECK_S)
         decision = begin(session, request.assistant_message_id, request.call_id, self._worker, life)
         match decision:
             case Begin():
@@ -138,12 +138,12 @@ class Beginning:
             case Settle(event=event):
                 return (event,), decision
             case LeaveToWorker():
-                return (), Later(LATER_S)
+                return (), Left(BUSY_RECHECK_S)
             case WaitsForPerson():
                 return (), Asked()
             case DeferredCall(call=call, until=until):
                 left_s = (until - now_ms()) / 1000
-                return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Later(left_s))
+                return (settle(session, call, LATE), LATE) if left_s <= 0 else ((), Left(left_s))
             case NotOpen():
                 return (), decision
             case _:
@@ -187,7 +187,7 @@ class Beginning:
         try:
             outcome = await prepared.tool.attend(prepared.input, context)
         except CallFailed as error:
-            outcome = failed(detail(error))
+            outcome = tool_failure(error_text(error))
         if outcome is None:
             return None
         limits = prepared.tool.limits or self._retention.limits

@@ -32,7 +32,7 @@ class Stopped:
     why: Stop
 
 
-class Performance:
+class ToolRun:
     """The run of one prepared call."""
 
     def __init__(self, prepared: PreparedCall, context: CallContext) -> None:
@@ -88,7 +88,7 @@ class Performance:
             raise
         if self._late.done():
             await self._let_go(task)
-            return crashed(f"timed out after {self._prepared.tool.timeout_s:g} s")
+            return tool_crash(f"timed out after {self._prepared.tool.timeout_s:g} s")
         if task.done():
             return self._outcome(task)
         task.cancel()
@@ -111,22 +111,22 @@ class Performance:
 
     def _outcome(self, task: asyncio.Task[object]) -> Outcome | DeferredCall:
         if task.cancelled():
-            return crashed("the tool cancelled itself")
+            return tool_crash("the tool cancelled itself")
         error = task.exception()
         if isinstance(error, CallFailed):
-            return failed(str(error))
+            return tool_failure(str(error))
         if error is not None:
             log.warning("tool crashed", exc_info=error, extra=self._ids())
-            return crashed(detail(error))
+            return tool_crash(error_text(error))
         returned = task.result()
         if isinstance(returned, DeferredCall):
             return returned
         self.spool = returned.spool if isinstance(returned, Result) else None
         try:
-            return encoded(self._prepared.tool, returned)
+            return encode_output(self._prepared.tool, returned)
         except Exception as projected:
             log.exception("output cannot be told", extra=self._ids())
-            return crashed(detail(projected))
+            return tool_crash(error_text(projected))
 
     def _ids(self) -> dict[str, str]:
         context = self._context
@@ -137,7 +137,7 @@ class Performance:
         }
 
 
-def encoded(tool: Tool, returned: object) -> Outcome:
+def encode_output(tool: Tool, returned: object) -> Outcome:
     """What a tool returned, checked against its model and told to the model by its projection."""
     result = returned if isinstance(returned, Result) else Result(returned)
     # An instance may have been made without a check: dumped, it is checked like anything else.
@@ -147,26 +147,26 @@ def encoded(tool: Tool, returned: object) -> Outcome:
     try:
         output = tool.output.model_validate(raw)
     except ValidationError as error:
-        return crashed(f"Invalid tool output: {describe_errors(error)}")
+        return tool_crash(f"Invalid tool output: {describe_errors(error)}")
     value: Json = output.model_dump(mode="json", by_alias=True)
     if is_too_deep(value):
-        return crashed(f"Invalid tool output: nested deeper than {DEPTH_MAX} levels")
+        return tool_crash(f"Invalid tool output: nested deeper than {DEPTH_MAX} levels")
     content = tool.project(value) if result.content is None else result.content
     structured = value if isinstance(value, dict) else {} if content else {"output": value}
     return Succeeded(structured=structured, content=content, facts=result.facts)
 
 
-def crashed(why: str) -> Failed:
+def tool_crash(why: str) -> Failed:
     """A failure that the tool did not declare."""
-    return failed(f"Tool execution failed: {why}")
+    return tool_failure(f"Tool execution failed: {why}")
 
 
-def failed(message: str) -> Failed:
+def tool_failure(message: str) -> Failed:
     """A failure in words that any log can hold."""
     return Failed(message[:MESSAGE_LENGTH_MAX].encode(errors="backslashreplace").decode())
 
 
-def detail(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 

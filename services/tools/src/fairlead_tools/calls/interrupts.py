@@ -12,7 +12,7 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.lifecycle import HaltReason, halt_reason
 from fairlead_session.state.calls import UnsettledCall
-from fairlead_tools.calls.execution import Performance
+from fairlead_tools.calls.execution import ToolRun
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ PATIENCE_S: Final = 0.05
 
 
 async def watch(
-    session_log: SessionLog, at: Address, call: UnsettledCall, after: int, performance: Performance
+    session_log: SessionLog, at: Address, call: UnsettledCall, after: int, performance: ToolRun
 ) -> None:
     """Follow the session from its start event on, through outages, until the run must stop."""
     await asyncio.sleep(PATIENCE_S)

@@ -31,12 +31,12 @@ from fairlead_session.next_move import is_moving
 from fairlead_session.people.asks import AgentRules
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.begin import Asked, Beginning, Decided, Later, Ready, Spare
-from fairlead_tools.calls.execution import Stopped, crashed, detail
+from fairlead_tools.calls.begin import Asked, BeginDecider, Decided, Duplicate, Left, Ready
+from fairlead_tools.calls.execution import Stopped, error_text, tool_crash
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.opening import Opening
-from fairlead_tools.calls.output import Retention
-from fairlead_tools.calls.progress import Telling
+from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.calls.progress import CallProgress
 from fairlead_tools.calls.run import Run
 from fairlead_tools.calls.taken_request import Held, Unheld
 from fairlead_tools.registry.registry import Registry
@@ -52,7 +52,7 @@ Abandon: TypeAlias = Callable[[Address, MessageId, CallId], Awaitable[None]]
 _AT_ONCE: Final = {Settle: "interrupted", Failed: "refused", Succeeded: "succeeded"}
 
 
-class Life:
+class CallLifecycle:
     """Lives calls through for one worker."""
 
     def __init__(
@@ -63,14 +63,14 @@ class Life:
         settings: ToolsConfig,
         rules: AgentRules,
     ) -> None:
-        self.retention = Retention(
+        self.retention = OutputRetention(
             eventlog.outputs,
             OutputLimits(settings.output_lines_max, settings.output_bytes_max),
             settings.media_bytes_max,
         )
         self._eventlog = eventlog
         self._ledger = CallLog(eventlog)
-        begins = Beginning(worker, eventlog, registry, self.retention, rules)
+        begins = BeginDecider(worker, eventlog, registry, self.retention, rules)
         self._opening = Opening(begins, eventlog, self._ledger, self.retention, settings.spool_dir)
         self.over = False
         self.abandon: Abandon | None = None
@@ -118,10 +118,10 @@ class Life:
                 return await self._ended(held.run, held, session.seq)
             case Asked():
                 return await self._asked(at, session, held)
-            case Later(delay_s=delay_s):
+            case Left(delay_s=delay_s):
                 await held.job.retry_later(delay_s)
                 return "left"
-            case Spare():
+            case Duplicate():
                 await held.job.ack()
                 return "spare"
             case NotOpen():
@@ -175,13 +175,13 @@ class Life:
         call: UnsettledCall,
         outcome: Outcome,
         held: Held,
-        telling: Telling | None,
+        telling: CallProgress | None,
     ) -> str:
         try:
             session, settled = await self._settled(at, call, outcome, telling, held.begun)
         except (CommitTooLarge, ValueError) as error:
             log.warning("result unrecordable", extra=_ids(at, call.call_id), exc_info=error)
-            outcome = crashed(f"the result cannot be recorded: {detail(error)[:1000]}")
+            outcome = tool_crash(f"the result cannot be recorded: {error_text(error)[:1000]}")
             session, settled = await self._settled(at, call, outcome, None, None)
         if session.profile is None:
             await self._erased(at)
@@ -200,7 +200,7 @@ class Life:
         at: Address,
         call: UnsettledCall,
         outcome: Outcome,
-        telling: Telling | None,
+        telling: CallProgress | None,
         begun: AssumedState[Session] | None,
     ) -> tuple[Session, bool]:
         async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], bool]:

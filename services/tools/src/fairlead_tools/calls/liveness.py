@@ -18,7 +18,7 @@ PING_TIMEOUT_S: Final = 2.0
 EVERY_S: Final = 1.0
 
 
-class Silences:
+class PeerLiveness:
     """The silent workers, as one of the others sees them."""
 
     def __init__(self, liveness: Liveness) -> None:

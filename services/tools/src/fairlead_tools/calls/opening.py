@@ -10,9 +10,9 @@ from fairlead_schema.tools.request import ToolRequest
 from fairlead_session.calls.lifecycle import settlement_events
 from fairlead_session.calls.snapshot import session_from_snapshot
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.begin import Beginning, Decided, Decision, Ready
+from fairlead_tools.calls.begin import BeginDecider, Decided, Decision, Ready
 from fairlead_tools.calls.log import CallLog
-from fairlead_tools.calls.output import Retention
+from fairlead_tools.calls.output import OutputRetention
 from fairlead_tools.calls.run import Run
 from fairlead_tools.calls.taken_request import Held
 
@@ -22,10 +22,10 @@ class Opening:
 
     def __init__(
         self,
-        begins: Beginning,
+        begins: BeginDecider,
         eventlog: EventLog,
         ledger: CallLog,
-        retention: Retention,
+        retention: OutputRetention,
         spool_dir: str | None,
     ) -> None:
         self._begins = begins

@@ -30,7 +30,7 @@ from fairlead_session.calls.output_bounds import (
     measure_text,
     preview,
 )
-from fairlead_tools.calls.execution import crashed, detail
+from fairlead_tools.calls.execution import error_text, tool_crash
 from fairlead_tools.metrics import OUTPUTS_CUT
 from fairlead_tools.spool import read_pieces
 
@@ -47,7 +47,7 @@ Source: TypeAlias = Callable[[], Iterator[bytes]]
 
 
 @dataclass(slots=True)
-class Retention:
+class OutputRetention:
     """Bounds outcomes and keeps what does not fit."""
 
     outputs: OutputStore
@@ -71,7 +71,7 @@ class Retention:
             return await self.bounded(at, outcome, limits=limits, spool=spool)
         except Exception as error:
             log.exception("output cannot be bounded", extra={"session_id": at.session_id})
-            return crashed(detail(error))
+            return tool_crash(error_text(error))
         finally:
             if spool is not None:
                 await asyncio.to_thread(spool.unlink, missing_ok=True)

@@ -15,7 +15,7 @@ from fairlead_session.people.asks import AgentRules, Denied, permit
 from fairlead_session.people.permission import Need
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.execution import crashed, detail, failed
+from fairlead_tools.calls.execution import error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed
 
@@ -34,7 +34,7 @@ class Permitted:
     needs: tuple[Need, ...]
 
 
-class Permitting:
+class PermissionCheck:
     """Decides for every call of one worker."""
 
     def __init__(self, approvals: Approvals, rules: AgentRules) -> None:
@@ -54,10 +54,10 @@ class Permitting:
             saved = await self._saved(session, context)
             found = permit(self._rules(call.agent), saved, call.grants, needs)
         if isinstance(found, Denied):
-            return failed(found.message)
+            return tool_failure(found.message)
         if found is not None and call.worker is not None:
             # What it did when it began was permitted; this is something else, or no longer is.
-            return failed(UNPERMITTED)
+            return tool_failure(UNPERMITTED)
         if found is not None:
             return asks.ask_permission(session.id, call, found.need, ids.permission_id())
         if prepared.tool.questions is not None:
@@ -78,10 +78,10 @@ class Permitting:
             async with asyncio.timeout(tool.timeout_s):
                 return await tool.required_permissions(prepared.input, context)
         except CallFailed as error:
-            return failed(detail(error))
+            return tool_failure(error_text(error))
         except TimeoutError:
-            return crashed(f"no answer within {tool.timeout_s:g} s")
+            return tool_crash(f"no answer within {tool.timeout_s:g} s")
         except Exception as error:
             # What a tool needs is the tool's own code: its crash is this call's failure.
             log.exception("needs cannot be told", extra={"tool": tool.name})
-            return crashed(detail(error))
+            return tool_crash(error_text(error))

@@ -31,7 +31,7 @@ SKIPPED: Final = "\n[... skipped ...]\n"
 Report: TypeAlias = tuple[dict[str, Any], tuple[ToolContent, ...]]
 
 
-class Telling:
+class CallProgress:
     """The voice of one run. Only what the log still takes for this worker's call is written."""
 
     def __init__(

@@ -9,11 +9,11 @@ from fairlead_eventlog.connection import EventLog
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
 from fairlead_tools.calls.begin import Ready
-from fairlead_tools.calls.execution import Performance, Stop, Stopped
+from fairlead_tools.calls.execution import Stop, Stopped, ToolRun
 from fairlead_tools.calls.interrupts import watch
 from fairlead_tools.calls.log import CallLog
-from fairlead_tools.calls.output import Retention
-from fairlead_tools.calls.progress import Telling
+from fairlead_tools.calls.output import OutputRetention
+from fairlead_tools.calls.progress import CallProgress
 from fairlead_tools.outputs import open_output_file
 from fairlead_tools.registry.tool import DeferredCall
 
@@ -33,7 +33,7 @@ class Run:
         ready: Ready,
         eventlog: EventLog,
         ledger: CallLog,
-        retention: Retention,
+        retention: OutputRetention,
         spool_dir: str | None,
     ) -> None:
         self.at = at
@@ -41,7 +41,7 @@ class Run:
         self._log = eventlog.log
         self._retention = retention
         self._limits = ready.prepared.tool.limits or retention.limits
-        self.telling = Telling(ledger, eventlog.deltas, at, ready.call, self._limits)
+        self.telling = CallProgress(ledger, eventlog.deltas, at, ready.call, self._limits)
         context = replace(
             ready.context,
             report=self.telling.report,
@@ -50,7 +50,7 @@ class Run:
                 open_output_file, eventlog.outputs, at.tenant, directory=spool_dir
             ),
         )
-        self._performance = Performance(ready.prepared, context)
+        self._performance = ToolRun(ready.prepared, context)
         self._recorded: Outcome | None = None
         self._quick = True
 

@@ -22,7 +22,7 @@ TIMEOUT_S: Final = 10.0
 UNWANTED: Final = Failed("The call was settled before its sub-agent began")
 
 
-class Sessions(Protocol):
+class SessionReader(Protocol):
     """Sessions as the log holds them."""
 
     async def read(self, at: Address) -> Session:
@@ -31,22 +31,22 @@ class Sessions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SubagentTask:
     """What a session below is made for."""
 
     agent: str
     prompt: str
 
 
-class Children:
+class Subagents:
     """Makes sessions for calls and reads their answers. Everything here may be done again."""
 
-    def __init__(self, eventlog: EventLog, sessions: Sessions, *, depth_max: int) -> None:
+    def __init__(self, eventlog: EventLog, sessions: SessionReader, *, depth_max: int) -> None:
         self._requests = eventlog.requests
         self._sessions = sessions
         self._depth_max = depth_max
 
-    async def attend(self, context: CallContext, work: Work) -> Outcome | None:
+    async def attend(self, context: CallContext, work: SubagentTask) -> Outcome | None:
         """Make and prompt the session of a call, if that is still to do; its answer, if any.
 
         Raises CallFailed when it cannot be made, LogError while nobody serves.
@@ -85,7 +85,7 @@ class Children:
             await self._interrupt(below)
 
     async def _make(
-        self, context: CallContext, work: Work, child: SessionId, parent: Session
+        self, context: CallContext, work: SubagentTask, child: SessionId, parent: Session
     ) -> None:
         assert parent.profile is not None, "a session with calls was created"
         limits, model = remaining_budget(parent), parent.profile.model

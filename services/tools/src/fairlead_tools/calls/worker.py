@@ -24,8 +24,8 @@ from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.supervise import report_defects, supervise
 from fairlead_session.fold.calls import find_call
 from fairlead_session.people.asks import AgentRules
-from fairlead_tools.calls.execution import crashed, detail
-from fairlead_tools.calls.lifecycle import Life
+from fairlead_tools.calls.execution import error_text, tool_crash
+from fairlead_tools.calls.lifecycle import CallLifecycle
 from fairlead_tools.calls.taken_request import Held
 from fairlead_tools.metrics import CALLS
 from fairlead_tools.registry.registry import Registry
@@ -61,7 +61,7 @@ class Asked:
         return self.at, self.request.assistant_message_id, self.request.call_id
 
 
-class Poison(Exception):
+class MalformedRequest(Exception):
     """A message that is no request and never will be."""
 
 
@@ -70,14 +70,14 @@ def read(job: Job) -> Asked:
     try:
         request = ToolRequest.model_validate_json(job.payload)
     except ValidationError as error:
-        raise Poison(error.errors()[0]["msg"]) from error
+        raise MalformedRequest(error.errors()[0]["msg"]) from error
     _root, _kind, _pool, tenant, session_id = job.subject.split(".")
     if session_id != request.session_id:
-        raise Poison(f"addressed to {session_id}, asks for {request.session_id}")
+        raise MalformedRequest(f"addressed to {session_id}, asks for {request.session_id}")
     return Asked(Address(tenant, session_id), request)
 
 
-class Execute:
+class ToolWorker:
     """Every call that one worker has in its hands."""
 
     def __init__(
@@ -90,7 +90,7 @@ class Execute:
     ) -> None:
         self._eventlog = eventlog
         self._settings = settings
-        self._life = Life(worker, eventlog, registry, settings, rules)
+        self._life = CallLifecycle(worker, eventlog, registry, settings, rules)
         self._held: dict[Key, Held] = {}
         self._next: dict[Key, Job] = {}
         self._busy: Counter[LocationRef | None] = Counter()
@@ -100,11 +100,11 @@ class Execute:
         self._defects: Counter[int] = Counter()
 
     @property
-    def life(self) -> Life:
+    def life(self) -> CallLifecycle:
         """Who lives this worker's calls through."""
         return self._life
 
-    async def stand(self) -> None:
+    async def run(self) -> None:
         """Take requests for ever."""
         report = report_defects(LogError)
         await supervise("taking tool requests", self._take_requests, report=report)
@@ -116,7 +116,7 @@ class Execute:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def beat(self, every_s: float = HEARTBEAT_S) -> None:
+    async def heartbeat(self, every_s: float = HEARTBEAT_S) -> None:
         """Keep every held request in progress, so that nobody else is given it."""
         while True:
             await asyncio.sleep(every_s)
@@ -124,7 +124,7 @@ class Execute:
                 with suppress(LogError):
                     await job.extend()
 
-    async def leave(self) -> None:
+    async def shutdown(self) -> None:
         """Finish within the grace time; then stop what is left, which settles or is put back."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.grace_s)
@@ -153,7 +153,7 @@ class Execute:
     async def _handle(self, job: Job) -> None:
         try:
             end = await self._served(job)
-        except Poison as poison:
+        except MalformedRequest as poison:
             log.warning("poison request", extra={"subject": job.subject, "reason": str(poison)})
             end = await self._bury(job, "poison", str(poison))
         except RecordError as error:
@@ -190,7 +190,7 @@ class Execute:
             return None
         try:
             key = read(job).key
-        except Poison:
+        except MalformedRequest:
             return None
         return None if key in self._held else self._next.pop(key, None)
 
@@ -248,7 +248,7 @@ class Execute:
             call = find_call(session, asked.request.assistant_message_id, asked.request.call_id)
             if call is None or call.worker not in {None, self._worker} or call.deferred_until:
                 return
-            await self._life.conclude(asked.at, call, crashed(detail(error)))
+            await self._life.conclude(asked.at, call, tool_crash(error_text(error)))
         except Exception:
             log.exception("call left unsettled", extra={"subject": job.subject})
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead_schema.context import ContextSample, Observation, ObserveContext
 from fairlead_service.config.configuration import Config
-from fairlead_tools.calls.rules import rules
+from fairlead_tools.calls.rules import agent_rules
 from fairlead_tools.context.reader import ReadSource, SourceReader, unavailable
 from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.sources import date, environment, instructions, references, skills
@@ -66,7 +66,7 @@ class Observer:
 
     def _reads(self, asked: ObserveContext, fetched: FetchedPages) -> dict[str, ReadSource]:
         """What has to look at the disk."""
-        permitted = rules(self.config, asked.agent)
+        permitted = agent_rules(self.config, asked.agent)
         return {
             environment.KEY: lambda: environment.observe(asked.location),
             instructions.KEY: lambda: self._instructions.observe(asked, fetched),

@@ -28,8 +28,8 @@ from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.execution import encoded, failed
-from fairlead_tools.calls.lifecycle import Life
+from fairlead_tools.calls.execution import encode_output, tool_failure
+from fairlead_tools.calls.lifecycle import CallLifecycle
 from fairlead_tools.registry.application.calls import answer_result
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.json_schema import Document
@@ -46,7 +46,7 @@ class ToolVerbs:
 
     records: ToolRecords
     registry: Registry
-    life: Life
+    life: CallLifecycle
 
     async def register(self, tenant: TenantId, asked: RegisterTool) -> RegisteredTool:
         return await self.records.register(tenant, asked)
@@ -91,8 +91,8 @@ class ToolVerbs:
         try:
             result = answer_result(asked)
         except CallFailed as error:
-            return failed(str(error))
-        return encoded(await self._tool(session, call, at), result)
+            return tool_failure(str(error))
+        return encode_output(await self._tool(session, call, at), result)
 
     async def _tool(self, session: Session, call: UnsettledCall, at: Address) -> Tool:
         """The tool whose schema the output must fit; of one that changed since, any output fits."""
