@@ -14,7 +14,7 @@ from starlette.routing import Route
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.ports import StoredCommit
-from fairlead_gateway.http import serving
+from fairlead_gateway.http import dispatch
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.server import openapi
 from fairlead_gateway.runtime import Runtime
@@ -62,8 +62,8 @@ def described() -> Route:
 
 @pytest.fixture
 def app(runtime: Runtime, described: Route) -> Starlette:
-    routes = [*serving.routes(runtime, OPERATIONS), described]
-    return serving.dress(Starlette(routes=[*Health().routes(), *routes]))
+    routes = [*dispatch.build_routes(runtime, OPERATIONS), described]
+    return dispatch.add_errors_and_access_log(Starlette(routes=[*Health().routes(), *routes]))
 
 
 @pytest.fixture

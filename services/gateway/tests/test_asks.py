@@ -186,7 +186,7 @@ async def test_lists_say_when_the_read_models_are_away(
 ) -> None:
     """An incomplete list would be a wrong one."""
     await append("ses_1")
-    read.away = "gone"
+    read.unavailable = "gone"
 
     for path in ("/api/permission/request", "/api/question/request", f"{AT}/permission"):
         assert (await client.get(path)).status_code == 503

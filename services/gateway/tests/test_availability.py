@@ -32,14 +32,14 @@ async def test_with_postgres_away_history_goes_on_and_reads_say_so(
     client: httpx.AsyncClient, append: Append, read: MemoryReadModel
 ) -> None:
     await append("ses_1")
-    read.away = "connection refused"
+    read.unavailable = "connection refused"
 
     for path in ("", "/ses_1", "/ses_1/message", "/ses_1/context", "/active"):
         assert await _away(client, "GET", f"/api/session{path}") == "postgres"
     assert await _away(client, "GET", "/api/session/ses_1/history") is None
     assert await _away(client, "GET", "/api/health") is None
 
-    read.away = None
+    read.unavailable = None
     assert await _away(client, "GET", "/api/session") is None
 
 
@@ -72,7 +72,7 @@ class TestWithoutNats:
         self, client: httpx.AsyncClient, read: MemoryReadModel
     ) -> None:
         assert await _away(client, "GET", "/api/session/ses_1") == "nats"
-        read.away = "down too"
+        read.unavailable = "down too"
         assert await _away(client, "GET", "/api/session/ses_1") == "nats"
 
 

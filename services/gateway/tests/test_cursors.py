@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlead_gateway.reads.cursors import Anchor, MessageCursor, SessionCursor, reading
+from fairlead_gateway.reads.cursors import CursorAnchor, MessageCursor, SessionCursor, scan_order
 from fairlead_gateway.reads.read_model import Direction, Order
 from fairlead_schema.errors import InvalidCursor
 
@@ -42,7 +42,7 @@ def test_i28_a_session_cursor_carries_its_filters(
     search: str | None,
     directory: str | None,
 ) -> None:
-    anchor = Anchor(id=f"ses{session}", time=time, direction=direction)
+    anchor = CursorAnchor(id=f"ses{session}", time=time, direction=direction)
     cursor = SessionCursor(search=search, directory=directory, order=order, limit=50, anchor=anchor)
 
     assert SessionCursor.decode(cursor.encode()) == cursor
@@ -75,6 +75,6 @@ def test_a_cursor_that_was_tampered_with_is_refused(change: dict[str, object]) -
 
 
 def test_i22_a_page_before_its_anchor_is_read_backwards() -> None:
-    assert reading("desc", "next") == "desc"
-    assert reading("desc", "previous") == "asc"
-    assert reading("asc", "previous") == "desc"
+    assert scan_order("desc", "next") == "desc"
+    assert scan_order("desc", "previous") == "asc"
+    assert scan_order("asc", "previous") == "desc"

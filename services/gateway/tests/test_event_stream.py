@@ -12,7 +12,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_eventlog.ports import StoredCommit
-from fairlead_gateway.http.sse import EventStream, Outbox, SlowClient
+from fairlead_gateway.http.sse import EventStream, FrameQueue, SlowClient
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.delta import TextDelta
@@ -116,7 +116,7 @@ async def test_the_answer_is_an_event_stream_that_ends_when_the_process_does(
     client: httpx.AsyncClient, append: Append, runtime: Runtime
 ) -> None:
     await append("ses_1")
-    runtime.closing.set()
+    runtime.shutdown.set()
 
     answer = await asyncio.wait_for(client.get(EVENT), 1)
 
@@ -190,14 +190,14 @@ async def _streamed(stream: EventStream, *, stuck: bool = False) -> list[dict[st
     return sent
 
 
-def _stream(source: Callable[[Outbox], Any], *, stall_s: float = 5) -> EventStream:
+def _stream(source: Callable[[FrameQueue], Any], *, stall_s: float = 5) -> EventStream:
     return EventStream(
-        source, closing=asyncio.Event(), heartbeat_s=1, stall_s=stall_s, frames_max=4
+        source, shutdown=asyncio.Event(), heartbeat_s=1, stall_s=stall_s, frames_max=4
     )
 
 
 async def test_a_failure_in_the_middle_is_a_named_frame_and_the_end() -> None:
-    async def fail(outbox: Outbox) -> None:
+    async def fail(outbox: FrameQueue) -> None:
         await outbox.put(b"data: 1\n\n")
         await asyncio.sleep(0.01)
         raise ServiceUnavailable("The log is away", service="nats")
@@ -211,7 +211,7 @@ async def test_a_failure_in_the_middle_is_a_named_frame_and_the_end() -> None:
 
 
 async def test_a_client_that_takes_nothing_is_cut_off() -> None:
-    async def endless(outbox: Outbox) -> None:
+    async def endless(outbox: FrameQueue) -> None:
         while True:
             await outbox.put(b"data: 1\n\n")
 
@@ -221,7 +221,7 @@ async def test_a_client_that_takes_nothing_is_cut_off() -> None:
 
 
 async def test_live_fragments_behind_a_slow_client_end_the_stream_instead_of_growing() -> None:
-    async def burst(outbox: Outbox) -> None:
+    async def burst(outbox: FrameQueue) -> None:
         for _ in range(100):
             outbox.offer(b"data: 1\n\n")
         await asyncio.sleep(10)
@@ -230,4 +230,4 @@ async def test_live_fragments_behind_a_slow_client_end_the_stream_instead_of_gro
 
     assert len(sent) <= 2
     with pytest.raises(SlowClient):
-        await burst(Outbox(4))
+        await burst(FrameQueue(4))

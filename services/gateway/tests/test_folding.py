@@ -54,7 +54,7 @@ async def test_a_gateway_that_ends_lets_nobody_wait(
     client: httpx.AsyncClient, append: Append, runtime: Runtime
 ) -> None:
     await append("ses_1", ADMITTED)
-    runtime.closing.set()
+    runtime.shutdown.set()
 
     answer = await asyncio.wait_for(client.post(f"{AT}/wait"), 5)
 

@@ -134,5 +134,5 @@ async def test_a_promotion_shows_the_delivery_it_was_admitted_with(
     assert await deliveries(0) == {"msg_q": "queue", "msg_s": "steer", "msg_e": "steer"}
     project("ses_1").deliveries["msg_q"] = "queue"
     assert (await deliveries(5))["msg_q"] == "queue"
-    read.away = "down"
+    read.unavailable = "down"
     assert (await deliveries(5))["msg_q"] == "steer"

@@ -8,8 +8,8 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 
-from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.openapi import document
+from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.routes import OPERATIONS
 
 
@@ -60,7 +60,7 @@ def test_every_operation_has_its_parameters_answer_and_errors(
     bodiless = operation.answer is None and operation.media == "application/json"
     assert ("content" in item["responses"][success]) == (not bodiless)
     assert bodiless or operation.media in item["responses"][success]["content"]
-    assert ("requestBody" in item) == (operation.body is not Nothing)
+    assert ("requestBody" in item) == (operation.body is not EmptyInput)
     assert all("description" in r for r in item["responses"].values())
     assert all("content" in r for code, r in item["responses"].items() if code != success)
 

@@ -151,7 +151,7 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ReadModel]:
     dsn: str = request.getfixturevalue("dsn")
     await _fill(dsn)
     read = PostgresReadModel(dsn, connections_max=2, timeout_s=5)
-    async with read.opened():
+    async with read.open():
         while read.complaint() is not None:
             await asyncio.sleep(0.01)
         yield read

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairlead_eventlog.connection import EventLog
-from fairlead_gateway.routes.server.tool_output import span
+from fairlead_gateway.routes.server.tool_output import requested_range
 from fairlead_schema.subjects import Address
 
 TEXT = b"0123456789" * 20_000
@@ -97,6 +97,6 @@ async def test_an_empty_output_is_read(client: httpx.AsyncClient, eventlog: Even
 @given(st.one_of(st.none(), st.text(max_size=30), st.from_regex(r"bytes=\d{0,5}-\d{0,5}")))
 def test_every_range_header_has_an_answer_within_the_output(asked: str | None) -> None:
     """J-30: nonsense is the whole."""
-    wanted = span(asked, 100)
+    wanted = requested_range(asked, 100)
 
     assert wanted is None or (0 <= wanted.start < wanted.stop <= 100)

@@ -1,4 +1,4 @@
-"""Runs the gateway: read the environment once, build, serve."""
+"""Runs the gateway: `python -m fairlead_gateway`."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from fairlead_service.process import serve
 
 
 def main() -> None:
-    """Serve until told to stop."""
+    """Read the environment once, build the application, and serve it until a signal."""
     try:
         settings = GatewaySettings.of(configuration.load(None, os.environ))
     except configuration.ConfigError as error:
@@ -25,7 +25,7 @@ def main() -> None:
         host=settings.host,
         port=settings.port,
         grace_s=settings.grace_s,
-        on_exit=runtime.closing.set,
+        on_exit=runtime.shutdown.set,
     )
 
 

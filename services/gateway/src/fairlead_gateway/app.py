@@ -1,4 +1,4 @@
-"""Builds the gateway: the one place that knows both the web framework and the servers behind it."""
+"""Builds the gateway. Only this module knows both the web framework and the servers behind it."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream import connect
-from fairlead_gateway.http import serving
-from fairlead_gateway.log.link import Link
+from fairlead_gateway.http import dispatch
+from fairlead_gateway.log.nats_connection import NatsConnection
 from fairlead_gateway.reads.postgres import PostgresReadModel
 from fairlead_gateway.routes import OPERATIONS
 from fairlead_gateway.routes.server import openapi
@@ -18,28 +18,28 @@ from fairlead_service.process import application
 
 
 def build(settings: GatewaySettings) -> Starlette:
-    """The ASGI application. Nothing connects before it starts; `state.runtime` is its inside."""
-    read = PostgresReadModel(
+    """The ASGI application. It connects when it starts, and keeps its Runtime in `state.runtime`."""
+    read_model = PostgresReadModel(
         settings.dsn,
         connections_max=settings.pool_connections_max,
         timeout_s=settings.read_timeout_s,
     )
-    link = Link(
+    nats = NatsConnection(
         lambda: connect.connect(
             settings.nats_url, name="gateway", timeout_s=settings.request_timeout_s
         )
     )
     health = Health()
-    health.depend("nats", link.complaint)
-    health.depend("postgres", read.complaint)
+    health.depend("nats", nats.complaint)
+    health.depend("postgres", read_model.complaint)
 
     @asynccontextmanager
     async def work() -> AsyncIterator[None]:
-        async with read.opened(), link.opened():
+        async with read_model.open(), nats.open():
             yield
 
-    runtime = Runtime(settings, link.now, read)
-    routes = [*serving.routes(runtime, OPERATIONS), openapi.route(OPERATIONS)]
-    app = serving.dress(application(work, health, routes))
+    runtime = Runtime(settings, nats.current, read_model)
+    routes = [*dispatch.build_routes(runtime, OPERATIONS), openapi.route(OPERATIONS)]
+    app = dispatch.add_errors_and_access_log(application(work, health, routes))
     app.state.runtime = runtime
     return app

@@ -1,4 +1,4 @@
-"""What every route works with: the settings, the log's medium, the read models, the end."""
+"""What every route works with: settings, NATS, the read models, and the shutdown signal."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.errors import ServiceUnavailable
 
 
-class Medium(Protocol):
+class NatsPorts(Protocol):
     """The ports over NATS that the gateway uses."""
 
     @property
@@ -35,19 +35,19 @@ class Medium(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The gateway while it runs."""
+    """The dependencies of all routes."""
 
     settings: GatewaySettings
-    link: Callable[[], Medium | None]
-    """The present connection to NATS, if there is one."""
-    read: ReadModel
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process is told to end: streams close at once."""
+    nats_connection: Callable[[], NatsPorts | None]
+    """Returns the current connection to NATS, or None while there is none."""
+    read_model: ReadModel
+    shutdown: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process must stop. Streams and waits then end at once."""
 
-    def medium(self) -> Medium:
-        """The connection to NATS. Raises Unavailable instead of waiting for one that is away."""
-        medium = self.link()
-        reason = "NATS is not connected" if medium is None else medium.complaint()
-        if medium is None or reason is not None:
+    def nats(self) -> NatsPorts:
+        """The connection to NATS. Raises ServiceUnavailable at once if NATS is away."""
+        ports = self.nats_connection()
+        reason = "NATS is not connected" if ports is None else ports.complaint()
+        if ports is None or reason is not None:
             raise ServiceUnavailable(f"The log is not available: {reason}", service="nats")
-        return medium
+        return ports

@@ -1,4 +1,4 @@
-"""What the gateway may be told: one frozen value, read once from the configuration."""
+"""The settings of the gateway: one frozen value, read once from the configuration."""
 
 from pathlib import Path
 from typing import Self
@@ -24,7 +24,7 @@ class GatewaySettings(BaseModel):
     body_bytes_max: int = Field(default=1024 * 1024, gt=0)
     fresh_timeout_s: float = Field(default=2.0, ge=0)
     heartbeat_s: float = Field(default=15.0, gt=0)
-    # A client that takes nothing for this long is cut off.
+    # The gateway drops a client that reads nothing for this long.
     stall_s: float = Field(default=30.0, gt=0)
     stream_frames_max: int = Field(default=256, gt=0)
     grace_s: float = Field(default=10.0, gt=0)
@@ -35,7 +35,7 @@ class GatewaySettings(BaseModel):
     providers: dict[str, ProviderConfig] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _waiting_for_freshness_leaves_time_to_read(self) -> Self:
+    def _check_fresh_timeout(self) -> Self:
         if self.fresh_timeout_s > 60:  # noqa: PLR2004 - clients and proxies give up at a minute
             raise ValueError("fresh_timeout_s must be at most 60")
         return self

@@ -1,4 +1,4 @@
-"""What operators see of requests: one log line each, and time by route and status class."""
+"""One log line per request, and a histogram of times by route and status class."""
 
 import logging
 import time
@@ -22,13 +22,13 @@ REQUEST_SECONDS: Final = Histogram(
 )
 
 
-def name_route(scope: Scope, template: str) -> None:
-    """Tell the log and the metrics which route template serves this request."""
+def set_route(scope: Scope, template: str) -> None:
+    """Record the route template of a request for its log line and its metric."""
     scope[_ROUTE] = template
 
 
-class Observed:
-    """Middleware around the whole application."""
+class AccessLog:
+    """Middleware that logs and measures every request except health checks and metrics."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -37,28 +37,28 @@ class Observed:
         if scope["type"] != "http" or scope["path"] in _QUIET:
             await self._app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        started, status = time.perf_counter(), 500
 
-        async def observe(message: Message) -> None:
+        async def send_and_measure(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _count(scope, status, time.perf_counter() - began)
+                _record_time(scope, status, time.perf_counter() - started)
             await send(message)
 
         try:
-            await self._app(scope, receive, observe)
+            await self._app(scope, receive, send_and_measure)
         finally:
-            _say(scope, status, time.perf_counter() - began)
+            _log_request(scope, status, time.perf_counter() - started)
 
 
-def _count(scope: Scope, status: int, seconds: float) -> None:
+def _record_time(scope: Scope, status: int, seconds: float) -> None:
     method = scope["method"] if scope["method"] in _METHODS else "other"
     route = scope.get(_ROUTE, UNMATCHED)
     REQUEST_SECONDS.labels(method, route, f"{status // 100}xx").observe(seconds)
 
 
-def _say(scope: Scope, status: int, seconds: float) -> None:
+def _log_request(scope: Scope, status: int, seconds: float) -> None:
     extra = {
         "method": scope["method"],
         "route": scope.get(_ROUTE, UNMATCHED),

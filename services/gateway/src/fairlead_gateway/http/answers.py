@@ -1,4 +1,4 @@
-"""How the gateway answers: JSON without absent keys, typed refusals, a reference for defects."""
+"""HTTP answers: JSON bodies, typed refusals, and a log reference for unexpected errors."""
 
 from typing import Final
 
@@ -34,30 +34,30 @@ ANSWERER: Final = Answerer(
 
 
 def answer(body: BaseModel, *, stale: bool = False) -> Response:
-    """A success. `stale` tells that the read models had not caught up."""
+    """A success. `stale` says that the read models had not caught up with the log."""
     headers = {STALE: "true"} if stale else None
     return Response(_json(body), media_type=JSON, headers=headers)
 
 
-def done(status: int = 204) -> Response:
-    """A success that has nothing to tell."""
+def empty_answer(status: int = 204) -> Response:
+    """A success without a body."""
     return Response(status_code=status)
 
 
 def refuse(error: Exception) -> Response:
-    """The answer to an error. An error that nobody declared is answered with a reference."""
-    refused = ANSWERER.refusal(error)
-    headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(refused, LimitReached) else None
-    return failure(refused.status, refused.body, headers)
+    """The answer to an exception. An exception that is no refusal is logged as a defect."""
+    refusal = ANSWERER.refusal(error)
+    headers = {"retry-after": str(RETRY_AFTER_S)} if isinstance(refusal, LimitReached) else None
+    return error_answer(refusal.status, refusal.body, headers)
 
 
-def failure(status: int, body: WireError, headers: dict[str, str] | None = None) -> Response:
+def error_answer(status: int, body: WireError, headers: dict[str, str] | None = None) -> Response:
     """An error body with its status."""
     return Response(_json(body), status_code=status, media_type=JSON, headers=headers)
 
 
-def cause(error: Exception) -> WireError:
-    """The error that ends a stream which fails after it began."""
+def wire_error(error: Exception) -> WireError:
+    """The error body for a stream that fails after its answer began."""
     return ANSWERER.refusal(error).body
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: generated from the table of operations, so it cannot say anything else."""
+"""The OpenAPI document, generated from the table of operations so that both always agree."""
 
 import re
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from typing import Any, Final, TypeAlias
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
-from fairlead_gateway.http.incoming import Nothing
 from fairlead_gateway.http.operation import AnyOperation
+from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_schema.errors import InternalFailure, InvalidRequest, Refused
 
 Json: TypeAlias = dict[str, Any]
@@ -18,10 +18,10 @@ VERSION: Final = "0.1.0"
 _REF: Final = "#/components/schemas/"
 _PARAMETER: Final = re.compile(r"{(\w+)}")
 
-# Every operation may refuse its input or meet a defect.
+# Every operation may refuse its input or fail unexpectedly.
 ALWAYS: Final[tuple[type[Refused], ...]] = (InvalidRequest, InternalFailure)
 
-# What a refusal carries besides its tag and message; False: only sometimes.
+# The fields of each refusal besides tag and message. False marks an optional field.
 _FIELDS: Final[dict[str, dict[str, bool]]] = {
     "InvalidRequestError": {"kind": False, "field": False},
     "SessionNotFoundError": {"sessionID": True},
@@ -40,7 +40,7 @@ def document(operations: Sequence[AnyOperation]) -> Json:
     """The OpenAPI 3.1 description of these operations."""
     models: list[tuple[type[BaseModel], JsonSchemaMode]] = []
     for item in operations:
-        if item.body is not Nothing:
+        if item.body is not EmptyInput:
             models.append((item.body, "validation"))
         if item.answer is not None:
             models.append((item.answer, "serialization"))
@@ -61,17 +61,20 @@ def document(operations: Sequence[AnyOperation]) -> Json:
 
 
 def _operation(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydantic's own mapping
-    found: Json = {
+    described: Json = {
         "operationId": item.id,
         "summary": item.summary,
         "tags": [item.id.partition(".")[0]],
         "parameters": [*_path_parameters(item.path), *_query_parameters(item.query)],
         "responses": _responses(item, refs),
     }
-    if item.body is not Nothing:
+    if item.body is not EmptyInput:
         schema = refs[item.body, "validation"]
-        found["requestBody"] = {"required": True, "content": {"application/json": _of(schema)}}
-    return found
+        described["requestBody"] = {
+            "required": True,
+            "content": {"application/json": _content(schema)},
+        }
+    return described
 
 
 def _path_parameters(path: str) -> list[Json]:
@@ -93,22 +96,21 @@ def _query_parameters(model: type[BaseModel]) -> list[Json]:
 def _responses(item: AnyOperation, refs: Any) -> Json:  # noqa: ANN401 - pydantic's own mapping
     success: Json = {"description": item.summary}
     if item.answer is not None:
-        success["content"] = {item.media: _of(refs[item.answer, "serialization"])}
+        success["content"] = {item.media: _content(refs[item.answer, "serialization"])}
     elif item.media != "application/json":
-        success["content"] = {item.media: _of({"type": "string", "format": "binary"})}
-    found: Json = {str(item.status): success}
+        success["content"] = {item.media: _content({"type": "string", "format": "binary"})}
+    responses: Json = {str(item.status): success}
     by_status: dict[int, list[type[Refused]]] = {}
     for kind in _errors(item):
         by_status.setdefault(kind.status, []).append(kind)
     for status, kinds in sorted(by_status.items()):
         schemas = [{"$ref": _REF + kind.tag} for kind in kinds]
         body = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-        described = ", ".join(kind.tag for kind in kinds)
-        found[str(status)] = {
-            "description": described,
-            "content": {"application/json": _of(body)},
+        responses[str(status)] = {
+            "description": ", ".join(kind.tag for kind in kinds),
+            "content": {"application/json": _content(body)},
         }
-    return found
+    return responses
 
 
 def _errors(item: AnyOperation) -> tuple[type[Refused], ...]:
@@ -128,24 +130,24 @@ def _error_schema(kind: type[Refused]) -> Json:
     }
 
 
-def _of(schema: Json) -> Json:
+def _content(schema: Json) -> Json:
     return {"schema": schema}
 
 
 def _without_null(schema: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    """A schema as the wire is: an absent key is absent, and nothing is ever null."""
+    """The schema without null: on the wire a missing value is an absent key."""
     if isinstance(schema, list):
         return [_without_null(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {
+    cleaned = {
         key: _without_null(value)
         for key, value in schema.items()
         if not (key == "default" and value is None)
     }
-    options = found.get("anyOf")
+    options = cleaned.get("anyOf")
     if isinstance(options, list) and {"type": "null"} in options:
-        kept = [option for option in options if option != {"type": "null"}]
-        del found["anyOf"]
-        found |= kept[0] if len(kept) == 1 else {"anyOf": kept}
-    return found
+        others = [option for option in options if option != {"type": "null"}]
+        del cleaned["anyOf"]
+        cleaned |= others[0] if len(others) == 1 else {"anyOf": others}
+    return cleaned

@@ -1,4 +1,4 @@
-"""Routes as data: what each takes, answers and refuses. Serving and documenting both read this."""
+"""Routes as data: input, answer and refusals. The dispatcher and the OpenAPI document read them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from fairlead_eventlog.ports import Head
-from fairlead_gateway.reads.projection_wait import fresh
+from fairlead_gateway.reads.projection_wait import wait_until_projected
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.errors import Refused, ServiceUnavailable
 from fairlead_schema.ids import TenantId
@@ -23,47 +23,51 @@ SESSION_PARAMETER: Final = "{sessionID}"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A session that exists, and its head, or why the log could not tell."""
+class TargetSession:
+    """The session of a request with its head, or with the error that kept the log from answering."""
 
     at: Address
     head: Head | None
-    away: Exception | None = None
+    log_error: Exception | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[Query, Body]):
-    """One request that passed every check of its operation."""
+class ApiRequest(Generic[Query, Body]):
+    """A request after all checks of its operation, with its parsed query and body."""
 
-    request: Request
+    http: Request
     runtime: Runtime
     tenant: TenantId
     query: Query
     body: Body
-    found: Found | None
+    target: TargetSession | None
 
     @property
     def at(self) -> Address:
         """The session of a session route."""
-        assert self.found is not None, "only session routes name a session"
-        return self.found.at
+        assert self.target is not None, "only session routes name a session"
+        return self.target.at
 
     @property
     def head(self) -> Head:
-        """The session's head as the log gave it. Raises why it could not be asked."""
-        assert self.found is not None, "only session routes name a session"
-        if self.found.head is None:
-            raise self.found.away or ServiceUnavailable("The log is not available", service="nats")
-        return self.found.head
+        """The head of the session in the log. Raises the error that kept the log from answering."""
+        assert self.target is not None, "only session routes name a session"
+        if self.target.head is None:
+            raise self.target.log_error or ServiceUnavailable(
+                "The log is not available", service="nats"
+            )
+        return self.target.head
 
-    async def stale(self) -> bool:
-        """Wait for the read models to reach the head; true when they did not."""
-        assert self.found is not None, "only session routes name a session"
-        head, settings = self.found.head, self.runtime.settings
+    async def is_stale(self) -> bool:
+        """Wait until the read models reach the head. True: they did not in time."""
+        assert self.target is not None, "only session routes name a session"
+        head, settings = self.target.head, self.runtime.settings
         if head is None:
             return True
         timeout_s = settings.fresh_timeout_s
-        return not await fresh(self.runtime.read, self.at, head.seq, timeout_s=timeout_s)
+        return not await wait_until_projected(
+            self.runtime.read_model, self.at, head.seq, timeout_s=timeout_s
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,16 +78,16 @@ class Operation(Generic[Query, Body]):
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
     summary: str
-    respond: Callable[[Call[Query, Body]], Awaitable[Response]]
+    respond: Callable[[ApiRequest[Query, Body]], Awaitable[Response]]
     query: type[Query]
     body: type[Body]
     answer: type[BaseModel] | None
-    """None: success has no body, or one that is not ours to describe."""
+    """None: a success has no body, or a body without a schema."""
     status: Literal[200, 202, 204] = 200
     errors: tuple[type[Refused], ...] = ()
     media: Media = "application/json"
     commands: bool = False
-    """Whoever serves it, ingest or the fold, finds out whether the session exists: no look first."""
+    """True skips the look-up of the session, because ingest or the fold refuses an unknown one."""
 
     @property
     def in_session(self) -> bool:

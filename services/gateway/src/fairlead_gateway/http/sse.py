@@ -1,4 +1,4 @@
-"""Server-sent events: bounded frames to one client, ended by it, by us, by a failure or by a stall."""
+"""Server-sent events to one client. A disconnect, a shutdown, an error or a stall ends the stream."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 
-from fairlead_gateway.http.answers import cause
+from fairlead_gateway.http.answers import wire_error
 from fairlead_schema.public_events import EventEnvelope
 from fairlead_service.supervise import cancel_and_wait
 
@@ -28,8 +28,8 @@ FAILURE_EVENT: Final = b"effect/httpapi/stream/failure"
 Item = TypeVar("Item")
 
 
-def frame(envelope: EventEnvelope) -> bytes:
-    """One event as a frame; a durable one carries its seq as the id to resume from."""
+def event_frame(envelope: EventEnvelope) -> bytes:
+    """One event as a frame. A durable event carries its seq as the id to resume from."""
     data = envelope.model_dump_json(by_alias=True, exclude_none=True).encode()
     if envelope.durable is None:
         return b"data: %s\n\n" % data
@@ -37,47 +37,47 @@ def frame(envelope: EventEnvelope) -> bytes:
 
 
 class SlowClient(Exception):
-    """The client takes less than comes; it reconnects and resumes where it stopped."""
+    """The client reads too slowly. It can reconnect and resume where it stopped."""
 
 
-class Outbox:
-    """The frames on their way to one client. Bounded: nothing grows behind a slow one."""
+class FrameQueue:
+    """A bounded queue of frames for one client, so that a slow client costs no memory."""
 
     def __init__(self, frames_max: int) -> None:
         self._frames: asyncio.Queue[bytes] = asyncio.Queue(frames_max)
 
     async def put(self, frame: bytes) -> None:
-        """Add a frame, waiting for room: for what the log can give again at any pace."""
+        """Add a frame, and wait for room. For events from the log, which can wait."""
         await self._frames.put(frame)
 
     def offer(self, frame: bytes) -> None:
-        """Add a frame that cannot wait. Raises SlowClient."""
+        """Add a live frame without waiting. Raises SlowClient if there is no room."""
         try:
             self._frames.put_nowait(frame)
         except asyncio.QueueFull:
             raise SlowClient from None
 
-    async def take(self, *, patience_s: float) -> bytes:
-        """The next frame, or a heartbeat when there is none for a while."""
+    async def take(self, *, heartbeat_s: float) -> bytes:
+        """The next frame, or a heartbeat if none comes for `heartbeat_s`."""
         try:
-            # Not wait_for: on 3.11 it can swallow the cancellation that ends a stream.
-            async with asyncio.timeout(patience_s):
+            # On 3.11 wait_for can swallow the cancellation that ends a stream.
+            async with asyncio.timeout(heartbeat_s):
                 return await self._frames.get()
         except TimeoutError:
             return HEARTBEAT
 
 
-Source: TypeAlias = Callable[[Outbox], Coroutine[Any, Any, None]]
-"""Fills an outbox until it is cancelled."""
+FrameSource: TypeAlias = Callable[[FrameQueue], Coroutine[Any, Any, None]]
+"""Puts frames into the queue until it is cancelled."""
 
 
 class EventStream(Response):
-    """A streaming answer. All its sources are closed when it ends, however it ends."""
+    """A streaming answer. It cancels all its sources when it ends, for whatever reason."""
 
     def __init__(
         self,
-        *sources: Source,
-        closing: asyncio.Event,
+        *sources: FrameSource,
+        shutdown: asyncio.Event,
         heartbeat_s: float,
         stall_s: float,
         frames_max: int,
@@ -86,7 +86,7 @@ class EventStream(Response):
         # The length of a stream is not known.
         del self.headers["content-length"]
         self._sources = sources
-        self._closing = closing
+        self._shutdown = shutdown
         self._heartbeat_s = heartbeat_s
         self._stall_s = stall_s
         self._frames_max = frames_max
@@ -95,24 +95,24 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await send(start)
-        outbox = Outbox(self._frames_max)
-        gone = asyncio.create_task(_disconnected(receive))
+        frames = FrameQueue(self._frames_max)
+        disconnect = asyncio.create_task(_wait_for_disconnect(receive))
         tasks = [
-            gone,
-            asyncio.create_task(self._closing.wait()),
-            asyncio.create_task(self._write(outbox, send)),
-            *(asyncio.create_task(source(outbox)) for source in self._sources),
+            disconnect,
+            asyncio.create_task(self._shutdown.wait()),
+            asyncio.create_task(self._write(frames, send)),
+            *(asyncio.create_task(source(frames)) for source in self._sources),
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
             await cancel_and_wait(*tasks)
-        if gone not in done:
+        if disconnect not in done:
             await self._end(done, send)
 
-    async def _write(self, outbox: Outbox, send: Send) -> None:
+    async def _write(self, frames: FrameQueue, send: Send) -> None:
         while True:
-            chunk = await outbox.take(patience_s=self._heartbeat_s)
+            chunk = await frames.take(heartbeat_s=self._heartbeat_s)
             await self._send(send, chunk)
 
     async def _send(self, send: Send, chunk: bytes, *, more: bool = True) -> None:
@@ -124,20 +124,20 @@ class EventStream(Response):
             raise SlowClient from None
 
     async def _end(self, done: set[asyncio.Task[Any]], send: Send) -> None:
-        """Close in order: say why if something failed, and nothing to a client that is stuck."""
+        """Send the error of a failed source, then close. A stuck client gets nothing more."""
         errors = [error for task in done if (error := task.exception()) is not None]
         if any(isinstance(error, SlowClient) for error in errors):
-            log.info("a slow client was cut off")
-            # Without the closing chunk the server drops the connection, as it must.
+            log.info("client reads too slowly: its stream is cut off")
+            # Without a last chunk the server drops the connection.
             return
-        chunk = b"".join(_failure(error) for error in errors if isinstance(error, Exception))
+        chunk = b"".join(_failure_frame(error) for error in errors if isinstance(error, Exception))
         with suppress(SlowClient):
             await self._send(send, chunk, more=False)
 
 
 @asynccontextmanager
-async def closed(items: AsyncIterator[Item]) -> AsyncIterator[AsyncIterator[Item]]:
-    """Iterate, and free what the iterator holds even when the reader stops between two items."""
+async def auto_close(items: AsyncIterator[Item]) -> AsyncIterator[AsyncIterator[Item]]:
+    """Close an iterator at the end of the block, also when its reader stops early."""
     close: Callable[[], Awaitable[object]] | None = getattr(items, "aclose", None)
     try:
         yield items
@@ -146,11 +146,11 @@ async def closed(items: AsyncIterator[Item]) -> AsyncIterator[AsyncIterator[Item
             await close()
 
 
-def _failure(error: Exception) -> bytes:
-    body = cause(error).model_dump_json(by_alias=True, exclude_none=True).encode()
+def _failure_frame(error: Exception) -> bytes:
+    body = wire_error(error).model_dump_json(by_alias=True, exclude_none=True).encode()
     return b"event: %s\ndata: %s\n\n" % (FAILURE_EVENT, body)
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Commands to ingest: one question, one typed answer, and ids that make a retry exact."""
+"""Sends commands to ingest, and derives ids from idempotency keys so that a retry is exact."""
 
 import hashlib
 from typing import Final, TypeVar
@@ -21,38 +21,40 @@ IDEMPOTENCY_KEY: Final = "idempotency-key"
 KEY_LENGTH_MAX: Final = 255
 
 
-async def ask(
+async def send_command(
     runtime: Runtime, tenant: TenantId, verb: str, command: Model, answer: type[CommandAnswer[Data]]
 ) -> Data:
-    """Send one command to ingest. Raises what ingest refused, Unanswered or Unavailable."""
+    """Send one command to ingest. Raises its refusal, or ServiceUnavailable."""
     body = command.model_dump_json(by_alias=True, exclude_none=True).encode()
     timeout_s = runtime.settings.request_timeout_s
-    requests = runtime.medium().requests
+    requests = runtime.nats().requests
     try:
         reply = await requests.request(subjects.api(tenant, verb), body, timeout_s=timeout_s)
     except LogUnavailable as error:
         text = f"Ingest did not answer within {timeout_s} s; repeat the request with the same id"
         raise ServiceUnavailable(text, service="ingest") from error
-    answered = answer.model_validate_json(reply)
-    if answered.error is not None:
-        raise Refused.from_wire(answered.error)
-    assert answered.data is not None, f"{verb} is answered with data or an error"
-    return answered.data
+    result = answer.model_validate_json(reply)
+    if result.error is not None:
+        raise Refused.from_wire(result.error)
+    assert result.data is not None, f"{verb} is answered with data or an error"
+    return result.data
 
 
-async def tell(runtime: Runtime, at: Address, verb: str, command: SessionCommand) -> None:
-    """Send one command whose success has nothing to tell."""
-    await ask(runtime, at.tenant, verb, command, CommandAnswer[ExecutionReached])
+async def send_session_command(
+    runtime: Runtime, at: Address, verb: str, command: SessionCommand
+) -> None:
+    """Send one command whose success has no data."""
+    await send_command(runtime, at.tenant, verb, command, CommandAnswer[ExecutionReached])
 
 
-def session_id_for(request: Request, tenant: TenantId) -> SessionId | None:
-    """The session id that an idempotency key stands for."""
+def session_id_from_key(request: Request, tenant: TenantId) -> SessionId | None:
+    """The session id that follows from the idempotency key; None without a key."""
     digest = _digest(request, tenant, "session")
     return None if digest is None else f"ses_{digest}"
 
 
-def message_id_for(request: Request, tenant: TenantId) -> MessageId | None:
-    """The message id that an idempotency key stands for."""
+def message_id_from_key(request: Request, tenant: TenantId) -> MessageId | None:
+    """The message id that follows from the idempotency key; None without a key."""
     digest = _digest(request, tenant, "message")
     return None if digest is None else f"msg_{digest}"
 
@@ -65,5 +67,5 @@ def _digest(request: Request, tenant: TenantId, kind: str) -> str | None:
         text = f"Idempotency-Key must have 1 to {KEY_LENGTH_MAX} characters"
         raise InvalidRequest(text, kind="Headers", field="Idempotency-Key")
     digest = hashlib.sha256(f"{tenant}\0{kind}\0{key}".encode()).hexdigest()[:32]
-    # No seal ends so: a derived id can never be taken for one that Fairlead minted.
+    # No seal ends in an underscore, so nobody takes a derived id for a minted one.
     return f"{digest}_"

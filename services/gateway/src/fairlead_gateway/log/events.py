@@ -1,4 +1,4 @@
-"""A session's events as clients read them, straight from the log."""
+"""Events of a session from the log, as envelopes for clients."""
 
 from collections.abc import AsyncIterator
 from typing import Final
@@ -21,27 +21,33 @@ from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 
 PUBLIC: Final[frozenset[Visibility]] = frozenset({"public"})
-NOTICED: Final[frozenset[Visibility]] = frozenset({"public", "notice"})
+PUBLIC_AND_NOTICE: Final[frozenset[Visibility]] = frozenset({"public", "notice"})
 COMMITS_PER_READ: Final = 64
 
 
-class Translation:
-    """Turns commits into envelopes. It remembers the delivery of every input still pending."""
+class EnvelopeTranslator:
+    """Turns commits into envelopes.
 
-    def __init__(self, at: Address, read: ReadModel, *, visible: frozenset[Visibility]) -> None:
+    The envelope of a promotion names the delivery of its input. The promotion itself does not, so
+    the translator remembers the delivery of every pending input.
+    """
+
+    def __init__(
+        self, at: Address, read_model: ReadModel, *, visible: frozenset[Visibility]
+    ) -> None:
         self._at = at
-        self._read = read
+        self._read_model = read_model
         self._visible = visible
         self._deliveries: dict[MessageId, Delivery] = {}
 
     async def envelopes(self, stored: StoredCommit, *, after: int) -> list[EventEnvelope]:
-        """The visible events of one commit behind a sequence."""
-        found: list[EventEnvelope] = []
+        """The visible events of one commit after a sequence."""
+        envelopes: list[EventEnvelope] = []
         for recorded in stored.commit.events:
-            self._notice(recorded.event)
+            self._remember_delivery(recorded.event)
             if recorded.seq > after and recorded.event.visibility in self._visible:
-                found.append(await self._envelope(recorded))
-        return found
+                envelopes.append(await self._envelope(recorded))
+        return envelopes
 
     async def _envelope(self, recorded: Recorded) -> EventEnvelope:
         event = recorded.event
@@ -49,10 +55,10 @@ class Translation:
             return public_events.public_event(self._at.session_id, recorded)
         delivery = self._deliveries.pop(event.message_id, None)
         if delivery is None:
-            delivery = await self._look_up(event.message_id)
+            delivery = await self._look_up_delivery(event.message_id)
         return public_events.public_event(self._at.session_id, recorded, delivery=delivery)
 
-    def _notice(self, event: SessionEvent) -> None:
+    def _remember_delivery(self, event: SessionEvent) -> None:
         match event:
             case PromptAdmitted() | InputEdited():
                 self._deliveries[event.message_id] = event.delivery
@@ -61,18 +67,18 @@ class Translation:
             case _:
                 pass
 
-    async def _look_up(self, message_id: MessageId) -> Delivery:
-        """The delivery of an input that was admitted before the first commit we read."""
+    async def _look_up_delivery(self, message_id: MessageId) -> Delivery:
+        """The delivery of an input that was admitted before the first commit of this reader."""
         try:
-            return await self._read.delivery(self._at, message_id) or "steer"
+            return await self._read_model.delivery(self._at, message_id) or "steer"
         except ReadsUnavailable:
             return "steer"
 
 
-async def stored_events(
-    log: SessionLog, at: Address, translation: Translation, *, after: int
+async def read_envelopes(
+    log: SessionLog, at: Address, translation: EnvelopeTranslator, *, after: int
 ) -> AsyncIterator[EventEnvelope]:
-    """Every visible event after a sequence that the log holds now."""
+    """Every visible event after a sequence, up to the current end of the log."""
     head, more = await log.locate(at, after), True
     while more:
         page = await log.read(at, after=head, limit=COMMITS_PER_READ)

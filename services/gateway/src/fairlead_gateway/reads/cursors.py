@@ -1,4 +1,4 @@
-"""Opaque cursors: where a page begins, with the query it belongs to, so a client only passes it on."""
+"""Opaque cursors: the place where a page begins, and the query that the page belongs to."""
 
 import base64
 import binascii
@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from fairlead_gateway.http.incoming import Text
+from fairlead_gateway.http.request_parser import Text
 from fairlead_gateway.reads.read_model import Direction, Order
 from fairlead_schema.errors import InvalidCursor
 from fairlead_schema.ids import MessageId, SessionId
@@ -22,13 +22,13 @@ class _Cursor(Model):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     def encode(self) -> str:
-        """The cursor as clients carry it: base64url of JSON, without padding."""
+        """The cursor for clients: base64url of JSON, without padding."""
         text = self.model_dump_json(by_alias=True, exclude_none=True)
         return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
 
     @classmethod
     def decode(cls, text: str) -> Self:
-        """Read a cursor back. Raises InvalidCursor."""
+        """Parse a cursor. Raises InvalidCursor."""
         if len(text) > CURSOR_LENGTH_MAX:
             raise InvalidCursor
         try:
@@ -39,7 +39,7 @@ class _Cursor(Model):
 
 
 class MessageCursor(_Cursor):
-    """A place between two messages of one session."""
+    """The message at an end of a page, and the direction to continue from there."""
 
     session: SessionId
     id: MessageId
@@ -48,8 +48,8 @@ class MessageCursor(_Cursor):
     limit: int = Field(ge=1, le=MESSAGES_MAX)
 
 
-class Anchor(Model):
-    """A place between two sessions, by their sort key."""
+class CursorAnchor(Model):
+    """The session at an end of a page, and the direction to continue from there."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -58,7 +58,7 @@ class Anchor(Model):
     direction: Direction
 
 
-class Listing(_Cursor):
+class SessionListing(_Cursor):
     """One listing of sessions: its filters, its order, its page size."""
 
     workspace: Text | None = None
@@ -70,14 +70,14 @@ class Listing(_Cursor):
     limit: int = Field(ge=1, le=SESSIONS_MAX)
 
 
-class SessionCursor(Listing):
-    """A place in one listing of sessions."""
+class SessionCursor(SessionListing):
+    """A session listing, and the place in it where a page begins."""
 
-    anchor: Anchor
+    anchor: CursorAnchor
 
 
-def reading(order: Order, direction: Direction) -> Order:
-    """The order in which to read: a page before its anchor is read backwards, then flipped."""
+def scan_order(order: Order, direction: Direction) -> Order:
+    """The order to query in. A previous page is queried backwards, and the caller reverses it."""
     if direction == "next":
         return order
     return "asc" if order == "desc" else "desc"

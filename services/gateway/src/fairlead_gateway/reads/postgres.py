@@ -1,4 +1,4 @@
-"""The read models in Postgres: a small pool, named queries, our errors instead of psycopg's."""
+"""The read models in Postgres, through a small pool. Raises our errors instead of psycopg's."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from fairlead_gateway.reads.read_model import (
     ASKS_MAX,
     AskKind,
     Order,
-    Progress,
+    ProjectionProgress,
     ReadsUnavailable,
     SessionAnchor,
     SessionFilter,
@@ -30,10 +30,10 @@ from fairlead_service.supervise import cancel_and_wait
 PING_INTERVAL_S: Final = 0.5
 PING_TIMEOUT_S: Final = 1.0
 ACQUIRE_TIMEOUT_S: Final = 1.0
-# The pool forgets a failed attempt this soon, so the next ping tries again without long pauses.
+# The pool gives up on a failed connection this soon, so that the next ping tries again.
 RECONNECT_S: Final = 1.0
 _SEQ_MAX: Final = 2**63 - 1
-# Sorts after every id: ids are ASCII, and this is the last code point a text may hold.
+# Sorts after every id: ids are ASCII, and this is the last code point of Unicode.
 _ID_MAX: Final = "\U0010ffff"
 _QUERIES: Final = {"asc": "ascending", "desc": "descending"}
 
@@ -52,12 +52,12 @@ class PostgresReadModel:
         self._complaint: str | None = "starting"
 
     def complaint(self) -> str | None:
-        """Why Postgres does not answer now, if so."""
+        """Why Postgres does not answer now; None if it does."""
         return self._complaint
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Keep a pool open. Postgres may be away: the pool comes when it does."""
+    async def open(self) -> AsyncIterator[None]:
+        """Keep a pool open during the block. The pool connects as soon as Postgres answers."""
         pool = self._pool = AsyncConnectionPool(
             self._dsn,
             connection_class=psycopg.AsyncConnection[DictRow],
@@ -71,21 +71,21 @@ class PostgresReadModel:
             name="gateway",
         )
         await pool.open(wait=False)
-        pinging = asyncio.create_task(self._ping())
+        ping_task = asyncio.create_task(self._ping())
         try:
             yield
         finally:
-            await cancel_and_wait(pinging)
+            await cancel_and_wait(ping_task)
             self._pool = None
             await pool.close()
 
-    async def progress(self, at: Address) -> Progress | None:
-        row = await self._one("progress", _at(at))
-        return None if row is None else Progress(row["seq"], row["broken"])
+    async def progress(self, at: Address) -> ProjectionProgress | None:
+        row = await self._fetch_one("progress", _session_key(at))
+        return None if row is None else ProjectionProgress(row["seq"], row["broken"])
 
     async def session(self, at: Address) -> SessionInfo | None:
-        row = await self._one("session", _at(at))
-        return None if row is None else rows.session(row)
+        row = await self._fetch_one("session", _session_key(at))
+        return None if row is None else rows.session_from_row(row)
 
     async def sessions(
         self,
@@ -108,56 +108,67 @@ class PostgresReadModel:
             "after_id": start.id,
             "limit": limit,
         }
-        found = await self._all(f"sessions_{_QUERIES[order]}", parameters)
-        return [rows.session(row) for row in found]
+        sessions = await self._fetch_all(f"sessions_{_QUERIES[order]}", parameters)
+        return [rows.session_from_row(row) for row in sessions]
 
     async def active(self, tenant: TenantId) -> Sequence[SessionId]:
-        return [row["session_id"] for row in await self._all("active", {"tenant": tenant})]
+        return [row["session_id"] for row in await self._fetch_all("active", {"tenant": tenant})]
 
     async def message(self, at: Address, message_id: MessageId) -> Message | None:
-        row = await self._one("message", {**_at(at), "message_id": message_id})
-        return None if row is None else rows.message(row)
+        row = await self._fetch_one("message", {**_session_key(at), "message_id": message_id})
+        return None if row is None else rows.message_from_row(row)
 
     async def message_seq(self, at: Address, message_id: MessageId) -> int | None:
-        row = await self._one("message_seq", {**_at(at), "message_id": message_id})
+        row = await self._fetch_one("message_seq", {**_session_key(at), "message_id": message_id})
         return None if row is None else row["seq"]
 
     async def messages(
         self, at: Address, *, order: Order, after: int | None, limit: int
     ) -> Sequence[Message]:
         first = 0 if order == "asc" else _SEQ_MAX
-        parameters = {**_at(at), "after": first if after is None else after, "limit": limit}
-        found = await self._all(f"messages_{_QUERIES[order]}", parameters)
-        return [rows.message(row) for row in found]
+        parameters = {
+            **_session_key(at),
+            "after": first if after is None else after,
+            "limit": limit,
+        }
+        messages = await self._fetch_all(f"messages_{_QUERIES[order]}", parameters)
+        return [rows.message_from_row(row) for row in messages]
 
     async def context(self, at: Address) -> Sequence[Message]:
-        return [rows.message(row) for row in await self._all("context", _at(at))]
+        return [
+            rows.message_from_row(row) for row in await self._fetch_all("context", _session_key(at))
+        ]
 
     async def asks(
         self, tenant: TenantId, kind: AskKind, *, directory: str | None
     ) -> Sequence[Mapping[str, Any]]:
-        wanted: Parameters = {"tenant": tenant, "kind": kind, "directory": directory}
-        return [row["request"] for row in await self._all("asks", {**wanted, "limit": ASKS_MAX})]
+        parameters: Parameters = {
+            "tenant": tenant,
+            "kind": kind,
+            "directory": directory,
+            "limit": ASKS_MAX,
+        }
+        return [row["request"] for row in await self._fetch_all("asks", parameters)]
 
     async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
-        wanted: Parameters = {**_at(at), "kind": kind, "limit": ASKS_MAX}
-        return [row["request"] for row in await self._all("child_asks", wanted)]
+        parameters: Parameters = {**_session_key(at), "kind": kind, "limit": ASKS_MAX}
+        return [row["request"] for row in await self._fetch_all("child_asks", parameters)]
 
     async def delivery(self, at: Address, message_id: MessageId) -> Delivery | None:
-        row = await self._one("delivery", {**_at(at), "message_id": message_id})
+        row = await self._fetch_one("delivery", {**_session_key(at), "message_id": message_id})
         return None if row is None else row["delivery"]
 
-    async def _one(self, name: str, parameters: Parameters) -> dict[str, Any] | None:
-        found = await self._all(name, parameters)
-        assert len(found) <= 1, f"{name} asks by primary key"
-        return found[0] if found else None
+    async def _fetch_one(self, name: str, parameters: Parameters) -> dict[str, Any] | None:
+        result = await self._fetch_all(name, parameters)
+        assert len(result) <= 1, f"{name} selects by primary key"
+        return result[0] if result else None
 
-    async def _all(self, name: str, parameters: Parameters) -> list[dict[str, Any]]:
+    async def _fetch_all(self, name: str, parameters: Parameters) -> list[dict[str, Any]]:
         if self._complaint is not None:
             raise ReadsUnavailable(self._complaint)
-        return await self._run(name, parameters, self._timeout_s)
+        return await self._execute(name, parameters, self._timeout_s)
 
-    async def _run(
+    async def _execute(
         self, name: str, parameters: Parameters, timeout_s: float
     ) -> list[dict[str, Any]]:
         if self._pool is None:
@@ -176,12 +187,12 @@ class PostgresReadModel:
     async def _ping(self) -> None:
         while True:
             try:
-                await self._run("ping", {}, PING_TIMEOUT_S)
+                await self._execute("ping", {}, PING_TIMEOUT_S)
                 self._complaint = None
             except ReadsUnavailable as error:
                 self._complaint = str(error)
             await asyncio.sleep(PING_INTERVAL_S)
 
 
-def _at(at: Address) -> Parameters:
+def _session_key(at: Address) -> Parameters:
     return {"tenant": at.tenant, "session_id": at.session_id}

@@ -1,4 +1,4 @@
-"""Read your own writes: a read waits, a little, until the projection has caught up with the log."""
+"""Read your own writes: a read waits a little until the projection has caught up with the log."""
 
 import asyncio
 from typing import Final
@@ -10,12 +10,14 @@ FIRST_PAUSE_S: Final = 0.002
 PAUSE_S_MAX: Final = 0.1
 
 
-async def fresh(read: ReadModel, at: Address, seq: int, *, timeout_s: float) -> bool:
-    """Wait until event `seq` is projected. False: it was not in time, or never will be."""
+async def wait_until_projected(
+    read_model: ReadModel, at: Address, seq: int, *, timeout_s: float
+) -> bool:
+    """Wait until event `seq` is projected. False: timeout, or the session cannot be projected."""
     clock = asyncio.get_running_loop().time
     deadline, pause = clock() + timeout_s, FIRST_PAUSE_S
     while True:
-        progress = await read.progress(at)
+        progress = await read_model.progress(at)
         if progress is not None and progress.seq >= seq:
             return True
         if (progress is not None and progress.broken is not None) or clock() + pause > deadline:

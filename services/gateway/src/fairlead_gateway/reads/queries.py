@@ -1,4 +1,4 @@
-"""The SQL of the gateway: one statement per file, read once, by name."""
+"""The SQL of the gateway: one statement per file, loaded once."""
 
 from functools import cache
 from importlib.resources import files

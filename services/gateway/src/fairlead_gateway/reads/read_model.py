@@ -1,4 +1,4 @@
-"""What the gateway asks of the read models: one method per question."""
+"""The port to the read models: one method per query."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,22 +18,22 @@ ASKS_MAX: Final = 1000
 
 
 class ReadsUnavailable(Exception):
-    """Postgres is away or not migrated: try again."""
+    """Postgres is away or not migrated. A later attempt may succeed."""
 
 
 class UnreadableRow(Exception):
-    """A stored row that today's contracts cannot read."""
+    """A stored row does not fit the contracts of this release."""
 
 
-class Progress(NamedTuple):
-    """How far a session is projected, and why it cannot go on, if so."""
+class ProjectionProgress(NamedTuple):
+    """How far a session is projected, and why its projection stopped, if it did."""
 
     seq: int
     broken: str | None
 
 
 class SessionAnchor(NamedTuple):
-    """The session a page begins after: its creation time and id are the sort key."""
+    """The sort key of the session that a page begins after: creation time and id."""
 
     time: int
     id: SessionId
@@ -41,7 +41,7 @@ class SessionAnchor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """Which sessions to list; None does not filter."""
+    """Which sessions to list. None does not filter."""
 
     workspace: str | None = None
     directory: str | None = None
@@ -50,10 +50,10 @@ class SessionFilter:
 
 
 class ReadModel(Protocol):
-    """Projected sessions. Every method raises ReadsUnavailable or UnreadableRow."""
+    """Projected sessions. Every method may raise ReadsUnavailable or UnreadableRow."""
 
-    async def progress(self, at: Address) -> Progress | None:
-        """How far one session is projected; None when nothing of it is."""
+    async def progress(self, at: Address) -> ProjectionProgress | None:
+        """How far a session is projected; None if it is not projected at all."""
         ...
 
     async def session(self, at: Address) -> SessionInfo | None:
@@ -77,11 +77,11 @@ class ReadModel(Protocol):
         ...
 
     async def message(self, at: Address, message_id: MessageId) -> Message | None:
-        """One message of this session; one of another session does not exist here."""
+        """One message of this session. A message of another session is not found."""
         ...
 
     async def message_seq(self, at: Address, message_id: MessageId) -> int | None:
-        """Where a message stands in its session."""
+        """The sequence of the event that created a message."""
         ...
 
     async def messages(
@@ -91,19 +91,19 @@ class ReadModel(Protocol):
         ...
 
     async def context(self, at: Address) -> Sequence[Message]:
-        """What the model sees: from the newest compaction on, and the updates of the epoch in force."""
+        """The messages of the next turn: those since the newest compaction, and the current epoch's updates."""
         ...
 
     async def asks(
         self, tenant: TenantId, kind: AskKind, *, directory: str | None
     ) -> Sequence[Mapping[str, Any]]:
-        """What waits for people, the oldest first; None for every directory."""
+        """Asks that wait for people, oldest first. Directory None means every directory."""
         ...
 
     async def child_asks(self, at: Address, kind: AskKind) -> Sequence[Mapping[str, Any]]:
-        """What waits for people in the sessions below one."""
+        """Asks that wait for people in the descendants of a session, oldest first."""
         ...
 
     async def delivery(self, at: Address, message_id: MessageId) -> Delivery | None:
-        """How an admitted input was to be delivered."""
+        """The delivery of an admitted input."""
         ...

@@ -1,4 +1,4 @@
-"""Rows of the read models as contract values, shown the way clients expect them."""
+"""Turns rows of the read models into contract values for clients."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from fairlead_schema.message import MESSAGE, Message
 from fairlead_schema.session_info import SessionInfo
 
 
-def session(row: Mapping[str, Any]) -> SessionInfo:
+def session_from_row(row: Mapping[str, Any]) -> SessionInfo:
     """A session from its row. Raises UnreadableRow."""
     try:
         stored = SessionInfo.model_validate(
@@ -35,18 +35,18 @@ def session(row: Mapping[str, Any]) -> SessionInfo:
         )
     except ValidationError as error:
         raise UnreadableRow(f"session {row['session_id']}: {error}") from error
-    return shown(stored)
+    return client_session(stored)
 
 
-def shown(stored: SessionInfo) -> SessionInfo:
-    """A session as clients expect it: a model has a variant, an empty subpath is absent."""
+def client_session(stored: SessionInfo) -> SessionInfo:
+    """A session as clients expect it: its model has a variant, and an empty subpath is absent."""
     model = stored.model
     if model is not None and model.variant is None:
         model = model.model_copy(update={"variant": "default"})
     return stored.model_copy(update={"model": model, "subpath": stored.subpath or None})
 
 
-def message(row: Mapping[str, Any]) -> Message:
+def message_from_row(row: Mapping[str, Any]) -> Message:
     """A message from its row. Raises UnreadableRow."""
     try:
         return MESSAGE.validate_python(row["message"])

@@ -1,4 +1,4 @@
-"""What pages share: their default size and the cursors around them."""
+"""The default size of pages, and the cursors of a page."""
 
 from typing import Final
 
@@ -7,8 +7,8 @@ from fairlead_schema.model import Model
 PAGE_DEFAULT: Final = 50
 
 
-class Cursors(Model):
-    """Where to go on from a page; both are absent when it is empty."""
+class PageCursors(Model):
+    """The cursors of the neighbouring pages. An empty page has none."""
 
     previous: str | None = None
     next: str | None = None

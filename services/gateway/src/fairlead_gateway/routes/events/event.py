@@ -1,18 +1,18 @@
-"""`GET /api/session/{sessionID}/event`: replay of public events, then new ones as they land."""
+"""`GET /api/session/{sessionID}/event`: replays public events, then sends new ones."""
 
 from starlette.responses import Response
 
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.events import PUBLIC, Translation
-from fairlead_gateway.routes.events.follow import FollowQuery, Replay, streamed
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.events import PUBLIC, EnvelopeTranslator
+from fairlead_gateway.routes.events.replay import FollowQuery, Replay, event_stream
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.public_events import EventEnvelope
 
 
-async def _follow(call: Call[FollowQuery, Nothing]) -> Response:
-    translation = Translation(call.at, call.runtime.read, visible=PUBLIC)
-    return streamed(call, Replay(call, translation).pump)
+async def _follow_events(request: ApiRequest[FollowQuery, EmptyInput]) -> Response:
+    translator = EnvelopeTranslator(request.at, request.runtime.read_model, visible=PUBLIC)
+    return event_stream(request, Replay(request, translator).run)
 
 
 FOLLOW = Operation(
@@ -20,9 +20,9 @@ FOLLOW = Operation(
     method="GET",
     path="/api/session/{sessionID}/event",
     summary="Server-sent public events: replay after a sequence, then live.",
-    respond=_follow,
+    respond=_follow_events,
     query=FollowQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=EventEnvelope,
     errors=(InvalidCursor, SessionNotFound, ServiceUnavailable),
     media="text/event-stream",

@@ -6,10 +6,10 @@ from pydantic import Field
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Decimal, Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.http.sse import closed
-from fairlead_gateway.log.events import PUBLIC, Translation, stored_events
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
+from fairlead_gateway.http.sse import auto_close
+from fairlead_gateway.log.events import PUBLIC, EnvelopeTranslator, read_envelopes
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import InputModel, Model
@@ -19,8 +19,8 @@ HISTORY_MAX = 100
 
 
 class HistoryQuery(InputModel):
-    limit: Annotated[Decimal, Field(ge=1, le=HISTORY_MAX)] = PAGE_DEFAULT
-    after: Annotated[Decimal, Field(ge=0)] = 0
+    limit: Annotated[WholeNumber, Field(ge=1, le=HISTORY_MAX)] = PAGE_DEFAULT
+    after: Annotated[WholeNumber, Field(ge=0)] = 0
 
 
 class HistoryPage(Model):
@@ -28,19 +28,19 @@ class HistoryPage(Model):
     has_more: bool
 
 
-async def _read(call: Call[HistoryQuery, Nothing]) -> Response:
-    limit, after = call.query.limit, call.query.after
-    found: list[EventEnvelope] = []
-    if after < call.head.seq:
-        runtime = call.runtime
-        translation = Translation(call.at, runtime.read, visible=PUBLIC)
-        events = stored_events(runtime.medium().log, call.at, translation, after=after)
-        async with closed(events) as reading:
-            async for envelope in reading:
-                found.append(envelope)
-                if len(found) > limit:
+async def _read_history(request: ApiRequest[HistoryQuery, EmptyInput]) -> Response:
+    limit, after = request.query.limit, request.query.after
+    envelopes: list[EventEnvelope] = []
+    if after < request.head.seq:
+        runtime = request.runtime
+        translator = EnvelopeTranslator(request.at, runtime.read_model, visible=PUBLIC)
+        events = read_envelopes(runtime.nats().log, request.at, translator, after=after)
+        async with auto_close(events):
+            async for envelope in events:
+                envelopes.append(envelope)
+                if len(envelopes) > limit:
                     break
-    return answer(HistoryPage(data=tuple(found[:limit]), has_more=len(found) > limit))
+    return answer(HistoryPage(data=tuple(envelopes[:limit]), has_more=len(envelopes) > limit))
 
 
 READ = Operation(
@@ -48,9 +48,9 @@ READ = Operation(
     method="GET",
     path="/api/session/{sessionID}/history",
     summary="The public events of a session after a sequence.",
-    respond=_read,
+    respond=_read_history,
     query=HistoryQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=HistoryPage,
     errors=(SessionNotFound, ServiceUnavailable),
 )

@@ -1,10 +1,10 @@
-"""`GET /api/session/{sessionID}/context`: the messages the next turn builds on."""
+"""`GET /api/session/{sessionID}/context`: the messages that the next turn sends."""
 
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.message import Message
 from fairlead_schema.model import Model
@@ -14,10 +14,10 @@ class ContextAnswer(Model):
     data: tuple[Message, ...]
 
 
-async def _read(call: Call[Nothing, Nothing]) -> Response:
-    stale = await call.stale()
-    found = await call.runtime.read.context(call.at)
-    return answer(ContextAnswer(data=tuple(found)), stale=stale)
+async def _read_context(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    stale = await request.is_stale()
+    messages = await request.runtime.read_model.context(request.at)
+    return answer(ContextAnswer(data=tuple(messages)), stale=stale)
 
 
 READ = Operation(
@@ -25,9 +25,9 @@ READ = Operation(
     method="GET",
     path="/api/session/{sessionID}/context",
     summary="The messages from the newest compaction on.",
-    respond=_read,
-    query=Nothing,
-    body=Nothing,
+    respond=_read_context,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=ContextAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )

@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing, message_id_of
-from fairlead_gateway.http.operation import Call, Operation
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput, message_id_of
 from fairlead_schema.errors import MessageNotFound, ServiceUnavailable, SessionNotFound
 from fairlead_schema.message import Message
 from fairlead_schema.model import Model
@@ -14,15 +14,15 @@ class MessageAnswer(Model):
     data: Message
 
 
-async def _read(call: Call[Nothing, Nothing]) -> Response:
-    message_id = message_id_of(call.request)
-    stale = await call.stale()
-    found = await call.runtime.read.message(call.at, message_id)
-    if found is not None:
-        return answer(MessageAnswer(data=found), stale=stale)
+async def _read_message(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    message_id = message_id_of(request.http)
+    stale = await request.is_stale()
+    message = await request.runtime.read_model.message(request.at, message_id)
+    if message is not None:
+        return answer(MessageAnswer(data=message), stale=stale)
     if stale:
         raise ServiceUnavailable("The read models have not caught up yet", service="projector")
-    raise MessageNotFound(call.at.session_id, message_id)
+    raise MessageNotFound(request.at.session_id, message_id)
 
 
 READ = Operation(
@@ -30,9 +30,9 @@ READ = Operation(
     method="GET",
     path="/api/session/{sessionID}/message/{messageID}",
     summary="One message of a session.",
-    respond=_read,
-    query=Nothing,
-    body=Nothing,
+    respond=_read_message,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=MessageAnswer,
     errors=(SessionNotFound, MessageNotFound, ServiceUnavailable),
 )

@@ -3,9 +3,9 @@
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import ask, message_id_for
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.commands import message_id_from_key, send_command
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import AdmitPrompt, PromptBody
 from fairlead_schema.errors import (
@@ -23,19 +23,19 @@ class ReceiptAnswer(Model):
     data: Receipt
 
 
-async def _admit(call: Call[Nothing, PromptBody]) -> Response:
-    wanted = call.body
-    # Without an id, ingest mints one; the parts were checked when they came in.
+async def _admit(request: ApiRequest[EmptyInput, PromptBody]) -> Response:
+    body = request.body
+    # The body was validated already. Without an id, ingest mints one.
     command = AdmitPrompt.model_construct(
-        session_id=call.at.session_id,
-        id=wanted.id or message_id_for(call.request, call.tenant),
-        prompt=wanted.prompt,
-        delivery=wanted.delivery,
-        resume=wanted.resume,
-        expected_turn=wanted.expected_turn,
+        session_id=request.at.session_id,
+        id=body.id or message_id_from_key(request.http, request.tenant),
+        prompt=body.prompt,
+        delivery=body.delivery,
+        resume=body.resume,
+        expected_turn=body.expected_turn,
     )
-    receipt = await ask(
-        call.runtime, call.tenant, "session.prompt", command, CommandAnswer[Receipt]
+    receipt = await send_command(
+        request.runtime, request.tenant, "session.prompt", command, CommandAnswer[Receipt]
     )
     return answer(ReceiptAnswer(data=receipt))
 
@@ -46,7 +46,7 @@ ADMIT = Operation(
     path="/api/session/{sessionID}/prompt",
     summary="Admit one prompt; an exact retry gets the same receipt.",
     respond=_admit,
-    query=Nothing,
+    query=EmptyInput,
     body=PromptBody,
     answer=ReceiptAnswer,
     commands=True,

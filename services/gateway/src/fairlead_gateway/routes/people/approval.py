@@ -1,13 +1,13 @@
-"""Saved approvals over HTTP: what stays permitted in a project, and taking it back."""
+"""Saved approvals: list what people permitted for always in a project, and remove it."""
 
 from pydantic import Field
 from starlette.responses import Response
 
-from fairlead_gateway.http.answers import answer, done
-from fairlead_gateway.http.incoming import Nothing, Text, checked
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import ask
-from fairlead_gateway.routes.server.location import LocationQuery, selected
+from fairlead_gateway.http.answers import answer, empty_answer
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput, Text, validate
+from fairlead_gateway.log.commands import send_command
+from fairlead_gateway.routes.server.location import LocationQuery, select_location
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.asks import (
     ApprovalRemoved,
@@ -28,18 +28,22 @@ class SavedAnswer(Model):
     data: tuple[SavedPermission, ...]
 
 
-async def _list(call: Call[SavedQuery, Nothing]) -> Response:
-    command = ListApprovals(project_id=call.query.project_id or selected(call).project.id)
-    found = await ask(
-        call.runtime, call.tenant, "approval.list", command, CommandAnswer[SavedApprovals]
+async def _list(request: ApiRequest[SavedQuery, EmptyInput]) -> Response:
+    command = ListApprovals(
+        project_id=request.query.project_id or select_location(request).project.id
     )
-    return answer(SavedAnswer(data=found.saved))
+    approvals = await send_command(
+        request.runtime, request.tenant, "approval.list", command, CommandAnswer[SavedApprovals]
+    )
+    return answer(SavedAnswer(data=approvals.saved))
 
 
-async def _remove(call: Call[LocationQuery, Nothing]) -> Response:
-    command = checked(RemoveApproval, {"id": call.request.path_params["id"]}, "Params")
-    await ask(call.runtime, call.tenant, "approval.remove", command, CommandAnswer[ApprovalRemoved])
-    return done()
+async def _remove(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
+    command = validate(RemoveApproval, {"id": request.http.path_params["id"]}, "Params")
+    await send_command(
+        request.runtime, request.tenant, "approval.remove", command, CommandAnswer[ApprovalRemoved]
+    )
+    return empty_answer()
 
 
 LIST = Operation(
@@ -49,7 +53,7 @@ LIST = Operation(
     summary="What people approved for always in a project.",
     respond=_list,
     query=SavedQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=SavedAnswer,
     errors=(ServiceUnavailable,),
 )
@@ -58,10 +62,10 @@ REMOVE = Operation(
     id="permission.saved.remove",
     method="DELETE",
     path="/api/permission/saved/{id}",
-    summary="Take one approval back; one that is not there is gone already.",
+    summary="Remove one approval; an unknown one is already removed.",
     respond=_remove,
     query=LocationQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=None,
     status=204,
     errors=(ServiceUnavailable,),

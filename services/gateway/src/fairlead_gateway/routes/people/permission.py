@@ -1,13 +1,17 @@
-"""Permissions over HTTP: ask, list, read, reply; a child's requests are on its parents' lists."""
+"""Permissions over HTTP: ask, list, read, reply. A parent's list includes its children's requests."""
 
 from starlette.responses import Response
 
-from fairlead_gateway.http.answers import answer, done
-from fairlead_gateway.http.incoming import PERMISSION_ID, Nothing, request_id_of
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import ask, tell
-from fairlead_gateway.log.session_state import folded
-from fairlead_gateway.routes.server.location import LocationQuery, named, selected
+from fairlead_gateway.http.answers import answer, empty_answer
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import PERMISSION_ID, EmptyInput, request_id_of
+from fairlead_gateway.log.commands import send_command, send_session_command
+from fairlead_gateway.log.session_state import load_session
+from fairlead_gateway.routes.server.location import (
+    LocationQuery,
+    requested_directory,
+    select_location,
+)
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.asks import (
     AskPermission,
@@ -33,7 +37,7 @@ class PermissionAnswer(Model):
     data: PermissionRequest
 
 
-class JudgedAnswer(Model):
+class DecisionAnswer(Model):
     data: PermissionDecision
 
 
@@ -42,62 +46,68 @@ class LocatedPermissions(Model):
     data: tuple[PermissionRequest, ...]
 
 
-async def _everywhere(call: Call[LocationQuery, Nothing]) -> Response:
-    """Of the directory that the request names, else of every one."""
-    found = await call.runtime.read.asks(call.tenant, "permission", directory=named(call))
-    data = tuple(PermissionRequest.model_validate(one) for one in found)
-    return answer(LocatedPermissions(location=selected(call), data=data))
+async def _list_all_sessions(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
+    """List the asks of the requested directory, or of every directory."""
+    asks = await request.runtime.read_model.asks(
+        request.tenant, "permission", directory=requested_directory(request)
+    )
+    data = tuple(PermissionRequest.model_validate(ask) for ask in asks)
+    return answer(LocatedPermissions(location=select_location(request), data=data))
 
 
-async def _list(call: Call[Nothing, Nothing]) -> Response:
-    """Its own from the log, those of the sessions below it from the read models."""
-    session = await folded(call.runtime, call.at)
-    below = await call.runtime.read.child_asks(call.at, "permission")
-    own = tuple(one.request for one in session.asks.permissions.values())
-    children = tuple(PermissionRequest.model_validate(one) for one in below)
+async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    """List the asks of the session from the log, and those of its descendants from the read models."""
+    session = await load_session(request.runtime, request.at)
+    child_asks = await request.runtime.read_model.child_asks(request.at, "permission")
+    own = tuple(ask.request for ask in session.asks.permissions.values())
+    children = tuple(PermissionRequest.model_validate(ask) for ask in child_asks)
     return answer(PermissionsAnswer(data=(*own, *children)))
 
 
-async def _read(call: Call[Nothing, Nothing]) -> Response:
-    command = PermissionCommand(session_id=call.at.session_id, request_id=_id(call))
-    found = await ask(
-        call.runtime, call.tenant, "permission.get", command, CommandAnswer[PermissionRequest]
+async def _read_request(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    command = PermissionCommand(session_id=request.at.session_id, request_id=_id(request))
+    permission = await send_command(
+        request.runtime, request.tenant, "permission.get", command, CommandAnswer[PermissionRequest]
     )
-    return answer(PermissionAnswer(data=found))
+    return answer(PermissionAnswer(data=permission))
 
 
-async def _ask(call: Call[Nothing, PermissionBody]) -> Response:
-    said = {name: getattr(call.body, name) for name in call.body.model_fields_set}
-    command = AskPermission.model_construct(session_id=call.at.session_id, **said)
-    judged = await ask(
-        call.runtime, call.tenant, "permission.ask", command, CommandAnswer[PermissionDecision]
+async def _ask(request: ApiRequest[EmptyInput, PermissionBody]) -> Response:
+    fields = {name: getattr(request.body, name) for name in request.body.model_fields_set}
+    command = AskPermission.model_construct(session_id=request.at.session_id, **fields)
+    decision = await send_command(
+        request.runtime,
+        request.tenant,
+        "permission.ask",
+        command,
+        CommandAnswer[PermissionDecision],
     )
-    return answer(JudgedAnswer(data=judged))
+    return answer(DecisionAnswer(data=decision))
 
 
-async def _reply(call: Call[Nothing, ReplyBody]) -> Response:
+async def _reply(request: ApiRequest[EmptyInput, ReplyBody]) -> Response:
     command = ReplyPermission.model_construct(
-        session_id=call.at.session_id,
-        request_id=_id(call),
-        reply=call.body.reply,
-        message=call.body.message,
+        session_id=request.at.session_id,
+        request_id=_id(request),
+        reply=request.body.reply,
+        message=request.body.message,
     )
-    await tell(call.runtime, call.at, "permission.reply", command)
-    return done()
+    await send_session_command(request.runtime, request.at, "permission.reply", command)
+    return empty_answer()
 
 
-def _id(call: Call[Nothing, Nothing] | Call[Nothing, ReplyBody]) -> str:
-    return request_id_of(call.request, PERMISSION_ID)
+def _id(request: ApiRequest[EmptyInput, EmptyInput] | ApiRequest[EmptyInput, ReplyBody]) -> str:
+    return request_id_of(request.http, PERMISSION_ID)
 
 
-EVERYWHERE = Operation(
+LIST_ALL_SESSIONS = Operation(
     id="permission.request.list",
     method="GET",
     path="/api/permission/request",
-    summary="What waits for a permission, in every session.",
-    respond=_everywhere,
+    summary="Permission requests that wait for a person, in every session.",
+    respond=_list_all_sessions,
     query=LocationQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=LocatedPermissions,
     errors=(ServiceUnavailable,),
 )
@@ -106,10 +116,10 @@ LIST = Operation(
     id="permission.list",
     method="GET",
     path="/api/session/{sessionID}/permission",
-    summary="What waits for a permission in this session and in those below it.",
+    summary="Permission requests that wait in this session and in its descendants.",
     respond=_list,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=PermissionsAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )
@@ -118,11 +128,11 @@ ASK = Operation(
     id="permission.ask",
     method="POST",
     path="/api/session/{sessionID}/permission",
-    summary="Judge by the rules; where a person decides, leave a request.",
+    summary="Judge by the rules; if a person must decide, add a request.",
     respond=_ask,
-    query=Nothing,
+    query=EmptyInput,
     body=PermissionBody,
-    answer=JudgedAnswer,
+    answer=DecisionAnswer,
     commands=True,
     errors=(SessionNotFound, Conflict, ServiceUnavailable),
 )
@@ -131,10 +141,10 @@ READ = Operation(
     id="permission.get",
     method="GET",
     path="/api/session/{sessionID}/permission/{requestID}",
-    summary="One request that waits in this session.",
-    respond=_read,
-    query=Nothing,
-    body=Nothing,
+    summary="One permission request that waits in this session.",
+    respond=_read_request,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=PermissionAnswer,
     commands=True,
     errors=_ERRORS,
@@ -146,7 +156,7 @@ REPLY = Operation(
     path="/api/session/{sessionID}/permission/{requestID}/reply",
     summary="Permit once or always, or reject; a message beside a reject reaches the model.",
     respond=_reply,
-    query=Nothing,
+    query=EmptyInput,
     body=ReplyBody,
     answer=None,
     status=204,

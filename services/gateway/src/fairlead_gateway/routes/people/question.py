@@ -1,13 +1,17 @@
-"""Questions over HTTP: list, answer, dismiss; a child's questions are on its parents' lists."""
+"""Questions over HTTP: list, answer, dismiss. A parent's list includes its children's questions."""
 
 from starlette.responses import Response
 
-from fairlead_gateway.http.answers import answer, done
-from fairlead_gateway.http.incoming import QUESTION_ID, Nothing, request_id_of
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import tell
-from fairlead_gateway.log.session_state import folded
-from fairlead_gateway.routes.server.location import LocationQuery, named, selected
+from fairlead_gateway.http.answers import answer, empty_answer
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import QUESTION_ID, EmptyInput, request_id_of
+from fairlead_gateway.log.commands import send_session_command
+from fairlead_gateway.log.session_state import load_session
+from fairlead_gateway.routes.server.location import (
+    LocationQuery,
+    requested_directory,
+    select_location,
+)
 from fairlead_schema.commands.asks import AnswersBody, QuestionCommand, ReplyQuestion
 from fairlead_schema.errors import QuestionNotFound, ServiceUnavailable, SessionNotFound
 from fairlead_schema.location import LocationInfo
@@ -26,47 +30,49 @@ class LocatedQuestions(Model):
     data: tuple[QuestionRequest, ...]
 
 
-async def _everywhere(call: Call[LocationQuery, Nothing]) -> Response:
-    """Of the directory that the request names, else of every one."""
-    found = await call.runtime.read.asks(call.tenant, "question", directory=named(call))
-    data = tuple(QuestionRequest.model_validate(one) for one in found)
-    return answer(LocatedQuestions(location=selected(call), data=data))
+async def _list_all_sessions(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
+    """List the asks of the requested directory, or of every directory."""
+    asks = await request.runtime.read_model.asks(
+        request.tenant, "question", directory=requested_directory(request)
+    )
+    data = tuple(QuestionRequest.model_validate(ask) for ask in asks)
+    return answer(LocatedQuestions(location=select_location(request), data=data))
 
 
-async def _list(call: Call[Nothing, Nothing]) -> Response:
-    """Its own from the log, those of the sessions below it from the read models."""
-    session = await folded(call.runtime, call.at)
-    below = await call.runtime.read.child_asks(call.at, "question")
-    own = tuple(one.request for one in session.asks.questions.values())
-    children = tuple(QuestionRequest.model_validate(one) for one in below)
+async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    """List the asks of the session from the log, and those of its descendants from the read models."""
+    session = await load_session(request.runtime, request.at)
+    child_asks = await request.runtime.read_model.child_asks(request.at, "question")
+    own = tuple(ask.request for ask in session.asks.questions.values())
+    children = tuple(QuestionRequest.model_validate(ask) for ask in child_asks)
     return answer(QuestionsAnswer(data=(*own, *children)))
 
 
-async def _reply(call: Call[Nothing, AnswersBody]) -> Response:
+async def _reply(request: ApiRequest[EmptyInput, AnswersBody]) -> Response:
     command = ReplyQuestion(
-        session_id=call.at.session_id,
-        request_id=request_id_of(call.request, QUESTION_ID),
-        answers=call.body.answers,
+        session_id=request.at.session_id,
+        request_id=request_id_of(request.http, QUESTION_ID),
+        answers=request.body.answers,
     )
-    await tell(call.runtime, call.at, "question.reply", command)
-    return done()
+    await send_session_command(request.runtime, request.at, "question.reply", command)
+    return empty_answer()
 
 
-async def _reject(call: Call[Nothing, Nothing]) -> Response:
-    request_id = request_id_of(call.request, QUESTION_ID)
-    command = QuestionCommand(session_id=call.at.session_id, request_id=request_id)
-    await tell(call.runtime, call.at, "question.reject", command)
-    return done()
+async def _reject(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    request_id = request_id_of(request.http, QUESTION_ID)
+    command = QuestionCommand(session_id=request.at.session_id, request_id=request_id)
+    await send_session_command(request.runtime, request.at, "question.reject", command)
+    return empty_answer()
 
 
-EVERYWHERE = Operation(
+LIST_ALL_SESSIONS = Operation(
     id="question.request.list",
     method="GET",
     path="/api/question/request",
-    summary="What waits for an answer, in every session.",
-    respond=_everywhere,
+    summary="Questions that wait for an answer, in every session.",
+    respond=_list_all_sessions,
     query=LocationQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=LocatedQuestions,
     errors=(ServiceUnavailable,),
 )
@@ -75,10 +81,10 @@ LIST = Operation(
     id="question.list",
     method="GET",
     path="/api/session/{sessionID}/question",
-    summary="What waits for an answer in this session and in those below it.",
+    summary="Questions that wait in this session and in its descendants.",
     respond=_list,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=QuestionsAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )
@@ -89,7 +95,7 @@ REPLY = Operation(
     path="/api/session/{sessionID}/question/{requestID}/reply",
     summary="Answer, question by question.",
     respond=_reply,
-    query=Nothing,
+    query=EmptyInput,
     body=AnswersBody,
     answer=None,
     status=204,
@@ -103,8 +109,8 @@ REJECT = Operation(
     path="/api/session/{sessionID}/question/{requestID}/reject",
     summary="Dismiss the question: the session stops.",
     respond=_reject,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,

@@ -1,4 +1,4 @@
-"""`GET /api/agent` and `GET /api/model`: what the configuration offers, never its secrets."""
+"""`GET /api/agent` and `GET /api/model`: the configured agents and models, without secrets."""
 
 from datetime import UTC, date, datetime, time
 from typing import Any, Literal
@@ -7,9 +7,9 @@ from pydantic import Field
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.routes.server.location import LocationQuery, selected
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.routes.server.location import LocationQuery, select_location
 from fairlead_schema.catalog import AgentInfo, RequestOverlay
 from fairlead_schema.location import LocationInfo
 from fairlead_schema.model import Model
@@ -33,14 +33,14 @@ class VariantInfo(RequestOverlay):
     id: str
 
 
-class OwnRequest(RequestOverlay):
-    """What is laid over every request to the model, and the variant it takes by itself."""
+class ModelRequestOverlay(RequestOverlay):
+    """The overlay of every request to the model, and its default variant."""
 
     variant: str | None = None
 
 
-class Released(Model):
-    """When the model came out, in epoch milliseconds; 0 when nobody says."""
+class ReleaseTime(Model):
+    """The release time of the model in epoch milliseconds; 0 if the configuration has none."""
 
     released: int = 0
 
@@ -51,7 +51,7 @@ class CachePrice(Model):
 
 
 class PriceTier(Model):
-    """The prompt's length, in tokens, above which a price is charged."""
+    """The prompt length in tokens above which a price applies."""
 
     type: Literal["context"] = "context"
     size: int
@@ -66,7 +66,7 @@ class Price(Model):
     cache: CachePrice
 
 
-class Limit(Model):
+class ModelLimit(Model):
     context: int
     output: int
 
@@ -78,13 +78,13 @@ class ModelInfo(Model):
     family: str | None = None
     api: ModelApi
     capabilities: Capabilities = Capabilities()
-    request: OwnRequest = OwnRequest()
+    request: ModelRequestOverlay = ModelRequestOverlay()
     variants: tuple[VariantInfo, ...] = ()
-    time: Released = Released()
+    time: ReleaseTime = ReleaseTime()
     cost: tuple[Price, ...]
     status: Literal["active"] = "active"
     enabled: Literal[True] = True
-    limit: Limit
+    limit: ModelLimit
 
 
 class AgentsAnswer(Model):
@@ -97,21 +97,21 @@ class ModelsAnswer(Model):
     data: tuple[ModelInfo, ...]
 
 
-async def _agents(call: Call[LocationQuery, Nothing]) -> Response:
-    agents = call.runtime.settings.agents
+async def _agents(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
+    agents = request.runtime.settings.agents
     data = tuple(AgentInfo(id=id_, **dict(agent)) for id_, agent in agents.items())
-    return answer(AgentsAnswer(location=selected(call), data=data))
+    return answer(AgentsAnswer(location=select_location(request), data=data))
 
 
-async def _models(call: Call[LocationQuery, Nothing]) -> Response:
-    """Newest release first; those of one day, and those of no known day, in the file's order."""
+async def _models(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
+    """List models, newest release first. Equal and unknown days keep the order of the file."""
     data = (
         _model(provider_id, provider, model_id, model)
-        for provider_id, provider in call.runtime.settings.providers.items()
+        for provider_id, provider in request.runtime.settings.providers.items()
         for model_id, model in provider.model.items()
     )
     newest = sorted(data, key=lambda info: info.time.released, reverse=True)
-    return answer(ModelsAnswer(location=selected(call), data=tuple(newest)))
+    return answer(ModelsAnswer(location=select_location(request), data=tuple(newest)))
 
 
 def _model(
@@ -120,7 +120,7 @@ def _model(
     model_id: str,
     model: providers.ModelConfig,
 ) -> ModelInfo:
-    cost, able = model.cost, model.capabilities
+    cost, capabilities = model.cost, model.capabilities
     tiers = (_price(tier, PriceTier(size=tier.context)) for tier in cost.tier)
     return ModelInfo(
         id=model_id,
@@ -128,17 +128,19 @@ def _model(
         name=model.name or model_id,
         family=model.family,
         api=ModelApi(id=model.id or model_id, url=provider.base_url),
-        capabilities=Capabilities(tools=able.tools, input=able.input, output=able.output),
-        request=OwnRequest(
-            headers=_hidden(model.headers), body=model.options, variant=model.default_variant
+        capabilities=Capabilities(
+            tools=capabilities.tools, input=capabilities.input, output=capabilities.output
+        ),
+        request=ModelRequestOverlay(
+            headers=_hide_values(model.headers), body=model.options, variant=model.default_variant
         ),
         variants=tuple(
-            VariantInfo(id=id_, headers=_hidden(one.headers), body=one.body)
-            for id_, one in model.variant.items()
+            VariantInfo(id=id_, headers=_hide_values(variant.headers), body=variant.body)
+            for id_, variant in model.variant.items()
         ),
-        time=Released(released=_epoch_ms(model.released)),
+        time=ReleaseTime(released=_epoch_ms(model.released)),
         cost=(_price(cost), *tiers),
-        limit=Limit(context=model.context, output=model.output),
+        limit=ModelLimit(context=model.context, output=model.output),
     )
 
 
@@ -147,8 +149,8 @@ def _price(rates: providers.Rates, tier: PriceTier | None = None) -> Price:
     return Price(tier=tier, input=rates.input, output=rates.output, cache=cache)
 
 
-def _hidden(headers: dict[str, str]) -> dict[str, str]:
-    """A header's value may be a secret: only its name is shown."""
+def _hide_values(headers: dict[str, str]) -> dict[str, str]:
+    """Replace header values, which may be secrets."""
     return dict.fromkeys(headers, "…")
 
 
@@ -163,7 +165,7 @@ AGENTS = Operation(
     summary="The configured agents.",
     respond=_agents,
     query=LocationQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=AgentsAnswer,
 )
 
@@ -174,6 +176,6 @@ MODELS = Operation(
     summary="The configured models.",
     respond=_models,
     query=LocationQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=ModelsAnswer,
 )

@@ -1,21 +1,21 @@
-"""`GET /api/health`: this server answers."""
+"""`GET /api/health`: says that this server answers."""
 
 from typing import Literal
 
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_schema.model import Model
 
 
-class Healthy(Model):
+class HealthAnswer(Model):
     healthy: Literal[True] = True
 
 
-async def _read(_call: Call[Nothing, Nothing]) -> Response:
-    return answer(Healthy())
+async def _read_health(_request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    return answer(HealthAnswer())
 
 
 READ = Operation(
@@ -23,8 +23,8 @@ READ = Operation(
     method="GET",
     path="/api/health",
     summary="Whether this server answers.",
-    respond=_read,
-    query=Nothing,
-    body=Nothing,
-    answer=Healthy,
+    respond=_read_health,
+    query=EmptyInput,
+    body=EmptyInput,
+    answer=HealthAnswer,
 )

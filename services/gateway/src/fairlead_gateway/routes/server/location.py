@@ -1,4 +1,4 @@
-"""`GET /api/location`, and how a request selects the location it speaks of."""
+"""`GET /api/location`, and how a request selects its location."""
 
 from typing import TypeVar
 
@@ -6,8 +6,8 @@ from pydantic import Field
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing, Text, header_text
-from fairlead_gateway.http.operation import Body, Call, Operation
+from fairlead_gateway.http.operation import ApiRequest, Body, Operation
+from fairlead_gateway.http.request_parser import EmptyInput, Text, header_text
 from fairlead_schema.location import LocationInfo, Project, project_id
 from fairlead_schema.model import InputModel
 
@@ -20,28 +20,28 @@ class LocationQuery(InputModel):
 Located = TypeVar("Located", bound=LocationQuery)
 
 
-def selected(call: Call[Located, Body]) -> LocationInfo:
-    """The location of a request: from its query, else its headers, else the server's own."""
-    query, request = call.query, call.request
+def select_location(request: ApiRequest[Located, Body]) -> LocationInfo:
+    """The location of a request: from its query, its headers or the server's settings."""
+    query, http = request.query, request.http
     directory = (
         query.directory
-        or header_text(request, "x-opencode-directory")
-        or call.runtime.settings.directory
+        or header_text(http, "x-opencode-directory")
+        or request.runtime.settings.directory
     )
     return LocationInfo(
         directory=directory,
-        workspace_id=query.workspace or header_text(request, "x-opencode-workspace"),
+        workspace_id=query.workspace or header_text(http, "x-opencode-workspace"),
         project=Project(id=project_id(directory), directory=directory),
     )
 
 
-def named(call: Call[Located, Body]) -> str | None:
-    """The directory that a request selects itself; None when it leaves that to the server."""
-    return call.query.directory or header_text(call.request, "x-opencode-directory")
+def requested_directory(request: ApiRequest[Located, Body]) -> str | None:
+    """The directory that the request names; None if it names none."""
+    return request.query.directory or header_text(request.http, "x-opencode-directory")
 
 
-async def _read(call: Call[LocationQuery, Nothing]) -> Response:
-    return answer(selected(call))
+async def _read_location(request: ApiRequest[LocationQuery, EmptyInput]) -> Response:
+    return answer(select_location(request))
 
 
 READ = Operation(
@@ -49,8 +49,8 @@ READ = Operation(
     method="GET",
     path="/api/location",
     summary="The selected location and its project.",
-    respond=_read,
+    respond=_read_location,
     query=LocationQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=LocationInfo,
 )

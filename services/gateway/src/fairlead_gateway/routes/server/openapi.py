@@ -1,4 +1,4 @@
-"""`GET /openapi.json`: this API, described by itself."""
+"""`GET /openapi.json`: the description of this API."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from fairlead_gateway.http.access_log import name_route
+from fairlead_gateway.http.access_log import set_route
 from fairlead_gateway.http.answers import JSON
 from fairlead_gateway.http.openapi import document
 from fairlead_gateway.http.operation import AnyOperation
@@ -16,11 +16,11 @@ PATH = "/openapi.json"
 
 
 def route(operations: Sequence[AnyOperation]) -> Route:
-    """Serves the document, which is generated once."""
+    """The route that serves the document. The document is generated once."""
     body = orjson.dumps(document(operations))
 
     async def endpoint(request: Request) -> Response:
-        name_route(request.scope, PATH)
+        set_route(request.scope, PATH)
         return Response(body, media_type=JSON)
 
     return Route(PATH, endpoint)

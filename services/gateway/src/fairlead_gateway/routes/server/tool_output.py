@@ -7,9 +7,9 @@ from typing import Final
 from starlette.responses import Response, StreamingResponse
 
 from fairlead_eventlog.ports import OutputStore, StoredOutput
-from fairlead_gateway.http.incoming import Nothing, output_id_of
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.http.sse import closed
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput, output_id_of
+from fairlead_gateway.http.sse import auto_close
 from fairlead_schema.errors import OutputNotFound, ServiceUnavailable
 from fairlead_schema.ids import OutputId, TenantId
 
@@ -18,36 +18,36 @@ PARTIAL: Final = 206
 UNSATISFIABLE: Final = 416
 
 
-async def _read(call: Call[Nothing, Nothing]) -> Response:
-    output_id, outputs = output_id_of(call.request), call.runtime.medium().outputs
-    kept = await outputs.stat(call.tenant, output_id)
-    if kept is None:
+async def _read_output(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    output_id, outputs = output_id_of(request.http), request.runtime.nats().outputs
+    output = await outputs.stat(request.tenant, output_id)
+    if output is None:
         raise OutputNotFound(output_id)
-    wanted = span(call.request.headers.get("range"), kept.bytes)
-    headers = _headers(output_id, kept)
+    wanted = requested_range(request.http.headers.get("range"), output.bytes)
+    headers = _headers(output_id, output)
     if wanted is None:
-        headers["content-range"] = f"bytes */{kept.bytes}"
+        headers["content-range"] = f"bytes */{output.bytes}"
         return Response(status_code=UNSATISFIABLE, headers=headers)
-    partial = len(wanted) != kept.bytes
+    partial = len(wanted) != output.bytes
     if partial:
-        headers["content-range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{kept.bytes}"
+        headers["content-range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{output.bytes}"
     headers["content-length"] = str(len(wanted))
     return StreamingResponse(
-        _pieces(outputs, call.tenant, output_id, wanted),
+        _read_range(outputs, request.tenant, output_id, wanted),
         status_code=PARTIAL if partial else 200,
         headers=headers,
     )
 
 
-def span(asked: str | None, size: int) -> range | None:
-    """The bytes that a Range header asks for; None if there are none of them.
+def requested_range(header: str | None, size: int) -> range | None:
+    """The bytes that a Range header asks for; None if the output has none of them.
 
-    What is no single range of bytes is answered with the whole, as the protocol allows.
+    Any other header than a single range of bytes gets the whole output, as HTTP allows.
     """
-    found = _RANGE.fullmatch(asked or "")
-    if found is None or not any(found.groups()):
+    match = _RANGE.fullmatch(header or "")
+    if match is None or not any(match.groups()):
         return range(size)
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         wanted = range(max(0, size - int(last)), size)
     else:
@@ -57,13 +57,13 @@ def span(asked: str | None, size: int) -> range | None:
     return wanted or None
 
 
-async def _pieces(
+async def _read_range(
     outputs: OutputStore, tenant: TenantId, output_id: OutputId, wanted: range
 ) -> AsyncIterator[bytes]:
     left = len(wanted)
     if not left:
         return
-    async with closed(outputs.get(tenant, output_id, first=wanted.start)) as pieces:
+    async with auto_close(outputs.get(tenant, output_id, first=wanted.start)) as pieces:
         async for piece in pieces:
             yield piece[:left]
             left -= len(piece)
@@ -71,10 +71,10 @@ async def _pieces(
                 return
 
 
-def _headers(output_id: OutputId, kept: StoredOutput) -> dict[str, str]:
-    # A tool's output is anybody's text: no browser shall run it as a page of ours.
+def _headers(output_id: OutputId, output: StoredOutput) -> dict[str, str]:
+    # Tool output is untrusted text. A browser must not run it as a page of this server.
     return {
-        "content-type": kept.mime,
+        "content-type": output.mime,
         "content-disposition": f'attachment; filename="{output_id}"',
         "content-security-policy": "sandbox",
         "x-content-type-options": "nosniff",
@@ -88,9 +88,9 @@ READ = Operation(
     method="GET",
     path="/api/tool-output/{outputID}",
     summary="The complete output that a bounded one refers to, or a range of its bytes.",
-    respond=_read,
-    query=Nothing,
-    body=Nothing,
+    respond=_read_output,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     errors=(OutputNotFound, ServiceUnavailable),
     media="application/octet-stream",

@@ -1,12 +1,12 @@
-"""`POST /api/session`: make a session, or find the one that has this id."""
+"""`POST /api/session`: creates a session, or returns the one that has this id."""
 
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import ask, session_id_for
-from fairlead_gateway.reads.rows import shown
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.commands import send_command, session_id_from_key
+from fairlead_gateway.reads.rows import client_session
 from fairlead_gateway.routes.sessions.session import SessionAnswer
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.session import CreateSession
@@ -20,18 +20,18 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.session_info import SessionInfo
 
 
-async def _create(call: Call[Nothing, CreateSession]) -> Response:
-    wanted, settings = call.body, call.runtime.settings
-    command = wanted.model_copy(
+async def _create(request: ApiRequest[EmptyInput, CreateSession]) -> Response:
+    body, settings = request.body, request.runtime.settings
+    command = body.model_copy(
         update={
-            "id": wanted.id or session_id_for(call.request, call.tenant),
-            "location": wanted.location or LocationRef(directory=settings.directory),
+            "id": body.id or session_id_from_key(request.http, request.tenant),
+            "location": body.location or LocationRef(directory=settings.directory),
         }
     )
-    created = await ask(
-        call.runtime, call.tenant, "session.create", command, CommandAnswer[SessionInfo]
+    session = await send_command(
+        request.runtime, request.tenant, "session.create", command, CommandAnswer[SessionInfo]
     )
-    return answer(SessionAnswer(data=shown(created)))
+    return answer(SessionAnswer(data=client_session(session)))
 
 
 CREATE = Operation(
@@ -40,7 +40,7 @@ CREATE = Operation(
     path="/api/session",
     summary="Create a session; an id that exists gives the session that has it.",
     respond=_create,
-    query=Nothing,
+    query=EmptyInput,
     body=CreateSession,
     answer=SessionAnswer,
     errors=(ProviderNotFound, PayloadTooLarge, LimitReached, ServiceUnavailable),

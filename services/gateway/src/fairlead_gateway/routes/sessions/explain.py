@@ -1,34 +1,34 @@
-"""`GET /api/session/{sessionID}/explain`: why a session moves or does not, from the log alone."""
+"""`GET /api/session/{sessionID}/explain`: why a session moves or rests, from the log alone."""
 
 from pydantic import Field
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.session_state import folded
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.session_state import load_session
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
 from fairlead_schema.record import RecordError
 from fairlead_session.explain import Explanation, Waiting, explain, explain_unreadable
 
 
-class Explained(Explanation):
-    """An explanation as the wire spells it."""
+class WireExplanation(Explanation):
+    """An explanation with the field names of the wire."""
 
     waiting_on: tuple[Waiting, ...] | None = Field(default=None, alias="waiting_on")
 
 
 class ExplainAnswer(Model):
-    data: Explained
+    data: WireExplanation
 
 
-async def _read(call: Call[Nothing, Nothing]) -> Response:
+async def _explain_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
     try:
-        found = explain(await folded(call.runtime, call.at))
+        explanation = explain(await load_session(request.runtime, request.at))
     except RecordError as error:
-        found = explain_unreadable(str(error))
-    return answer(ExplainAnswer(data=Explained.model_validate(found.model_dump())))
+        explanation = explain_unreadable(str(error))
+    return answer(ExplainAnswer(data=WireExplanation.model_validate(explanation.model_dump())))
 
 
 READ = Operation(
@@ -36,11 +36,11 @@ READ = Operation(
     method="GET",
     path="/api/session/{sessionID}/explain",
     summary="Why the session moves or does not, in one sentence and as values.",
-    respond=_read,
-    query=Nothing,
-    body=Nothing,
+    respond=_explain_session,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=ExplainAnswer,
-    # A log that cannot be read has no head to find either, and that is to be explained.
+    # The look-up of the session fails for an unreadable log, and this route must explain that.
     commands=True,
     errors=(SessionNotFound, ServiceUnavailable),
 )

@@ -3,8 +3,8 @@
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import Model
 from fairlead_schema.session_info import SessionInfo
@@ -14,12 +14,12 @@ class SessionAnswer(Model):
     data: SessionInfo
 
 
-async def _read(call: Call[Nothing, Nothing]) -> Response:
-    stale = await call.stale()
-    found = await call.runtime.read.session(call.at)
-    if found is None:
+async def _read_session(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    stale = await request.is_stale()
+    session = await request.runtime.read_model.session(request.at)
+    if session is None:
         raise ServiceUnavailable("The session is not projected yet", service="projector")
-    return answer(SessionAnswer(data=found), stale=stale)
+    return answer(SessionAnswer(data=session), stale=stale)
 
 
 READ = Operation(
@@ -27,9 +27,9 @@ READ = Operation(
     method="GET",
     path="/api/session/{sessionID}",
     summary="One session.",
-    respond=_read,
-    query=Nothing,
-    body=Nothing,
+    respond=_read_session,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=SessionAnswer,
     errors=(SessionNotFound, ServiceUnavailable),
 )

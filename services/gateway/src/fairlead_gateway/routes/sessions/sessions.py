@@ -1,4 +1,4 @@
-"""`GET /api/session` and `GET /api/session/active`: which sessions there are."""
+"""`GET /api/session` and `GET /api/session/active`: lists of sessions."""
 
 from typing import Annotated, Literal
 
@@ -6,11 +6,17 @@ from pydantic import Field
 from starlette.responses import Response
 
 from fairlead_gateway.http.answers import answer
-from fairlead_gateway.http.incoming import Decimal, Nothing, Text
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.reads.cursors import SESSIONS_MAX, Anchor, Listing, SessionCursor, reading
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput, Text, WholeNumber
+from fairlead_gateway.reads.cursors import (
+    SESSIONS_MAX,
+    CursorAnchor,
+    SessionCursor,
+    SessionListing,
+    scan_order,
+)
 from fairlead_gateway.reads.read_model import Direction, Order, SessionAnchor, SessionFilter
-from fairlead_gateway.routes.pages import PAGE_DEFAULT, Cursors
+from fairlead_gateway.routes.pages import PAGE_DEFAULT, PageCursors
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import InputModel, Model
@@ -19,7 +25,7 @@ from fairlead_schema.session_info import SessionInfo
 
 class SessionsQuery(InputModel):
     workspace: Text | None = None
-    limit: Annotated[Decimal, Field(gt=0)] | None = None
+    limit: Annotated[WholeNumber, Field(gt=0)] | None = None
     order: Order | None = None
     search: Text | None = None
     directory: Text | None = None
@@ -30,38 +36,38 @@ class SessionsQuery(InputModel):
 
 class SessionPage(Model):
     data: tuple[SessionInfo, ...]
-    cursor: Cursors
+    cursor: PageCursors
 
 
-class Running(Model):
+class RunningSession(Model):
     type: Literal["running"] = "running"
 
 
 class ActiveAnswer(Model):
-    data: dict[SessionId, Running]
+    data: dict[SessionId, RunningSession]
 
 
-async def _list(call: Call[SessionsQuery, Nothing]) -> Response:
-    listing, anchor = _place(call.query)
+async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
+    listing, anchor = _listing_and_anchor(request.query)
     direction: Direction = "next" if anchor is None else anchor.direction
-    found = await call.runtime.read.sessions(
-        call.tenant,
+    sessions = await request.runtime.read_model.sessions(
+        request.tenant,
         SessionFilter(listing.workspace, listing.directory, listing.project, listing.search),
-        order=reading(listing.order, direction),
+        order=scan_order(listing.order, direction),
         after=None if anchor is None else SessionAnchor(anchor.time, anchor.id),
         limit=listing.limit,
     )
-    data = tuple(found) if direction == "next" else tuple(reversed(found))
-    return answer(SessionPage(data=data, cursor=_around(listing, data)))
+    data = tuple(sessions) if direction == "next" else tuple(reversed(sessions))
+    return answer(SessionPage(data=data, cursor=_page_cursors(listing, data)))
 
 
-def _place(query: SessionsQuery) -> tuple[Listing, Anchor | None]:
-    """What to list and from where: a cursor brings its own filters, the query's are ignored."""
+def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnchor | None]:
+    """The listing and where it begins. The filters of a cursor win over those of the query."""
     limit = None if query.limit is None else min(query.limit, SESSIONS_MAX)
     if query.cursor is not None:
         cursor = SessionCursor.decode(query.cursor)
         return cursor.model_copy(update={"limit": limit or cursor.limit}), cursor.anchor
-    listing = Listing(
+    listing = SessionListing(
         workspace=query.workspace,
         directory=query.directory,
         project=query.project,
@@ -73,22 +79,22 @@ def _place(query: SessionsQuery) -> tuple[Listing, Anchor | None]:
     return listing, None
 
 
-def _around(listing: Listing, data: tuple[SessionInfo, ...]) -> Cursors:
+def _page_cursors(listing: SessionListing, data: tuple[SessionInfo, ...]) -> PageCursors:
     if not data:
-        return Cursors()
-    return Cursors(
+        return PageCursors()
+    return PageCursors(
         previous=_cursor(listing, data[0], "previous"), next=_cursor(listing, data[-1], "next")
     )
 
 
-def _cursor(listing: Listing, session: SessionInfo, direction: Direction) -> str:
-    anchor = Anchor(id=session.id, time=session.time.created, direction=direction)
+def _cursor(listing: SessionListing, session: SessionInfo, direction: Direction) -> str:
+    anchor = CursorAnchor(id=session.id, time=session.time.created, direction=direction)
     return SessionCursor(**{**dict(listing), "anchor": anchor}).encode()
 
 
-async def _active(call: Call[Nothing, Nothing]) -> Response:
-    owned = await call.runtime.read.active(call.tenant)
-    return answer(ActiveAnswer(data={session_id: Running() for session_id in owned}))
+async def _active(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    session_ids = await request.runtime.read_model.active(request.tenant)
+    return answer(ActiveAnswer(data={session_id: RunningSession() for session_id in session_ids}))
 
 
 LIST = Operation(
@@ -98,7 +104,7 @@ LIST = Operation(
     summary="Sessions by creation time, in pages.",
     respond=_list,
     query=SessionsQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=SessionPage,
     errors=(InvalidCursor, ServiceUnavailable),
 )
@@ -109,8 +115,8 @@ ACTIVE = Operation(
     path="/api/session/active",
     summary="The sessions that a runner owns now.",
     respond=_active,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=ActiveAnswer,
     errors=(ServiceUnavailable,),
 )

@@ -1,4 +1,4 @@
-"""What comes in: query, headers and body become contract values, or a refusal that names the field."""
+"""Parses path, query, headers and body into contract values, or refuses with the field's name."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
@@ -21,7 +21,7 @@ from fairlead_schema.ids import (
 )
 from fairlead_schema.model import InputModel
 
-Kind: TypeAlias = Literal["Params", "Headers", "Query", "Body"]
+RequestPart: TypeAlias = Literal["Params", "Headers", "Query", "Body"]
 Value = TypeVar("Value")
 Parsed = TypeVar("Parsed", bound=BaseModel)
 
@@ -34,11 +34,11 @@ UNSUPPORTED_MEDIA_TYPE: Final = 415
 DIGITS_MAX: Final = 16
 
 
-class Nothing(InputModel):
-    """No query, or no body."""
+class EmptyInput(InputModel):
+    """The contract of an operation without a query or without a body."""
 
 
-def _decimal(value: object) -> object:
+def _parse_whole_number(value: object) -> object:
     if not isinstance(value, str):
         return value
     if not (value.isascii() and value.isdigit() and len(value) <= DIGITS_MAX):
@@ -46,20 +46,20 @@ def _decimal(value: object) -> object:
     return int(value)
 
 
-Decimal = Annotated[int, BeforeValidator(_decimal, json_schema_input_type=int)]
-"""A whole number as query strings spell it."""
+WholeNumber = Annotated[int, BeforeValidator(_parse_whole_number, json_schema_input_type=int)]
+"""A whole number in the decimal digits of a query string."""
 
 Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$", max_length=4096)]
-"""Text to compare with stored text, which never holds a NUL."""
+"""Text that is compared with stored text. Stored text never holds a NUL."""
 
 
 def tenant_of(_request: Request) -> TenantId:
-    """Whose sessions these are: there is one tenant until there is authentication."""
+    """The tenant of a request. There is one tenant until there is authentication."""
     return DEFAULT_TENANT
 
 
 def session_id_of(request: Request) -> SessionId:
-    """The session a path names. Raises InvalidRequest."""
+    """The session that the path names. Raises InvalidRequest."""
     try:
         return SESSION_ID.validate_python(request.path_params["sessionID"])
     except ValidationError as error:
@@ -67,7 +67,7 @@ def session_id_of(request: Request) -> SessionId:
 
 
 def output_id_of(request: Request) -> OutputId:
-    """The managed output a path names. Raises InvalidRequest."""
+    """The managed output that the path names. Raises InvalidRequest."""
     try:
         return OUTPUT_ID.validate_python(request.path_params["outputID"])
     except ValidationError as error:
@@ -75,59 +75,59 @@ def output_id_of(request: Request) -> OutputId:
 
 
 def message_id_of(request: Request) -> MessageId:
-    """The message a path names. Raises InvalidRequest."""
+    """The message that the path names. Raises InvalidRequest."""
     try:
         return MESSAGE_ID.validate_python(request.path_params["messageID"])
     except ValidationError as error:
         raise InvalidRequest("Invalid message ID", kind="Params", field="messageID") from error
 
 
-def request_id_of(request: Request, kind: TypeAdapter[str]) -> str:
-    """The permission or question a path names. Raises InvalidRequest."""
+def request_id_of(request: Request, id_type: TypeAdapter[str]) -> str:
+    """The permission or question that the path names. Raises InvalidRequest."""
     try:
-        return kind.validate_python(request.path_params["requestID"])
+        return id_type.validate_python(request.path_params["requestID"])
     except ValidationError as error:
         raise InvalidRequest("Invalid request ID", kind="Params", field="requestID") from error
 
 
 def query_of(request: Request, model: type[Parsed]) -> Parsed:
     """The query string. Raises InvalidRequest."""
-    return checked(model, dict(request.query_params), "Query")
+    return validate(model, dict(request.query_params), "Query")
 
 
 async def body_of(request: Request, model: type[Parsed], *, bytes_max: int) -> Parsed:
-    """The JSON body. Raises InvalidRequest, TooLarge, or 415 for another content type."""
-    if model is Nothing:
+    """The JSON body. Raises InvalidRequest, PayloadTooLarge, or 415 for another content type."""
+    if model is EmptyInput:
         return model()
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type not in {"", "application/json"}:
         raise HTTPException(UNSUPPORTED_MEDIA_TYPE, "Unsupported Media Type: send application/json")
-    body = await _bounded(request, bytes_max)
+    body = await _read_body(request, bytes_max)
     try:
         raw = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidRequest(f"The body is not JSON: {error}", kind="Body") from error
-    return checked(model, raw, "Body")
+    return validate(model, raw, "Body")
 
 
-def checked(model: type[Parsed], raw: object, kind: Kind) -> Parsed:
-    """Validate against a contract. Raises InvalidRequest with the first field that does not fit."""
+def validate(model: type[Parsed], raw: object, part: RequestPart) -> Parsed:
+    """Validate a part of the request. Raises InvalidRequest with the first invalid field."""
     try:
         return model.model_validate(raw, by_alias=True, by_name=False)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         field = _field(first)
         text = f"{field}: {first['msg']}" if field else first["msg"]
-        raise InvalidRequest(text, kind=kind, field=field) from error
+        raise InvalidRequest(text, kind=part, field=field) from error
 
 
 def header_text(request: Request, name: str) -> str | None:
-    """A header that may be URI-encoded, decoded."""
+    """The text of a header that clients may send URI-encoded."""
     value = request.headers.get(name)
     return None if value is None else unquote(value)
 
 
-async def _bounded(request: Request, bytes_max: int) -> bytes:
+async def _read_body(request: Request, bytes_max: int) -> bytes:
     refusal = PayloadTooLarge(f"The body exceeds {bytes_max} bytes")
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > bytes_max:
@@ -144,6 +144,6 @@ def _field(error: ErrorDetails) -> str | None:
     path = [str(part) for part in error["loc"]]
     value: Any = error["input"]
     if error["type"] == "value_error" and isinstance(value, Mapping):
-        # A refused null is reported for the object that holds it; callers want the key.
+        # Pydantic reports a refused null for the object that holds it. Callers want the key.
         path += sorted(str(key) for key, item in value.items() if item is None)[:1]
     return ".".join(path) or None

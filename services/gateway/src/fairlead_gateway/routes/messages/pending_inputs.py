@@ -1,11 +1,11 @@
-"""Pending input: listed in order, withdrawn, changed while the model has not seen it."""
+"""Pending inputs: list, cancel and edit them before the model sees them."""
 
 from starlette.responses import Response
 
-from fairlead_gateway.http.answers import answer, done
-from fairlead_gateway.http.incoming import Nothing, message_id_of
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import ask, tell
+from fairlead_gateway.http.answers import answer, empty_answer
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput, message_id_of
+from fairlead_gateway.log.commands import send_command, send_session_command
 from fairlead_gateway.routes.messages.prompt import ReceiptAnswer
 from fairlead_schema.commands.answer import CommandAnswer
 from fairlead_schema.commands.input import CancelInput, EditBody, EditPendingInput, PendingInputs
@@ -27,30 +27,32 @@ class PendingAnswer(Model):
     data: tuple[Receipt, ...]
 
 
-async def _list(call: Call[Nothing, Nothing]) -> Response:
-    command = SessionCommand(session_id=call.at.session_id)
-    found = await ask(
-        call.runtime, call.tenant, "session.pending", command, CommandAnswer[PendingInputs]
+async def _list(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    command = SessionCommand(session_id=request.at.session_id)
+    pending = await send_command(
+        request.runtime, request.tenant, "session.pending", command, CommandAnswer[PendingInputs]
     )
-    return answer(PendingAnswer(data=found.inputs))
+    return answer(PendingAnswer(data=pending.inputs))
 
 
-async def _cancel(call: Call[Nothing, Nothing]) -> Response:
-    message_id = message_id_of(call.request)
-    command = CancelInput(session_id=call.at.session_id, message_id=message_id)
-    await tell(call.runtime, call.at, "session.cancel", command)
-    return done()
+async def _cancel(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    message_id = message_id_of(request.http)
+    command = CancelInput(session_id=request.at.session_id, message_id=message_id)
+    await send_session_command(request.runtime, request.at, "session.cancel", command)
+    return empty_answer()
 
 
-async def _edit(call: Call[Nothing, EditBody]) -> Response:
-    # What is absent stays absent; the parts were checked when they came in.
+async def _edit(request: ApiRequest[EmptyInput, EditBody]) -> Response:
+    # The body was validated already. Validation here would set absent fields.
     command = EditPendingInput.model_construct(
-        session_id=call.at.session_id,
-        message_id=message_id_of(call.request),
-        prompt=call.body.prompt,
-        delivery=call.body.delivery,
+        session_id=request.at.session_id,
+        message_id=message_id_of(request.http),
+        prompt=request.body.prompt,
+        delivery=request.body.delivery,
     )
-    receipt = await ask(call.runtime, call.tenant, "session.edit", command, CommandAnswer[Receipt])
+    receipt = await send_command(
+        request.runtime, request.tenant, "session.edit", command, CommandAnswer[Receipt]
+    )
     return answer(ReceiptAnswer(data=receipt))
 
 
@@ -60,8 +62,8 @@ LIST = Operation(
     path="/api/session/{sessionID}/input",
     summary="The inputs that are admitted and not yet promoted, in their order.",
     respond=_list,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=PendingAnswer,
     commands=True,
     errors=(SessionNotFound, ServiceUnavailable),
@@ -71,10 +73,10 @@ CANCEL = Operation(
     id="input.cancel",
     method="DELETE",
     path="/api/session/{sessionID}/input/{messageID}",
-    summary="Withdraw one pending input; a conflict once it is promoted.",
+    summary="Cancel one pending input; a conflict once it is promoted.",
     respond=_cancel,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,
@@ -87,7 +89,7 @@ EDIT = Operation(
     path="/api/session/{sessionID}/input/{messageID}",
     summary="Change one pending input, or its delivery; a conflict once it is promoted.",
     respond=_edit,
-    query=Nothing,
+    query=EmptyInput,
     body=EditBody,
     answer=ReceiptAnswer,
     commands=True,

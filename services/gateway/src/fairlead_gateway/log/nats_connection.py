@@ -1,4 +1,4 @@
-"""The gateway's connection to NATS: made in the background, made again until it holds."""
+"""The gateway's connection to NATS. A background task connects, again and again if need be."""
 
 import asyncio
 import logging
@@ -6,33 +6,33 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 
-from fairlead_gateway.runtime import Medium
+from fairlead_gateway.runtime import NatsPorts
 from fairlead_service.supervise import Restarts, cancel_and_wait, supervise
 
 log = logging.getLogger(__name__)
 
-Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[Medium]]
+Connect: TypeAlias = Callable[[], AbstractAsyncContextManager[NatsPorts]]
 
 
-class Link:
-    """Holds the present medium. HTTP is up before there is one, and says what is away."""
+class NatsConnection:
+    """Holds the current connection. HTTP is served before there is one."""
 
     def __init__(self, connect: Connect) -> None:
         self._connect = connect
-        self._medium: Medium | None = None
+        self._ports: NatsPorts | None = None
         self._restarts = Restarts(complaint="connecting")
 
-    def now(self) -> Medium | None:
-        """The medium, once there is one."""
-        return self._medium
+    def current(self) -> NatsPorts | None:
+        """The connection, or None while there is none."""
+        return self._ports
 
     def complaint(self) -> str | None:
-        """Why NATS cannot be used now, if so."""
-        return self._restarts.complaint if self._medium is None else self._medium.complaint()
+        """Why NATS cannot be used now; None if it can."""
+        return self._restarts.complaint if self._ports is None else self._ports.complaint()
 
     @asynccontextmanager
-    async def opened(self) -> AsyncIterator[None]:
-        """Keep connecting in the background for as long as this is open."""
+    async def open(self) -> AsyncIterator[None]:
+        """Connect in the background, and reconnect until the block ends."""
         task = asyncio.create_task(
             supervise("connection to NATS", self._hold_open, restarts=self._restarts)
         )
@@ -43,9 +43,9 @@ class Link:
 
     async def _hold_open(self) -> None:
         try:
-            async with self._connect() as self._medium:
+            async with self._connect() as self._ports:
                 self._restarts.healthy()
                 log.info("connected to NATS")
                 await asyncio.Event().wait()
         finally:
-            self._medium = None
+            self._ports = None

@@ -1,11 +1,11 @@
-"""Changes to a session itself: agent, model, location, budget, archive and purge."""
+"""Changes to a session: agent, model, location, budget, archive and purge."""
 
 from starlette.responses import Response
 
-from fairlead_gateway.http.answers import done
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import tell
+from fairlead_gateway.http.answers import empty_answer
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.commands import send_session_command
 from fairlead_schema.commands.session import (
     AgentBody,
     BudgetBody,
@@ -27,38 +27,40 @@ class DeleteQuery(InputModel):
     purge: bool = False
 
 
-async def _agent(call: Call[Nothing, AgentBody]) -> Response:
-    command = SwitchAgent(session_id=call.at.session_id, agent=call.body.agent)
-    await tell(call.runtime, call.at, "session.agent", command)
-    return done()
+async def _agent(request: ApiRequest[EmptyInput, AgentBody]) -> Response:
+    command = SwitchAgent(session_id=request.at.session_id, agent=request.body.agent)
+    await send_session_command(request.runtime, request.at, "session.agent", command)
+    return empty_answer()
 
 
-async def _model(call: Call[Nothing, ModelBody]) -> Response:
-    command = SwitchModel(session_id=call.at.session_id, model=call.body.model)
-    await tell(call.runtime, call.at, "session.model", command)
-    return done()
+async def _model(request: ApiRequest[EmptyInput, ModelBody]) -> Response:
+    command = SwitchModel(session_id=request.at.session_id, model=request.body.model)
+    await send_session_command(request.runtime, request.at, "session.model", command)
+    return empty_answer()
 
 
-async def _move(call: Call[Nothing, MoveBody]) -> Response:
-    command = MoveSession(session_id=call.at.session_id, location=call.body.location)
-    await tell(call.runtime, call.at, "session.move", command)
-    return done()
+async def _move(request: ApiRequest[EmptyInput, MoveBody]) -> Response:
+    command = MoveSession(session_id=request.at.session_id, location=request.body.location)
+    await send_session_command(request.runtime, request.at, "session.move", command)
+    return empty_answer()
 
 
-async def _budget(call: Call[Nothing, BudgetBody]) -> Response:
-    # What is absent stays absent; the parts were checked when they came in.
-    limits, session_id = call.body, call.at.session_id
+async def _budget(request: ApiRequest[EmptyInput, BudgetBody]) -> Response:
+    # The body was validated already. Validation here would set absent fields.
+    limits, session_id = request.body, request.at.session_id
     command = SetBudget.model_construct(
         session_id=session_id, cost=limits.cost, tokens=limits.tokens
     )
-    await tell(call.runtime, call.at, "session.budget", command)
-    return done()
+    await send_session_command(request.runtime, request.at, "session.budget", command)
+    return empty_answer()
 
 
-async def _delete(call: Call[DeleteQuery, Nothing]) -> Response:
-    verb = "session.delete" if call.query.purge else "session.archive"
-    await tell(call.runtime, call.at, verb, SessionCommand(session_id=call.at.session_id))
-    return done()
+async def _delete(request: ApiRequest[DeleteQuery, EmptyInput]) -> Response:
+    verb = "session.delete" if request.query.purge else "session.archive"
+    await send_session_command(
+        request.runtime, request.at, verb, SessionCommand(session_id=request.at.session_id)
+    )
+    return empty_answer()
 
 
 AGENT = Operation(
@@ -67,7 +69,7 @@ AGENT = Operation(
     path="/api/session/{sessionID}/agent",
     summary="Later turns speak as another agent.",
     respond=_agent,
-    query=Nothing,
+    query=EmptyInput,
     body=AgentBody,
     answer=None,
     status=204,
@@ -81,7 +83,7 @@ MODEL = Operation(
     path="/api/session/{sessionID}/model",
     summary="Later turns use another model; the one in use already changes nothing.",
     respond=_model,
-    query=Nothing,
+    query=EmptyInput,
     body=ModelBody,
     answer=None,
     status=204,
@@ -95,7 +97,7 @@ MOVE = Operation(
     path="/api/session/{sessionID}/move",
     summary="Work in another location from here on; what runs at the old one is interrupted.",
     respond=_move,
-    query=Nothing,
+    query=EmptyInput,
     body=MoveBody,
     answer=None,
     status=204,
@@ -109,7 +111,7 @@ BUDGET = Operation(
     path="/api/session/{sessionID}/budget",
     summary="Set what the session may use in all; an absent limit is lifted.",
     respond=_budget,
-    query=Nothing,
+    query=EmptyInput,
     body=BudgetBody,
     answer=None,
     status=204,
@@ -124,7 +126,7 @@ DELETE = Operation(
     summary="Archive the session; with `purge` erase it for ever.",
     respond=_delete,
     query=DeleteQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,

@@ -1,15 +1,15 @@
-"""Interrupt, resume, compact and wait: what people ask of a session's execution."""
+"""The execution of a session: interrupt, resume, compact and wait."""
 
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 from starlette.responses import Response
 
-from fairlead_gateway.http.answers import done
-from fairlead_gateway.http.incoming import Nothing
-from fairlead_gateway.http.operation import Call, Operation
-from fairlead_gateway.log.commands import tell
-from fairlead_gateway.log.session_state import until
+from fairlead_gateway.http.answers import empty_answer
+from fairlead_gateway.http.operation import ApiRequest, Operation
+from fairlead_gateway.http.request_parser import EmptyInput
+from fairlead_gateway.log.commands import send_session_command
+from fairlead_gateway.log.session_state import wait_until
 from fairlead_schema.commands.session import SessionCommand
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import InputModel
@@ -20,7 +20,7 @@ WAIT_S_MAX = 600.0
 _ERRORS = (SessionNotFound, ServiceUnavailable)
 
 
-def _seconds(value: object) -> object:
+def _check_seconds(value: object) -> object:
     if isinstance(value, str) and not value.replace(".", "", 1).isdecimal():
         raise ValueError("seconds in decimal digits are expected")
     return value
@@ -29,51 +29,54 @@ def _seconds(value: object) -> object:
 class WaitQuery(InputModel):
     timeout_s: Annotated[
         float,
-        BeforeValidator(_seconds, json_schema_input_type=float),
+        BeforeValidator(_check_seconds, json_schema_input_type=float),
         Field(gt=0, le=WAIT_S_MAX, alias="timeout_s"),
     ] = WAIT_S_DEFAULT
 
 
-async def _interrupt(call: Call[Nothing, Nothing]) -> Response:
-    await tell(call.runtime, call.at, "session.interrupt", _command(call))
-    # It is durable now; a client that is told so should also find it done, if it is soon.
-    timeout_s = call.runtime.settings.request_timeout_s
-    await until(
-        call.runtime, call.at, lambda found: not found.execution.interrupted, timeout_s=timeout_s
+async def _interrupt(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    await send_session_command(request.runtime, request.at, "session.interrupt", _command(request))
+    # The interrupt is durable now. Wait a little, so that a client usually finds it done.
+    timeout_s = request.runtime.settings.request_timeout_s
+    await wait_until(
+        request.runtime,
+        request.at,
+        lambda session: not session.execution.interrupted,
+        timeout_s=timeout_s,
     )
-    return done()
+    return empty_answer()
 
 
-async def _resume(call: Call[Nothing, Nothing]) -> Response:
-    await tell(call.runtime, call.at, "session.resume", _command(call))
-    return done(202)
+async def _resume(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    await send_session_command(request.runtime, request.at, "session.resume", _command(request))
+    return empty_answer(202)
 
 
-async def _compact(call: Call[Nothing, Nothing]) -> Response:
-    await tell(call.runtime, call.at, "session.compact", _command(call))
-    return done()
+async def _compact(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    await send_session_command(request.runtime, request.at, "session.compact", _command(request))
+    return empty_answer()
 
 
-async def _wait(call: Call[WaitQuery, Nothing]) -> Response:
-    timeout_s = call.query.timeout_s
-    if not await until(call.runtime, call.at, is_at_rest, timeout_s=timeout_s):
+async def _wait(request: ApiRequest[WaitQuery, EmptyInput]) -> Response:
+    timeout_s = request.query.timeout_s
+    if not await wait_until(request.runtime, request.at, is_at_rest, timeout_s=timeout_s):
         text = f"The session is not at rest after {timeout_s:g} s: wait again"
         raise ServiceUnavailable(text, service="session.wait")
-    return done()
+    return empty_answer()
 
 
-async def _shell(call: Call[Nothing, Nothing]) -> Response:
-    await tell(call.runtime, call.at, "session.shell", _command(call))
-    return done()
+async def _shell(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    await send_session_command(request.runtime, request.at, "session.shell", _command(request))
+    return empty_answer()
 
 
-async def _skill(call: Call[Nothing, Nothing]) -> Response:
-    await tell(call.runtime, call.at, "session.skill", _command(call))
-    return done()
+async def _skill(request: ApiRequest[EmptyInput, EmptyInput]) -> Response:
+    await send_session_command(request.runtime, request.at, "session.skill", _command(request))
+    return empty_answer()
 
 
-def _command(call: Call[Nothing, Nothing]) -> SessionCommand:
-    return SessionCommand(session_id=call.at.session_id)
+def _command(request: ApiRequest[EmptyInput, EmptyInput]) -> SessionCommand:
+    return SessionCommand(session_id=request.at.session_id)
 
 
 INTERRUPT = Operation(
@@ -82,8 +85,8 @@ INTERRUPT = Operation(
     path="/api/session/{sessionID}/interrupt",
     summary="Stop the active drain and keep the inbox; an idle session stays as it is.",
     respond=_interrupt,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,
@@ -96,8 +99,8 @@ RESUME = Operation(
     path="/api/session/{sessionID}/resume",
     summary="Run at least one turn, or join the one that runs.",
     respond=_resume,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     status=202,
     commands=True,
@@ -110,8 +113,8 @@ COMPACT = Operation(
     path="/api/session/{sessionID}/compact",
     summary="Ask for active history to be replaced by a summary.",
     respond=_compact,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,
@@ -125,7 +128,7 @@ WAIT = Operation(
     summary="Answer when the session is at rest.",
     respond=_wait,
     query=WaitQuery,
-    body=Nothing,
+    body=EmptyInput,
     answer=None,
     status=204,
     errors=_ERRORS,
@@ -137,8 +140,8 @@ SHELL = Operation(
     path="/api/session/{sessionID}/shell",
     summary="A shell command of the user: not available.",
     respond=_shell,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,
@@ -151,8 +154,8 @@ SKILL = Operation(
     path="/api/session/{sessionID}/skill",
     summary="A skill put in by hand: not available.",
     respond=_skill,
-    query=Nothing,
-    body=Nothing,
+    query=EmptyInput,
+    body=EmptyInput,
     answer=None,
     status=204,
     commands=True,
