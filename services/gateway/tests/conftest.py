@@ -1,6 +1,7 @@
-"""The gateway over in-memory twins: the real application, no servers."""
+"""The gateway over in-memory twins: the real application without servers."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
@@ -13,6 +14,7 @@ from starlette.routing import Route
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.eventlog import memory_eventlog
+from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.http import dispatch
 from fairlead_gateway.routes import OPERATIONS
@@ -30,8 +32,34 @@ from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
 LOCATION = LocationRef(directory="/work")
 
+INGEST_SUBJECT = "fairlead.api.default."
+
 Append = Callable[..., Awaitable[StoredCommit]]
+Project = Callable[..., SessionRows]
 Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
+
+
+class FakeIngest:
+    """Answers each verb with a prepared reply, and records the commands."""
+
+    def __init__(self, eventlog: EventLog) -> None:
+        assert isinstance(eventlog.requests, MemoryRequests)
+        self._answerers = eventlog.requests.answerers
+        self.commands: list[dict[str, Any]] = []
+
+    def serve(self, verb: str, reply: dict[str, Any] | Exception) -> None:
+        async def answer(body: bytes) -> bytes:
+            self.commands.append(json.loads(body))
+            if isinstance(reply, Exception):
+                raise reply
+            return json.dumps(reply).encode()
+
+        self._answerers[INGEST_SUBJECT + verb] = answer
+
+
+@pytest.fixture
+def ingest(eventlog: EventLog) -> FakeIngest:
+    return FakeIngest(eventlog)
 
 
 @pytest.fixture
@@ -55,14 +83,14 @@ def runtime(settings: GatewaySettings, eventlog: EventLog, read: MemoryReadModel
 
 
 @pytest.fixture(scope="session")
-def described() -> Route:
-    """The description takes a while to generate, and is the same for every test."""
+def openapi_route() -> Route:
+    """The document takes a while to generate, and is the same for every test."""
     return openapi.route(OPERATIONS)
 
 
 @pytest.fixture
-def app(runtime: Runtime, described: Route) -> Starlette:
-    routes = [*dispatch.build_routes(runtime, OPERATIONS), described]
+def app(runtime: Runtime, openapi_route: Route) -> Starlette:
+    routes = [*dispatch.build_routes(runtime, OPERATIONS), openapi_route]
     return dispatch.add_errors_and_access_log(Starlette(routes=[*Health().routes(), *routes]))
 
 
@@ -92,7 +120,7 @@ def append(eventlog: EventLog) -> Append:
 
 
 @pytest.fixture
-def project(read: MemoryReadModel) -> Callable[..., SessionRows]:
+def project(read: MemoryReadModel) -> Project:
     """Puts a session into the read models."""
 
     def _project(
@@ -110,8 +138,8 @@ def project(read: MemoryReadModel) -> Callable[..., SessionRows]:
             location=fields.pop("location", LOCATION),
             **fields,
         )
-        found = read.rows[Address(DEFAULT_TENANT, session_id)] = SessionRows(session, seq)
-        return found
+        rows = read.rows[Address(DEFAULT_TENANT, session_id)] = SessionRows(session, seq)
+        return rows
 
     return _project
 
@@ -136,14 +164,14 @@ def messages() -> Callable[[int], dict[int, dict[str, Any]]]:
 
 @pytest.fixture
 def listen(app: Starlette) -> Listen:
-    """Opens a stream and gives its chunks as they come; leaving it disconnects the client."""
+    """Opens a stream and yields its chunks. The end of the block disconnects the client."""
 
     @asynccontextmanager
     async def _listen(
         path: str, query: str = "", headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[asyncio.Queue[bytes]]:
         chunks: asyncio.Queue[bytes] = asyncio.Queue()
-        gone = asyncio.Event()
+        disconnect = asyncio.Event()
         scope = {
             "type": "http",
             "method": "GET",
@@ -154,18 +182,18 @@ def listen(app: Starlette) -> Listen:
         }
 
         async def receive() -> dict[str, Any]:
-            await gone.wait()
+            await disconnect.wait()
             return {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:  # noqa: ANN401 - an ASGI message
             if message["type"] == "http.response.body" and message["body"]:
                 await chunks.put(message["body"])
 
-        serving_it = asyncio.create_task(app(scope, receive, send))
+        request_task = asyncio.create_task(app(scope, receive, send))
         try:
             yield chunks
         finally:
-            gone.set()
-            await asyncio.wait_for(serving_it, 2)
+            disconnect.set()
+            await asyncio.wait_for(request_task, 2)
 
     return _listen

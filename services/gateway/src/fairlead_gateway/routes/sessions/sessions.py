@@ -25,7 +25,7 @@ from fairlead_schema.session_info import SessionInfo
 
 class SessionsQuery(InputModel):
     workspace: Text | None = None
-    limit: Annotated[WholeNumber, Field(gt=0)] | None = None
+    limit: Annotated[WholeNumber, Field(ge=1, le=SESSIONS_MAX)] | None = None
     order: Order | None = None
     search: Text | None = None
     directory: Text | None = None
@@ -63,10 +63,9 @@ async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
 
 def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnchor | None]:
     """The listing and where it begins. The filters of a cursor win over those of the query."""
-    limit = None if query.limit is None else min(query.limit, SESSIONS_MAX)
     if query.cursor is not None:
         cursor = SessionCursor.decode(query.cursor)
-        return cursor.model_copy(update={"limit": limit or cursor.limit}), cursor.anchor
+        return cursor.model_copy(update={"limit": query.limit or cursor.limit}), cursor.anchor
     listing = SessionListing(
         workspace=query.workspace,
         directory=query.directory,
@@ -74,7 +73,7 @@ def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnc
         search=query.search,
         subpath=query.subpath,
         order=query.order or "desc",
-        limit=limit or PAGE_DEFAULT,
+        limit=query.limit or PAGE_DEFAULT,
     )
     return listing, None
 

@@ -6,17 +6,14 @@ from typing import Any
 import httpx
 import pytest
 
-from fairlead_eventlog.connection import EventLog
 from fairlead_schema.errors import PermissionNotFound, QuestionNotFound, Refused
 from fairlead_schema.events import PermissionAsked, QuestionAsked
 from fairlead_schema.location import project_id
 from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_testing.read_model import MemoryReadModel, SessionRows
-from services.gateway.tests.conftest import Append
-from services.gateway.tests.test_commands import Ingest
+from services.gateway.tests.conftest import Append, FakeIngest
 
 AT = "/api/session/ses_1"
-VERB = "fairlead.api.default."
 REACHED = {"data": {"sessionID": "ses_1", "seq": 3}}
 
 
@@ -28,13 +25,8 @@ def question(id_: str = "que_1", session: str = "ses_1") -> QuestionRequest:
     return QuestionRequest(id=id_, session_id=session, questions=())
 
 
-@pytest.fixture
-def ingest(eventlog: EventLog) -> Ingest:
-    return Ingest(eventlog)
-
-
 @pytest.mark.parametrize(
-    ("path", "body", "verb", "told"),
+    ("path", "body", "verb", "fields"),
     [
         (
             "/permission/per_1/reply",
@@ -59,23 +51,23 @@ def ingest(eventlog: EventLog) -> Ingest:
 )
 async def test_an_answer_goes_to_ingest_and_has_nothing_to_tell(
     client: httpx.AsyncClient,
-    ingest: Ingest,
+    ingest: FakeIngest,
     path: str,
     body: dict[str, Any] | None,
     verb: str,
-    told: dict[str, Any],
+    fields: dict[str, Any],
 ) -> None:
     """K-15, N-24."""
-    ingest.serve(VERB + verb, REACHED)
+    ingest.serve(verb, REACHED)
 
     answer = await client.post(AT + path, json=body)
 
     assert (answer.status_code, answer.content) == (204, b"")
-    assert ingest.asked == [{"sessionID": "ses_1", **told}]
+    assert ingest.commands == [{"sessionID": "ses_1", **fields}]
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "verb", "refused"),
+    ("path", "body", "verb", "refusal"),
     [
         (
             "/permission/per_9/reply",
@@ -89,19 +81,19 @@ async def test_an_answer_goes_to_ingest_and_has_nothing_to_tell(
 )
 async def test_what_does_not_wait_here_is_not_found(
     client: httpx.AsyncClient,
-    ingest: Ingest,
+    ingest: FakeIngest,
     path: str,
     body: dict[str, Any] | None,
     verb: str,
-    refused: Refused,
+    refusal: Refused,
 ) -> None:
     """K-24, K-34, N-25: with the id and the fixed words."""
-    ingest.serve(VERB + verb, {"error": refused.body.wire()})
+    ingest.serve(verb, {"error": refusal.body.wire()})
 
     answer = await client.post(AT + path, json=body)
 
     assert answer.status_code == 404
-    assert answer.json() == refused.body.wire()
+    assert answer.json() == refusal.body.wire()
     assert answer.json()["message"].endswith(f"request not found: {answer.json()['requestID']}")
 
 
@@ -149,11 +141,11 @@ async def test_a_sessions_list_holds_its_own_and_its_childrens(
     permissions = (await client.get(f"{AT}/permission")).json()["data"]
     questions = (await client.get(f"{AT}/question")).json()["data"]
 
-    assert [(one["id"], one["sessionID"]) for one in permissions] == [
+    assert [(ask["id"], ask["sessionID"]) for ask in permissions] == [
         ("per_1", "ses_1"),
         ("per_2", "ses_2"),
     ]
-    assert [(one["id"], one["sessionID"]) for one in questions] == [
+    assert [(ask["id"], ask["sessionID"]) for ask in questions] == [
         ("que_1", "ses_1"),
         ("que_3", "ses_3"),
     ]
@@ -175,10 +167,10 @@ async def test_a_list_over_all_sessions_may_be_of_one_directory(
     ).json()
     questions = (await client.get("/api/question/request?location[directory]=/work")).json()
 
-    assert [one["id"] for one in everywhere["data"]] == ["per_1"]
+    assert [ask["id"] for ask in everywhere["data"]] == ["per_1"]
     assert everywhere["location"]["directory"] == "/srv/default"
     assert (elsewhere["location"]["directory"], elsewhere["data"]) == ("/else", [])
-    assert [one["id"] for one in questions["data"]] == ["que_1"]
+    assert [ask["id"] for ask in questions["data"]] == ["que_1"]
 
 
 async def test_lists_say_when_the_read_models_are_away(
@@ -193,20 +185,20 @@ async def test_lists_say_when_the_read_models_are_away(
 
 
 async def test_one_request_is_read_and_a_new_one_is_judged(
-    client: httpx.AsyncClient, ingest: Ingest
+    client: httpx.AsyncClient, ingest: FakeIngest
 ) -> None:
     """K-12, K-34: both by ingest, from the log."""
-    ingest.serve(f"{VERB}permission.get", {"data": request().wire()})
-    ingest.serve(f"{VERB}permission.ask", {"data": {"id": "per_1", "effect": "ask"}})
+    ingest.serve("permission.get", {"data": request().wire()})
+    ingest.serve("permission.ask", {"data": {"id": "per_1", "effect": "ask"}})
 
-    found = await client.get(f"{AT}/permission/per_1")
-    judged = await client.post(
+    answer = await client.get(f"{AT}/permission/per_1")
+    decision = await client.post(
         f"{AT}/permission", json={"action": "bash", "resources": ["ls"], "agent": "plan"}
     )
 
-    assert found.json() == {"data": request().wire()}
-    assert judged.json() == {"data": {"id": "per_1", "effect": "ask"}}
-    assert ingest.asked[1] == {
+    assert answer.json() == {"data": request().wire()}
+    assert decision.json() == {"data": {"id": "per_1", "effect": "ask"}}
+    assert ingest.commands[1] == {
         "sessionID": "ses_1",
         "action": "bash",
         "resources": ["ls"],
@@ -215,20 +207,20 @@ async def test_one_request_is_read_and_a_new_one_is_judged(
 
 
 async def test_saved_approvals_are_the_locations_projects_unless_one_is_named(
-    client: httpx.AsyncClient, ingest: Ingest
+    client: httpx.AsyncClient, ingest: FakeIngest
 ) -> None:
     """K-28: listed, and removed by id, whether or not it is there."""
     saved = {"id": "psv_1", "projectID": "p", "action": "bash", "resource": "*"}
-    ingest.serve(f"{VERB}approval.list", {"data": {"saved": [saved]}})
-    ingest.serve(f"{VERB}approval.remove", {"data": {"id": "psv_1"}})
+    ingest.serve("approval.list", {"data": {"saved": [saved]}})
+    ingest.serve("approval.remove", {"data": {"id": "psv_1"}})
 
-    listed = await client.get("/api/permission/saved")
+    approvals = await client.get("/api/permission/saved")
     await client.get("/api/permission/saved?projectID=p")
     removed = await client.delete("/api/permission/saved/psv_1")
 
-    assert listed.json() == {"data": [saved]}
+    assert approvals.json() == {"data": [saved]}
     assert removed.status_code == 204
-    assert ingest.asked == [
+    assert ingest.commands == [
         {"projectID": project_id("/srv/default")},
         {"projectID": "p"},
         {"id": "psv_1"},

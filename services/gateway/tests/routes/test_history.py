@@ -1,11 +1,9 @@
 """History: public events from the log, in pages."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.events import (
     ExecutionClaimed,
     InputEdited,
@@ -14,17 +12,15 @@ from fairlead_schema.events import (
     SyntheticAdded,
 )
 from fairlead_schema.prompt import Delivery, Prompt
-from fairlead_testing.read_model import MemoryReadModel, SessionRows
-
-Append = Callable[..., Awaitable[StoredCommit]]
-Project = Callable[..., SessionRows]
+from fairlead_testing.read_model import MemoryReadModel
+from services.gateway.tests.conftest import Append, Project
 
 PATH = "/api/session/ses_1/history"
 HI = Prompt(text="hi")
 CLAIMED = ExecutionClaimed(generation=1, runner="run_1")
 
 
-def _said(index: int) -> SyntheticAdded:
+def _note(index: int) -> SyntheticAdded:
     return SyntheticAdded(message_id=f"msg_{index}", text=f"said {index}")
 
 
@@ -52,8 +48,8 @@ async def test_i35_a_session_without_public_events_is_an_empty_exhausted_page(
 async def test_i32_private_events_are_filtered_before_the_limit(
     client: httpx.AsyncClient, append: Append
 ) -> None:
-    await append("ses_1", CLAIMED, _said(1), CLAIMED, CLAIMED, _said(2))
-    await append("ses_1", CLAIMED, _said(3))
+    await append("ses_1", CLAIMED, _note(1), CLAIMED, CLAIMED, _note(2))
+    await append("ses_1", CLAIMED, _note(3))
 
     assert await _seqs(client, limit=2) == ([3, 6], True)
     assert await _seqs(client, limit=2, after=6) == ([8], False)
@@ -63,7 +59,7 @@ async def test_i32_private_events_are_filtered_before_the_limit(
 async def test_i33_a_page_that_ends_exactly_says_there_is_no_more(
     client: httpx.AsyncClient, append: Append
 ) -> None:
-    await append("ses_1", _said(1), _said(2), CLAIMED)
+    await append("ses_1", _note(1), _note(2), CLAIMED)
 
     assert await _seqs(client, limit=2) == ([2, 3], False)
     assert await _seqs(client, limit=1) == ([2], True)
@@ -72,10 +68,10 @@ async def test_i33_a_page_that_ends_exactly_says_there_is_no_more(
 async def test_i34_events_committed_between_pages_appear_later(
     client: httpx.AsyncClient, append: Append
 ) -> None:
-    await append("ses_1", _said(1))
+    await append("ses_1", _note(1))
     assert await _seqs(client) == ([2], False)
 
-    await append("ses_1", _said(2))
+    await append("ses_1", _note(2))
 
     assert await _seqs(client, after=2) == ([3], False)
     assert await _seqs(client, after=1_000_000) == ([], False)
@@ -85,7 +81,7 @@ async def test_i36_history_is_fifty_events_unless_told(
     client: httpx.AsyncClient, append: Append
 ) -> None:
     for start in range(0, 200, 2):
-        await append("ses_1", _said(start), _said(start + 1))
+        await append("ses_1", _note(start), _note(start + 1))
 
     default, more = await _seqs(client)
     full, _ = await _seqs(client, limit=100)
@@ -96,7 +92,7 @@ async def test_i36_history_is_fifty_events_unless_told(
 async def test_an_event_reads_as_existing_clients_expect(
     client: httpx.AsyncClient, append: Append
 ) -> None:
-    stored = await append("ses_1", _said(1))
+    stored = await append("ses_1", _note(1))
     recorded = stored.commit.events[-1]
 
     answer = await client.get(PATH)
@@ -127,9 +123,9 @@ async def test_a_promotion_shows_the_delivery_it_was_admitted_with(
 
     async def deliveries(after: int) -> dict[str, str]:
         answer = await client.get(PATH, params={"after": after})
-        promoted = [e for e in answer.json()["data"] if e["type"] == "session.next.prompted"]
-        assert all(item["data"]["timestamp"] == 7 for item in promoted)
-        return {item["data"]["messageID"]: item["data"]["delivery"] for item in promoted}
+        promotions = [e for e in answer.json()["data"] if e["type"] == "session.next.prompted"]
+        assert all(item["data"]["timestamp"] == 7 for item in promotions)
+        return {item["data"]["messageID"]: item["data"]["delivery"] for item in promotions}
 
     assert await deliveries(0) == {"msg_q": "queue", "msg_s": "steer", "msg_e": "steer"}
     project("ses_1").deliveries["msg_q"] = "queue"

@@ -1,16 +1,11 @@
-"""Commands to a session that exists: what goes to ingest, and what the client reads."""
+"""Commands to an existing session: what ingest receives, and what the client reads."""
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 
-from fairlead_eventlog.connection import EventLog
-from fairlead_eventlog.memory.requests import MemoryRequests
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.errors import Conflict, MessageNotFound, Refused, SessionNotFound
 from fairlead_schema.events import (
     ExecutionClaimed,
@@ -19,8 +14,7 @@ from fairlead_schema.events import (
     PromptAdmitted,
 )
 from fairlead_schema.prompt import Prompt
-
-Append = Callable[..., Awaitable[StoredCommit]]
+from services.gateway.tests.conftest import Append, FakeIngest
 
 AT = "/api/session/ses_1"
 REACHED = {"data": {"sessionID": "ses_1", "seq": 3}}
@@ -38,13 +32,13 @@ STOPPED = ExecutionReleased(generation=1, reason="interrupted")
 
 
 class Command(NamedTuple):
-    """A request, the verb it goes to, and what that verb is told besides the session."""
+    """A request, its verb, and the fields of the command besides the session."""
 
     method: str
     path: str
     verb: str
     body: dict[str, Any] | None = None
-    told: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
+    fields: dict[str, Any] = {}  # noqa: RUF012 - nobody writes to it
     status: int = 204
 
 
@@ -64,60 +58,43 @@ COMMANDS = [
     Command("DELETE", "", "archive"),
     Command("DELETE", "?purge=false", "archive"),
     Command("DELETE", "?purge=true", "delete"),
-    Command("DELETE", "/input/msg_1", "cancel", told={"messageID": "msg_1"}),
+    Command("DELETE", "/input/msg_1", "cancel", fields={"messageID": "msg_1"}),
 ]
 
 
-class Ingest:
-    """Answers each verb with what it is told, and keeps what it was asked."""
-
-    def __init__(self, eventlog: EventLog) -> None:
-        assert isinstance(eventlog.requests, MemoryRequests)
-        self._answerers = eventlog.requests.answerers
-        self.asked: list[dict[str, Any]] = []
-
-    def serve(self, verb: str, reply: dict[str, Any]) -> None:
-        async def answer(body: bytes) -> bytes:
-            self.asked.append(json.loads(body))
-            return json.dumps(reply).encode()
-
-        self._answerers[f"fairlead.api.default.session.{verb}"] = answer
-
-
-@pytest.fixture
-def ingest(eventlog: EventLog) -> Ingest:
-    return Ingest(eventlog)
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.method} {one.path}")
+@pytest.mark.parametrize(
+    "command", COMMANDS, ids=lambda command: f"{command.method} {command.path}"
+)
 async def test_a_command_goes_to_its_verb_and_is_answered_without_a_body(
-    client: httpx.AsyncClient, ingest: Ingest, append: Append, command: Command
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append, command: Command
 ) -> None:
     """C-11, C-23, C-25, I-04, N-21: the routes that existing clients and ours know."""
     await append("ses_1")
-    ingest.serve(command.verb, REACHED)
+    ingest.serve(f"session.{command.verb}", REACHED)
 
     answer = await client.request(command.method, AT + command.path, json=command.body)
 
     assert (answer.status_code, answer.content) == (command.status, b"")
-    assert ingest.asked == [{"sessionID": "ses_1", **command.told}]
+    assert ingest.commands == [{"sessionID": "ses_1", **command.fields}]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: f"{one.method} {one.path}")
+@pytest.mark.parametrize(
+    "command", COMMANDS, ids=lambda command: f"{command.method} {command.path}"
+)
 async def test_a_session_that_ingest_does_not_know_is_404(
-    client: httpx.AsyncClient, ingest: Ingest, command: Command
+    client: httpx.AsyncClient, ingest: FakeIngest, command: Command
 ) -> None:
     """I-06, C-23: in the words of ingest."""
-    ingest.serve(command.verb, {"error": SessionNotFound("ses_1").body.wire()})
+    ingest.serve(f"session.{command.verb}", {"error": SessionNotFound("ses_1").body.wire()})
 
     answer = await client.request(command.method, AT + command.path, json=command.body)
 
     assert (answer.status_code, answer.json()["_tag"]) == (404, "SessionNotFoundError")
 
 
-async def test_pending_inputs_are_listed(client: httpx.AsyncClient, ingest: Ingest) -> None:
+async def test_pending_inputs_are_listed(client: httpx.AsyncClient, ingest: FakeIngest) -> None:
     """A-31, P-29: receipts, in order."""
-    ingest.serve("pending", {"data": {"inputs": [RECEIPT]}})
+    ingest.serve("session.pending", {"data": {"inputs": [RECEIPT]}})
 
     answer = await client.get(f"{AT}/input")
 
@@ -128,35 +105,35 @@ async def test_pending_inputs_are_listed(client: httpx.AsyncClient, ingest: Inge
     "body", [{"prompt": {"text": "better"}}, {"delivery": "steer"}], ids=["words", "delivery"]
 )
 async def test_an_edit_is_answered_with_the_receipt(
-    client: httpx.AsyncClient, ingest: Ingest, body: dict[str, Any]
+    client: httpx.AsyncClient, ingest: FakeIngest, body: dict[str, Any]
 ) -> None:
     """P-29: only what is to change is handed on."""
-    ingest.serve("edit", {"data": RECEIPT})
+    ingest.serve("session.edit", {"data": RECEIPT})
 
     answer = await client.patch(f"{AT}/input/msg_1", json=body)
 
     assert (answer.status_code, answer.json()) == (200, {"data": RECEIPT})
-    assert ingest.asked == [{"sessionID": "ses_1", "messageID": "msg_1", **body}]
+    assert ingest.commands == [{"sessionID": "ses_1", "messageID": "msg_1", **body}]
 
 
 @pytest.mark.parametrize(
-    ("refused", "status"),
+    ("refusal", "status"),
     [
         (Conflict("The input is already promoted", "msg_1"), 409),
         (MessageNotFound("ses_1", "msg_1"), 404),
     ],
 )
 async def test_b03_what_is_promoted_or_unknown_is_refused(
-    client: httpx.AsyncClient, ingest: Ingest, refused: Refused, status: int
+    client: httpx.AsyncClient, ingest: FakeIngest, refusal: Refused, status: int
 ) -> None:
     for verb in ("cancel", "edit"):
-        ingest.serve(verb, {"error": refused.body.wire()})
+        ingest.serve(f"session.{verb}", {"error": refusal.body.wire()})
 
-    withdrawn = await client.delete(f"{AT}/input/msg_1")
+    cancelled = await client.delete(f"{AT}/input/msg_1")
     edited = await client.patch(f"{AT}/input/msg_1", json={"delivery": "steer"})
 
-    for answer in (withdrawn, edited):
-        assert (answer.status_code, answer.json()) == (status, refused.body.wire())
+    for answer in (cancelled, edited):
+        assert (answer.status_code, answer.json()) == (status, refusal.body.wire())
 
 
 @pytest.mark.parametrize(
@@ -196,14 +173,14 @@ async def test_what_does_not_fit_names_its_field(
 
 
 async def test_c12_interrupt_answers_after_the_cleanup(
-    client: httpx.AsyncClient, ingest: Ingest, append: Append
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append
 ) -> None:
     await append("ses_1", ADMITTED, CLAIMED, InterruptRequested())
-    ingest.serve("interrupt", REACHED)
-    asking = asyncio.create_task(client.post(f"{AT}/interrupt"))
+    ingest.serve("session.interrupt", REACHED)
+    request = asyncio.create_task(client.post(f"{AT}/interrupt"))
     await asyncio.sleep(0.01)
-    assert not asking.done()
+    assert not request.done()
 
     await append("ses_1", STOPPED)
 
-    assert (await asyncio.wait_for(asking, 5)).status_code == 204
+    assert (await asyncio.wait_for(request, 5)).status_code == 204

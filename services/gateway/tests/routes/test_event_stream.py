@@ -1,9 +1,7 @@
-"""The event streams: replay, tail, resume, heartbeats, and how they end."""
+"""The event streams: replay, follow, resume and heartbeats."""
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import httpx
@@ -11,18 +9,14 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.deltas import MemoryDeltas
-from fairlead_eventlog.ports import StoredCommit
-from fairlead_gateway.http.sse import EventStream, FrameQueue, SlowClient
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.delta import TextDelta
-from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.events import ExecutionClaimed, InterruptRequested, SyntheticAdded
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
+from services.gateway.tests.conftest import Append, Listen
 
-Append = Callable[..., Awaitable[StoredCommit]]
-Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
 Chunks = asyncio.Queue[bytes]
 
 EVENT = "/api/session/ses_1/event"
@@ -31,7 +25,7 @@ CLAIMED = ExecutionClaimed(generation=1, runner="run_1")
 CAUGHT_UP = b": caught-up\n\n"
 
 
-def _said(index: int) -> SyntheticAdded:
+def _note(index: int) -> SyntheticAdded:
     return SyntheticAdded(message_id=f"msg_{index}", text=f"said\n{index}")
 
 
@@ -39,7 +33,7 @@ async def _next(chunks: Chunks) -> bytes:
     return await asyncio.wait_for(chunks.get(), 2)
 
 
-def _parsed(chunk: bytes) -> tuple[int | None, dict[str, Any]]:
+def _parse(chunk: bytes) -> tuple[int | None, dict[str, Any]]:
     *ids, data = chunk.decode().removesuffix("\n\n").split("\n")
     seq = int(ids[0].removeprefix("id: ")) if ids else None
     return seq, json.loads(data.removeprefix("data: "))
@@ -48,15 +42,15 @@ def _parsed(chunk: bytes) -> tuple[int | None, dict[str, Any]]:
 async def test_h30_a_stream_replays_says_it_caught_up_and_goes_on(
     append: Append, listen: Listen
 ) -> None:
-    await append("ses_1", _said(1), CLAIMED)
+    await append("ses_1", _note(1), CLAIMED)
 
     async with listen(EVENT) as chunks:
-        seq, event = _parsed(await _next(chunks))
+        seq, event = _parse(await _next(chunks))
         assert (seq, event["durable"]["seq"], event["data"]["text"]) == (2, 2, "said\n1")
         assert await _next(chunks) == CAUGHT_UP
         await append("ses_1", CLAIMED, InterruptRequested())
-        await append("ses_1", _said(2))
-        assert _parsed(await _next(chunks))[0] == 6
+        await append("ses_1", _note(2))
+        assert _parse(await _next(chunks))[0] == 6
 
 
 async def test_i37_a_stream_omits_what_is_not_public(append: Append, listen: Listen) -> None:
@@ -77,15 +71,15 @@ async def test_i37_a_stream_omits_what_is_not_public(append: Append, listen: Lis
 async def test_a_stream_resumes_after_a_cursor_and_the_query_wins(
     append: Append, listen: Listen, query: str, headers: dict[str, str]
 ) -> None:
-    await append("ses_1", _said(1), _said(2))
+    await append("ses_1", _note(1), _note(2))
 
     async with listen(EVENT, query, headers) as chunks:
-        assert _parsed(await _next(chunks))[0] == 3
+        assert _parse(await _next(chunks))[0] == 3
         assert await _next(chunks) == CAUGHT_UP
 
 
 async def test_a_stream_from_the_head_is_caught_up_at_once(append: Append, listen: Listen) -> None:
-    await append("ses_1", _said(1))
+    await append("ses_1", _note(1))
 
     async with listen(EVENT, "after=2") as chunks:
         assert await _next(chunks) == CAUGHT_UP
@@ -128,20 +122,20 @@ async def test_the_answer_is_an_event_stream_that_ends_when_the_process_does(
 async def test_a_stream_interleaves_notices_and_live_deltas(
     eventlog: EventLog, append: Append, listen: Listen
 ) -> None:
-    await append("ses_1", _said(1))
+    await append("ses_1", _note(1))
     at = Address(DEFAULT_TENANT, "ses_1")
     delta = TextDelta(assistant_message_id="msg_a", text_id="t", delta="Hel")
 
     async with listen(STREAM) as chunks:
-        assert _parsed(await _next(chunks))[1]["type"] == "session.created"
-        assert _parsed(await _next(chunks))[0] == 2
+        assert _parse(await _next(chunks))[1]["type"] == "session.created"
+        assert _parse(await _next(chunks))[0] == 2
         assert await _next(chunks) == CAUGHT_UP
         await eventlog.deltas.send(at, delta)
-        seq, event = _parsed(await _next(chunks))
+        seq, event = _parse(await _next(chunks))
         assert (seq, event["type"], "durable" in event) == (None, "session.next.text.delta", False)
         assert event["data"]["delta"] == "Hel"
         await append("ses_1", InterruptRequested())
-        assert _parsed(await _next(chunks))[0] == 3
+        assert _parse(await _next(chunks))[0] == 3
 
 
 async def test_a_client_that_leaves_frees_its_subscriptions(
@@ -172,62 +166,3 @@ class TestQuiet:
             assert await _next(chunks) == CAUGHT_UP
             assert await _next(chunks) == b": heartbeat\n\n"
             assert await _next(chunks) == b": heartbeat\n\n"
-
-
-async def _streamed(stream: EventStream, *, stuck: bool = False) -> list[dict[str, Any]]:
-    sent: list[dict[str, Any]] = []
-
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None:  # noqa: ANN401 - an ASGI message
-        sent.append(message)
-        if stuck and message["type"] == "http.response.body":
-            await asyncio.Event().wait()
-
-    await asyncio.wait_for(stream({"type": "http"}, receive, send), 2)
-    return sent
-
-
-def _stream(source: Callable[[FrameQueue], Any], *, stall_s: float = 5) -> EventStream:
-    return EventStream(
-        source, shutdown=asyncio.Event(), heartbeat_s=1, stall_s=stall_s, frames_max=4
-    )
-
-
-async def test_a_failure_in_the_middle_is_a_named_frame_and_the_end() -> None:
-    async def fail(outbox: FrameQueue) -> None:
-        await outbox.put(b"data: 1\n\n")
-        await asyncio.sleep(0.01)
-        raise ServiceUnavailable("The log is away", service="nats")
-
-    *_, first, last = await _streamed(_stream(fail))
-
-    assert first["body"] == b"data: 1\n\n"
-    assert last["body"].startswith(b"event: effect/httpapi/stream/failure\ndata: {")
-    assert b"ServiceUnavailableError" in last["body"]
-    assert last["more_body"] is False
-
-
-async def test_a_client_that_takes_nothing_is_cut_off() -> None:
-    async def endless(outbox: FrameQueue) -> None:
-        while True:
-            await outbox.put(b"data: 1\n\n")
-
-    sent = await _streamed(_stream(endless, stall_s=0.02), stuck=True)
-
-    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
-
-
-async def test_live_fragments_behind_a_slow_client_end_the_stream_instead_of_growing() -> None:
-    async def burst(outbox: FrameQueue) -> None:
-        for _ in range(100):
-            outbox.offer(b"data: 1\n\n")
-        await asyncio.sleep(10)
-
-    sent = await _streamed(_stream(burst), stuck=True)
-
-    assert len(sent) <= 2
-    with pytest.raises(SlowClient):
-        await burst(FrameQueue(4))

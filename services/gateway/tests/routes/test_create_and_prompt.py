@@ -1,23 +1,20 @@
-"""Create and prompt: what goes to ingest, what comes back, and what a retry is."""
+"""Create and prompt: the command to ingest, the answer, and exact retries."""
 
 import json
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.memory.requests import MemoryRequests
-from fairlead_eventlog.ports import StoredCommit
+from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.errors import Conflict, InternalFailure, LimitReached, PayloadTooLarge, Refused
 from fairlead_schema.ids import is_minted
+from fairlead_schema.prompt import TEXT_LENGTH_MAX
+from services.gateway.tests.conftest import Append, FakeIngest
 
-Append = Callable[..., Awaitable[StoredCommit]]
-
-CREATE = "fairlead.api.default.session.create"
-PROMPT = "fairlead.api.default.session.prompt"
+CREATE = "session.create"
+PROMPT = "session.prompt"
 SESSION = {
     "id": "ses_1",
     "projectID": "global",
@@ -38,31 +35,8 @@ RECEIPT = {
 }
 
 
-class Ingest:
-    """Answers with what it is told, and keeps what it was asked."""
-
-    def __init__(self, eventlog: EventLog) -> None:
-        assert isinstance(eventlog.requests, MemoryRequests)
-        self._answerers = eventlog.requests.answerers
-        self.asked: list[dict[str, Any]] = []
-
-    def serve(self, subject: str, reply: dict[str, Any] | Exception) -> None:
-        async def answer(body: bytes) -> bytes:
-            self.asked.append(json.loads(body))
-            if isinstance(reply, Exception):
-                raise reply
-            return json.dumps(reply).encode()
-
-        self._answerers[subject] = answer
-
-
-@pytest.fixture
-def ingest(eventlog: EventLog) -> Ingest:
-    return Ingest(eventlog)
-
-
 async def test_create_is_answered_with_the_session_as_clients_expect_it(
-    client: httpx.AsyncClient, ingest: Ingest
+    client: httpx.AsyncClient, ingest: FakeIngest
 ) -> None:
     ingest.serve(CREATE, {"data": SESSION})
 
@@ -72,11 +46,11 @@ async def test_create_is_answered_with_the_session_as_clients_expect_it(
     assert answer.json()["data"]["model"]["variant"] == "default"
     assert answer.json()["data"]["tokens"] == SESSION["tokens"]
     assert "parentID" not in answer.json()["data"]
-    assert ingest.asked == [{"agent": "build", "location": {"directory": "/srv/default"}}]
+    assert ingest.commands == [{"agent": "build", "location": {"directory": "/srv/default"}}]
 
 
 async def test_a09_create_hands_on_what_it_is_given(
-    client: httpx.AsyncClient, ingest: Ingest
+    client: httpx.AsyncClient, ingest: FakeIngest
 ) -> None:
     ingest.serve(CREATE, {"data": SESSION})
     body = {
@@ -88,7 +62,7 @@ async def test_a09_create_hands_on_what_it_is_given(
 
     await client.post("/api/session", json=body)
 
-    assert ingest.asked == [body]
+    assert ingest.commands == [body]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +85,7 @@ async def test_a_create_that_does_not_fit_names_its_field(
 
 
 async def test_a11_prompt_is_answered_with_its_receipt(
-    client: httpx.AsyncClient, ingest: Ingest, append: Append
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append
 ) -> None:
     await append("ses_1")
     ingest.serve(PROMPT, {"data": RECEIPT})
@@ -119,13 +93,13 @@ async def test_a11_prompt_is_answered_with_its_receipt(
     answer = await client.post("/api/session/ses_1/prompt", json={"prompt": {"text": "hi"}})
 
     assert (answer.status_code, answer.json()) == (200, {"data": RECEIPT})
-    assert ingest.asked == [
+    assert ingest.commands == [
         {"sessionID": "ses_1", "prompt": {"text": "hi"}, "delivery": "steer", "resume": True}
     ]
 
 
 async def test_a12_delivery_and_resume_are_handed_on(
-    client: httpx.AsyncClient, ingest: Ingest, append: Append
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append
 ) -> None:
     await append("ses_1")
     ingest.serve(PROMPT, {"data": RECEIPT})
@@ -134,11 +108,43 @@ async def test_a12_delivery_and_resume_are_handed_on(
     # A missing content type means JSON.
     await client.post("/api/session/ses_1/prompt", content=json.dumps(body))
 
-    assert ingest.asked == [{**body, "sessionID": "ses_1"}]
+    assert ingest.commands == [{**body, "sessionID": "ses_1"}]
+
+
+class TestLongText:
+    """The body may be larger than the longest text."""
+
+    @pytest.fixture
+    def settings(self) -> GatewaySettings:
+        return GatewaySettings()
+
+    @pytest.mark.parametrize(("method", "path"), [("POST", "prompt"), ("PATCH", "input/msg_1")])
+    async def test_a_text_over_the_limit_is_refused_with_the_limit(
+        self,
+        client: httpx.AsyncClient,
+        ingest: FakeIngest,
+        append: Append,
+        method: str,
+        path: str,
+    ) -> None:
+        await append("ses_1")
+        for verb in (PROMPT, "session.edit"):
+            ingest.serve(verb, {"data": RECEIPT})
+        longest = {"prompt": {"text": "x" * TEXT_LENGTH_MAX}}
+        longer = {"prompt": {"text": "x" * (TEXT_LENGTH_MAX + 1)}}
+
+        accepted = await client.request(method, f"/api/session/ses_1/{path}", json=longest)
+        refused = await client.request(method, f"/api/session/ses_1/{path}", json=longer)
+
+        assert accepted.status_code == 200
+        assert (refused.status_code, refused.json()["_tag"]) == (400, "InvalidRequestError")
+        assert (refused.json()["kind"], refused.json()["field"]) == ("Body", "prompt.text")
+        assert "524288 characters" in refused.json()["message"]
+        assert len(ingest.commands) == 1
 
 
 async def test_an_idempotency_key_makes_a_retry_exact(
-    client: httpx.AsyncClient, ingest: Ingest, append: Append
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append
 ) -> None:
     await append("ses_1")
     ingest.serve(CREATE, {"data": SESSION})
@@ -152,7 +158,7 @@ async def test_an_idempotency_key_makes_a_retry_exact(
             "/api/session/ses_1/prompt", json=prompt, headers={"Idempotency-Key": key}
         )
 
-    ids = [asked["id"] for asked in ingest.asked]
+    ids = [command["id"] for command in ingest.commands]
     assert ids[0] == ids[1] != ids[2]
     assert ids[3] == ids[4] != ids[5]
     assert not any(is_minted(id_) for id_ in ids)
@@ -161,13 +167,13 @@ async def test_an_idempotency_key_makes_a_retry_exact(
 
 
 async def test_an_id_in_the_body_wins_over_the_idempotency_key(
-    client: httpx.AsyncClient, ingest: Ingest
+    client: httpx.AsyncClient, ingest: FakeIngest
 ) -> None:
     ingest.serve(CREATE, {"data": SESSION})
 
     await client.post("/api/session", json={"id": "ses_9"}, headers={"Idempotency-Key": "k"})
 
-    assert ingest.asked[0]["id"] == "ses_9"
+    assert ingest.commands[0]["id"] == "ses_9"
 
 
 async def test_an_unusable_idempotency_key_is_refused(client: httpx.AsyncClient) -> None:
@@ -178,7 +184,7 @@ async def test_an_unusable_idempotency_key_is_refused(client: httpx.AsyncClient)
 
 
 @pytest.mark.parametrize(
-    ("refused", "status"),
+    ("refusal", "status"),
     [
         (Conflict("Message id is taken", "msg_1"), 409),
         (PayloadTooLarge("The prompt is too large"), 413),
@@ -187,14 +193,14 @@ async def test_an_unusable_idempotency_key_is_refused(client: httpx.AsyncClient)
     ],
 )
 async def test_a16_what_ingest_refuses_the_client_reads(
-    client: httpx.AsyncClient, ingest: Ingest, append: Append, refused: Refused, status: int
+    client: httpx.AsyncClient, ingest: FakeIngest, append: Append, refusal: Refused, status: int
 ) -> None:
     await append("ses_1")
-    ingest.serve(PROMPT, {"error": refused.body.wire()})
+    ingest.serve(PROMPT, {"error": refusal.body.wire()})
 
     answer = await client.post("/api/session/ses_1/prompt", json={"prompt": {"text": "hi"}})
 
-    assert (answer.status_code, answer.json()) == (status, refused.body.wire())
+    assert (answer.status_code, answer.json()) == (status, refusal.body.wire())
     assert ("retry-after" in answer.headers) == (status == 429)
 
 
@@ -207,7 +213,7 @@ async def test_without_ingest_commands_are_unavailable(client: httpx.AsyncClient
 
 
 async def test_an_ingest_that_does_not_answer_in_time_is_unavailable(
-    client: httpx.AsyncClient, ingest: Ingest
+    client: httpx.AsyncClient, ingest: FakeIngest
 ) -> None:
     ingest.serve(CREATE, LogUnavailable("no answer"))
 
@@ -217,7 +223,7 @@ async def test_an_ingest_that_does_not_answer_in_time_is_unavailable(
 
 
 async def test_a_defect_is_500_with_a_reference_that_the_log_has_too(
-    client: httpx.AsyncClient, ingest: Ingest, caplog: pytest.LogCaptureFixture
+    client: httpx.AsyncClient, ingest: FakeIngest, caplog: pytest.LogCaptureFixture
 ) -> None:
     ingest.serve(CREATE, {"data": {"id": "not a session"}})
 

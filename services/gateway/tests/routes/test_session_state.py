@@ -1,12 +1,10 @@
-"""What the gateway folds from the log itself: rest, tasks, explanations, and the end."""
+"""Routes that fold the session from the log: wait, tasks, explanation."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import httpx
 import pytest
 
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema.events import (
     ExecutionClaimed,
@@ -17,8 +15,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.events.asks import Todo
 from fairlead_schema.prompt import Prompt
-
-Append = Callable[..., Awaitable[StoredCommit]]
+from services.gateway.tests.conftest import Append
 
 AT = "/api/session/ses_1"
 ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="steer")
@@ -30,13 +27,13 @@ async def test_c25_wait_answers_when_the_session_is_at_rest(
     client: httpx.AsyncClient, append: Append
 ) -> None:
     await append("ses_1", ADMITTED)
-    waiting = asyncio.create_task(client.post(f"{AT}/wait"))
+    request = asyncio.create_task(client.post(f"{AT}/wait"))
     await asyncio.sleep(0.01)
-    assert not waiting.done()
+    assert not request.done()
     await append("ses_1", CLAIMED)
     await append("ses_1", IDLE)
 
-    answer = await asyncio.wait_for(waiting, 5)
+    answer = await asyncio.wait_for(request, 5)
 
     assert (answer.status_code, answer.content) == (204, b"")
 

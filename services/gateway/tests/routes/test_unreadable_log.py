@@ -1,24 +1,17 @@
-"""A log that cannot be read any further: its session says why at every door, and others go on."""
+"""A log with an unreadable commit: its session says why on every route, and others work."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 
 import httpx
 import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.session_log import MemoryLog
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
-from fairlead_testing.read_model import SessionRows
-
-Append = Callable[..., Awaitable[StoredCommit]]
-Project = Callable[..., SessionRows]
-Listen = Callable[..., AbstractAsyncContextManager[asyncio.Queue[bytes]]]
+from services.gateway.tests.conftest import Append, Listen, Project
 
 AT = "/api/session/ses_1"
 ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery="steer")
@@ -89,14 +82,14 @@ async def test_a_stream_tells_all_before_it_and_then_why_it_ends(
     await broken.append_raw(at, readable)
 
     async with listen(f"{AT}/event", "after=0") as chunks:
-        heard = b""
+        received = b""
         async with asyncio.timeout(5):
-            while b"stream/failure" not in heard:
-                heard += await chunks.get()
+            while b"stream/failure" not in received:
+                received += await chunks.get()
 
-    assert b"prompt.admitted" in heard
-    assert b"session.archived" not in heard
-    assert b"from.the.future" in heard
+    assert b"prompt.admitted" in received
+    assert b"session.archived" not in received
+    assert b"from.the.future" in received
 
 
 @pytest.mark.usefixtures("broken")

@@ -22,7 +22,7 @@ from fairlead_schema.session_info import SessionInfo, SessionTime
 from fairlead_schema.subjects import Address
 from fairlead_testing.read_model import MemoryReadModel, SessionRows
 
-MIGRATIONS = Path(__file__).parents[2] / "projector/src/fairlead_projector/sql/migrations"
+MIGRATIONS = Path(__file__).parents[3] / "projector/src/fairlead_projector/sql/migrations"
 TOKENS = {"input": 1, "output": 2, "reasoning": 0, "cache": {"read": 0, "write": 0}}
 MESSAGES: dict[int, dict[str, Any]] = {
     5: {"id": "msg_1", "type": "user", "text": "one", "time": {"created": 1}},
@@ -62,13 +62,13 @@ SESSIONS = {
     ),
 }
 AT = Address("default", "ses_a")
-TOLD: dict[int, dict[str, Any]] = {
-    seq: {"id": f"msg_t{seq}", "type": "system", "text": "told", "time": {"created": seq}}
+SYSTEM_MESSAGES: dict[int, dict[str, Any]] = {
+    seq: {"id": f"msg_t{seq}", "type": "system", "text": "update", "time": {"created": seq}}
     for seq in (2, 4, 8)
 }
 """System messages of another session: before its epoch, before its compaction, after it."""
 EPOCH, COMPACTED = 3, 6
-TOLD[COMPACTED] = {**MESSAGES[7], "id": "msg_t6"}
+SYSTEM_MESSAGES[COMPACTED] = {**MESSAGES[7], "id": "msg_t6"}
 ASKS: dict[str, dict[AskKind, tuple[dict[str, Any], ...]]] = {
     "ses_a": {"permission": ({"id": "per_a"},)},
     "ses_b": {"permission": ({"id": "per_b"},), "question": ({"id": "que_b"},)},
@@ -84,9 +84,9 @@ def _twin() -> MemoryReadModel:
     rows.owner = "run_1"
     rows.messages.update(MESSAGES)
     rows.deliveries["msg_1"] = "queue"
-    told = read.rows[Address("default", "ses_c")]
-    told.messages.update(TOLD)
-    told.epoch = EPOCH
+    compacted = read.rows[Address("default", "ses_c")]
+    compacted.messages.update(SYSTEM_MESSAGES)
+    compacted.epoch = EPOCH
     for session_id, asks in ASKS.items():
         for kind, requests in asks.items():
             read.rows[Address("default", session_id)].asks[kind] = list(requests)
@@ -122,7 +122,7 @@ async def _fill(dsn: str) -> None:
                     " ('default', %s, %s, %s, 1, NULL, NULL, %s, 1)",
                     (session_id, request["id"], kind, json.dumps(request)),
                 )
-        for session_id, messages in (("ses_a", MESSAGES), ("ses_c", TOLD)):
+        for session_id, messages in (("ses_a", MESSAGES), ("ses_c", SYSTEM_MESSAGES)):
             for seq, message in messages.items():
                 await connection.execute(
                     "INSERT INTO projection.session_message VALUES ('default', %s, %s, %s, %s, %s)",
@@ -158,11 +158,11 @@ async def model(request: pytest.FixtureRequest) -> AsyncIterator[ReadModel]:
 
 
 async def test_a_session_is_read_with_its_progress(model: ReadModel) -> None:
-    found, progress = await model.session(AT), await model.progress(AT)
+    session, progress = await model.session(AT), await model.progress(AT)
 
-    assert found is not None
+    assert session is not None
     assert progress is not None
-    assert (found.title, found.location.workspace_id) == ("Fix the Parser", "wrk_1")
+    assert (session.title, session.location.workspace_id) == ("Fix the Parser", "wrk_1")
     assert (progress.seq, progress.broken) == (9, None)
     assert await model.session(Address("other", "ses_a")) is None
     assert await model.progress(Address("default", "ses_x")) is None
@@ -171,10 +171,10 @@ async def test_a_session_is_read_with_its_progress(model: ReadModel) -> None:
 async def test_i26_sessions_are_ordered_by_creation_then_id(model: ReadModel) -> None:
     async def ids(anchor: SessionAnchor | None = None, *, up: bool = False, **by: str) -> list[str]:
         order: Order = "asc" if up else "desc"
-        found = await model.sessions(
+        sessions = await model.sessions(
             "default", SessionFilter(**by), order=order, after=anchor, limit=2
         )
-        return [session.id for session in found]
+        return [session.id for session in sessions]
 
     assert await ids() == ["ses_c", "ses_b"]
     assert await ids(SessionAnchor(2, "ses_b")) == ["ses_a"]
@@ -189,8 +189,8 @@ async def test_i26_sessions_are_ordered_by_creation_then_id(model: ReadModel) ->
 async def test_messages_are_ordered_by_sequence(model: ReadModel) -> None:
     async def ids(after: int | None = None, *, up: bool = False) -> list[str]:
         order: Order = "asc" if up else "desc"
-        found = await model.messages(AT, order=order, after=after, limit=2)
-        return [message.id for message in found]
+        messages = await model.messages(AT, order=order, after=after, limit=2)
+        return [message.id for message in messages]
 
     assert await ids() == ["msg_3", "msg_2"]
     assert await ids(7) == ["msg_1"]
@@ -201,18 +201,18 @@ async def test_messages_are_ordered_by_sequence(model: ReadModel) -> None:
 
 async def test_context_is_what_the_model_sees(model: ReadModel) -> None:
     """I-29, F-39: updates of the epoch in force, also those that an older baseline still needs."""
-    seen = await model.context(Address("default", "ses_c"))
+    messages = await model.context(Address("default", "ses_c"))
 
-    assert [message.id for message in seen] == ["msg_t4", "msg_t6", "msg_t8"]
+    assert [message.id for message in messages] == ["msg_t4", "msg_t6", "msg_t8"]
 
 
 async def test_i38_a_message_is_found_only_in_its_session(model: ReadModel) -> None:
     other = Address("default", "ses_b")
 
-    found = await model.message(AT, "msg_1")
+    message = await model.message(AT, "msg_1")
 
-    assert found is not None
-    assert (found.id, await model.message_seq(AT, "msg_1")) == ("msg_1", 5)
+    assert message is not None
+    assert (message.id, await model.message_seq(AT, "msg_1")) == ("msg_1", 5)
     assert await model.message(other, "msg_1") is None
     assert await model.message_seq(other, "msg_1") is None
     assert await model.delivery(AT, "msg_1") == "queue"
@@ -222,19 +222,19 @@ async def test_i38_a_message_is_found_only_in_its_session(model: ReadModel) -> N
 async def test_what_waits_for_people_is_read_by_place_and_by_family(model: ReadModel) -> None:
     """K-14, N-24: of one kind, of one directory, of the sessions below one."""
 
-    async def listed(kind: AskKind, directory: str | None = None) -> list[str]:
-        return [one["id"] for one in await model.asks("default", kind, directory=directory)]
+    async def ask_ids(kind: AskKind, directory: str | None = None) -> list[str]:
+        return [ask["id"] for ask in await model.asks("default", kind, directory=directory)]
 
-    async def below(session_id: str, kind: AskKind = "permission") -> list[str]:
-        found = await model.child_asks(Address("default", session_id), kind)
-        return sorted(one["id"] for one in found)
+    async def child_ask_ids(session_id: str, kind: AskKind = "permission") -> list[str]:
+        asks = await model.child_asks(Address("default", session_id), kind)
+        return sorted(ask["id"] for ask in asks)
 
-    assert await listed("permission") == ["per_a", "per_b", "per_c"]
-    assert await listed("permission", "/b") == ["per_b", "per_c"]
-    assert await listed("question") == ["que_b"]
-    assert await below("ses_a") == ["per_b", "per_c"]
-    assert await below("ses_a", "question") == ["que_b"]
-    assert await below("ses_b") == ["per_c"]
-    assert await below("ses_c") == []
+    assert await ask_ids("permission") == ["per_a", "per_b", "per_c"]
+    assert await ask_ids("permission", "/b") == ["per_b", "per_c"]
+    assert await ask_ids("question") == ["que_b"]
+    assert await child_ask_ids("ses_a") == ["per_b", "per_c"]
+    assert await child_ask_ids("ses_a", "question") == ["que_b"]
+    assert await child_ask_ids("ses_b") == ["per_c"]
+    assert await child_ask_ids("ses_c") == []
     assert await model.asks("other", "permission", directory=None) == []
     assert await model.child_asks(Address("other", "ses_a"), "permission") == []

@@ -1,14 +1,12 @@
 """The checks before an operation: their order, and what each refusal says."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.errors import MESSAGE_LENGTH_MAX
-
-Append = Callable[..., Awaitable[StoredCommit]]
+from services.gateway.tests.conftest import Append
 
 PROMPT = "/api/session/ses_1/prompt"
 SESSION_PATHS = ("", "/context", "/history", "/event", "/stream", "/message", "/message/msg_1")

@@ -1,18 +1,15 @@
 """Reads of sessions and messages from the read models."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.location import LocationRef
-from fairlead_testing.read_model import SessionRows
+from services.gateway.tests.conftest import Append, Project
 
-Append = Callable[..., Awaitable[StoredCommit]]
-Project = Callable[..., SessionRows]
 Messages = Callable[[int], dict[int, dict[str, Any]]]
 
 
@@ -211,6 +208,32 @@ async def test_i28_a_session_cursor_keeps_its_filters_whatever_the_query_says(
 
     assert (first, second, back) == (["ses_5", "ses_4"], ["ses_2", "ses_1"], ["ses_5", "ses_4"])
     assert (beyond, none) == ([], {})
+
+
+@pytest.mark.parametrize(
+    ("path", "limit_max"),
+    [
+        ("/api/session", 1000),
+        ("/api/session/ses_1/message", 200),
+        ("/api/session/ses_1/history", 100),
+    ],
+)
+async def test_a_limit_over_the_maximum_is_refused_with_the_maximum(
+    client: httpx.AsyncClient, append: Append, project: Project, path: str, limit_max: int
+) -> None:
+    """I-23, I-26, I-36: the limits of docs/contracts.md."""
+    await append("ses_1")
+    project("ses_1")
+
+    largest = await client.get(path, params={"limit": limit_max})
+
+    assert largest.status_code == 200
+    for limit in (limit_max + 1, 100_000):
+        answer = await client.get(path, params={"limit": limit})
+
+        assert (answer.status_code, answer.json()["_tag"]) == (400, "InvalidRequestError")
+        assert (answer.json()["kind"], answer.json()["field"]) == ("Query", "limit")
+        assert str(limit_max) in answer.json()["message"]
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "e30", "bnVsbA"])

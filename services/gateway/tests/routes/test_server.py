@@ -1,4 +1,4 @@
-"""Health, location, agents and models: what needs no server behind the gateway."""
+"""Health, location, agents, models and metrics: routes that need no other server."""
 
 import httpx
 import pytest
@@ -75,8 +75,8 @@ async def test_the_location_comes_from_the_query_then_the_headers_then_the_serve
 async def test_every_agent_is_listed_hidden_ones_too(client: httpx.AsyncClient) -> None:
     answer = (await client.get("/api/agent")).json()
 
-    listed = [agent["id"] for agent in answer["data"]]
-    assert listed == ["build", "plan", "general", "explore", "helper"]
+    agents = [agent["id"] for agent in answer["data"]]
+    assert agents == ["build", "plan", "general", "explore", "helper"]
     assert answer["data"][1]["permissions"][0] == {
         "action": "*",
         "resource": "*",

@@ -14,18 +14,20 @@ from fairlead_schema.subjects import Address
 TEXT = b"0123456789" * 20_000
 
 
-async def pieces(whole: bytes) -> AsyncIterator[bytes]:
-    yield whole
+async def chunks(content: bytes) -> AsyncIterator[bytes]:
+    yield content
 
 
-async def keep(eventlog: EventLog, id_: str, whole: bytes = TEXT, tenant: str = "default") -> None:
+async def store(
+    eventlog: EventLog, id_: str, content: bytes = TEXT, tenant: str = "default"
+) -> None:
     mime = "text/plain; charset=utf-8"
-    await eventlog.outputs.put(Address(tenant, "ses_1"), id_, pieces(whole), mime=mime)
+    await eventlog.outputs.put(Address(tenant, "ses_1"), id_, chunks(content), mime=mime)
 
 
 async def test_a_kept_output_is_read_whole(client: httpx.AsyncClient, eventlog: EventLog) -> None:
     """J-30: as it was kept, and no page of ours for a browser."""
-    await keep(eventlog, "out_1")
+    await store(eventlog, "out_1")
 
     answer = await client.get("/api/tool-output/out_1")
 
@@ -37,7 +39,7 @@ async def test_a_kept_output_is_read_whole(client: httpx.AsyncClient, eventlog: 
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "last"),
+    ("header", "first", "last"),
     [
         ("bytes=5-14", 5, 14),
         ("bytes=100000-", 100_000, 199_999),
@@ -46,12 +48,12 @@ async def test_a_kept_output_is_read_whole(client: httpx.AsyncClient, eventlog: 
     ],
 )
 async def test_a_range_is_read_alone(
-    client: httpx.AsyncClient, eventlog: EventLog, asked: str, first: int, last: int
+    client: httpx.AsyncClient, eventlog: EventLog, header: str, first: int, last: int
 ) -> None:
     """J-30: with where it stands in the whole."""
-    await keep(eventlog, "out_1")
+    await store(eventlog, "out_1")
 
-    answer = await client.get("/api/tool-output/out_1", headers={"range": asked})
+    answer = await client.get("/api/tool-output/out_1", headers={"range": header})
 
     assert (answer.status_code, answer.content) == (206, TEXT[first : last + 1])
     assert answer.headers["content-range"] == f"bytes {first}-{last}/200000"
@@ -61,7 +63,7 @@ async def test_a_range_behind_the_end_is_none(
     client: httpx.AsyncClient, eventlog: EventLog
 ) -> None:
     """J-30: the answer says how much there is."""
-    await keep(eventlog, "out_1", b"abc")
+    await store(eventlog, "out_1", b"abc")
 
     answer = await client.get("/api/tool-output/out_1", headers={"range": "bytes=3-"})
 
@@ -72,7 +74,7 @@ async def test_what_is_not_there_or_not_ours_is_not_found(
     client: httpx.AsyncClient, eventlog: EventLog
 ) -> None:
     """J-30: another tenant's output is none; an id that can be none is a bad request."""
-    await keep(eventlog, "out_1", tenant="other")
+    await store(eventlog, "out_1", tenant="other")
 
     for id_ in ("out_1", "out_2"):
         answer = await client.get(f"/api/tool-output/{id_}")
@@ -87,7 +89,7 @@ async def test_what_is_not_there_or_not_ours_is_not_found(
 
 async def test_an_empty_output_is_read(client: httpx.AsyncClient, eventlog: EventLog) -> None:
     """J-30: there, and with nothing in it."""
-    await keep(eventlog, "out_1", b"")
+    await store(eventlog, "out_1", b"")
 
     answer = await client.get("/api/tool-output/out_1")
 
@@ -95,8 +97,8 @@ async def test_an_empty_output_is_read(client: httpx.AsyncClient, eventlog: Even
 
 
 @given(st.one_of(st.none(), st.text(max_size=30), st.from_regex(r"bytes=\d{0,5}-\d{0,5}")))
-def test_every_range_header_has_an_answer_within_the_output(asked: str | None) -> None:
+def test_every_range_header_has_an_answer_within_the_output(header: str | None) -> None:
     """J-30: nonsense is the whole."""
-    wanted = requested_range(asked, 100)
+    span = requested_range(header, 100)
 
-    assert wanted is None or (0 <= wanted.start < wanted.stop <= 100)
+    assert span is None or (0 <= span.start < span.stop <= 100)

@@ -1,6 +1,5 @@
-"""With a dependency away, routes that need it say so, and the others go on."""
+"""While a server is away, the routes that need it answer 503 with its name, and the others work."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import httpx
@@ -8,18 +7,15 @@ import pytest
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.session_log import MemoryLog
-from fairlead_eventlog.ports import StoredCommit
 from fairlead_gateway.runtime import Runtime
 from fairlead_gateway.settings import GatewaySettings
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
-from fairlead_testing.read_model import MemoryReadModel, SessionRows
-
-Append = Callable[..., Awaitable[StoredCommit]]
-Project = Callable[..., SessionRows]
+from fairlead_testing.read_model import MemoryReadModel
+from services.gateway.tests.conftest import Append, Project
 
 
-async def _away(client: httpx.AsyncClient, method: str, path: str) -> str | None:
+async def _missing_service(client: httpx.AsyncClient, method: str, path: str) -> str | None:
     answer = await client.request(method, path, json={} if method == "POST" else None)
     if answer.status_code != 503:
         return None
@@ -35,12 +31,12 @@ async def test_with_postgres_away_history_goes_on_and_reads_say_so(
     read.unavailable = "connection refused"
 
     for path in ("", "/ses_1", "/ses_1/message", "/ses_1/context", "/active"):
-        assert await _away(client, "GET", f"/api/session{path}") == "postgres"
-    assert await _away(client, "GET", "/api/session/ses_1/history") is None
-    assert await _away(client, "GET", "/api/health") is None
+        assert await _missing_service(client, "GET", f"/api/session{path}") == "postgres"
+    assert await _missing_service(client, "GET", "/api/session/ses_1/history") is None
+    assert await _missing_service(client, "GET", "/api/health") is None
 
     read.unavailable = None
-    assert await _away(client, "GET", "/api/session") is None
+    assert await _missing_service(client, "GET", "/api/session") is None
 
 
 class TestWithoutNats:
@@ -64,16 +60,16 @@ class TestWithoutNats:
     ) -> None:
         project("ses_1")
 
-        assert await _away(client, "POST", "/api/session") == "nats"
+        assert await _missing_service(client, "POST", "/api/session") == "nats"
         for path in ("history", "event", "stream"):
-            assert await _away(client, "GET", f"/api/session/ses_1/{path}") == "nats"
+            assert await _missing_service(client, "GET", f"/api/session/ses_1/{path}") == "nats"
 
     async def test_a_session_that_only_the_log_could_know_is_not_called_missing(
         self, client: httpx.AsyncClient, read: MemoryReadModel
     ) -> None:
-        assert await _away(client, "GET", "/api/session/ses_1") == "nats"
+        assert await _missing_service(client, "GET", "/api/session/ses_1") == "nats"
         read.unavailable = "down too"
-        assert await _away(client, "GET", "/api/session/ses_1") == "nats"
+        assert await _missing_service(client, "GET", "/api/session/ses_1") == "nats"
 
 
 class TestDisconnected:
@@ -84,7 +80,7 @@ class TestDisconnected:
         return replace(eventlog, complaint=lambda: "NATS is not connected")
 
     async def test_a_lost_connection_is_not_waited_for(self, client: httpx.AsyncClient) -> None:
-        assert await _away(client, "POST", "/api/session") == "nats"
+        assert await _missing_service(client, "POST", "/api/session") == "nats"
 
 
 async def test_a_defect_is_told_with_a_reference(
