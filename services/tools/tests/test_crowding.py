@@ -1,5 +1,6 @@
 """A busy location has its share of a worker and no more; on the twin."""
 
+import asyncio
 from dataclasses import replace
 
 from fairlead_eventlog.ports import START
@@ -102,3 +103,57 @@ async def test_two_hundred_calls_at_once_are_settled_once_each(harness: Harness)
     settled = [one.call_id for one in events if isinstance(one, ToolSucceeded | ToolFailed)]
     assert sorted(settled) == sorted(f"call_{number}" for number in range(200))
     assert len(gate.runs) == 200
+
+
+async def put_delivered(harness: Harness, call_id: str) -> None:
+    """Another request for a call, until a worker has it."""
+    request = await harness.put(call_id)
+    await wait_until(lambda: request.deliveries == 1)
+
+
+async def test_a_second_request_for_a_running_call_takes_no_slot(harness: Harness) -> None:
+    """The request waits for its call, and another call runs meanwhile."""
+    harness.settings = harness.settings.model_copy(update={"concurrency": 2})
+    gate, other = Gate(), Gate()
+    other.opened.set()
+    slow, quick = tool("slow", execute=gate), tool("quick", execute=other)
+    harness.registry.register(slow)
+    harness.registry.register(quick)
+    request = await harness.call(slow)
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(gate.runs) == 1)
+        for _ in range(3):
+            request.expire()
+            await put_delivered(harness, "call_1")
+        await harness.call(quick, id_="call_2")
+        await wait_until(lambda: len(other.runs) == 1)
+        gate.opened.set()
+        await wait_until(lambda: not harness.jobs)
+
+    assert (len(gate.runs), len(other.runs)) == (1, 1)
+
+
+async def test_a_worker_never_runs_more_calls_than_it_has_slots(harness: Harness) -> None:
+    """Redelivered requests, and second requests for a running call, free no slot twice."""
+    harness.settings = harness.settings.model_copy(update={"concurrency": 2})
+    gate = Gate()
+    slow = tool("slow", execute=gate)
+    harness.registry.register(slow)
+    first = await harness.call(slow, id_="call_0")
+
+    async with run_worker(harness.worker()):
+        await wait_until(lambda: len(gate.runs) == 1)
+        for _ in range(2):
+            first.expire()
+            await put_delivered(harness, "call_0")
+        for number in range(1, 5):
+            await harness.call(slow, id_=f"call_{number}")
+        await wait_until(lambda: len(gate.runs) == 2)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert len(gate.runs) == 2
+        gate.opened.set()
+        await wait_until(lambda: not harness.jobs)
+
+    assert len(gate.runs) == 5

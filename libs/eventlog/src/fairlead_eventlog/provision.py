@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from fairlead_eventlog.errors import UnsafeChange
 from fairlead_eventlog.jetstream.connect import open_link
-from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, Link, ServerRefusal
+from fairlead_eventlog.jetstream.link import NO_CONSUMER, NO_STREAM, NatsLink, ServerRefusal
 from fairlead_eventlog.streams import STREAMS, ConsumerSpec, StreamSpec, consumers
 
 _SECOND_NS: Final = 1_000_000_000
@@ -86,7 +86,7 @@ def unsafe_change(current: dict[str, Any], wanted: dict[str, Any]) -> str | None
     return None
 
 
-async def _apply(link: Link, spec: StreamSpec, replicas: int) -> str:
+async def _apply(link: NatsLink, spec: StreamSpec, replicas: int) -> str:
     wanted = stream_config(spec, replicas)
     current = await _stream_config(link, spec.name)
     if current is None:
@@ -103,7 +103,7 @@ async def _apply(link: Link, spec: StreamSpec, replicas: int) -> str:
     return "updated"
 
 
-async def _recreate(link: Link, spec: StreamSpec, wanted: dict[str, Any]) -> str:
+async def _recreate(link: NatsLink, spec: StreamSpec, wanted: dict[str, Any]) -> str:
     """Delete and create an empty stream, because its persist mode cannot change. Raises UnsafeChange.
 
     Messages that come in between are lost, so only streams of hints have this mode.
@@ -121,7 +121,7 @@ async def _recreate(link: Link, spec: StreamSpec, wanted: dict[str, Any]) -> str
     return "created again"
 
 
-async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:
+async def _apply_consumer(link: NatsLink, spec: ConsumerSpec) -> str:
     config: dict[str, Any] = {
         "durable_name": spec.name,
         "name": spec.name,
@@ -146,7 +146,7 @@ async def _apply_consumer(link: Link, spec: ConsumerSpec) -> str:
     return "applied"
 
 
-async def _stream_config(link: Link, name: str) -> dict[str, Any] | None:
+async def _stream_config(link: NatsLink, name: str) -> dict[str, Any] | None:
     try:
         answer = await link.api(f"STREAM.INFO.{name}")
     except ServerRefusal as refusal:

@@ -9,14 +9,14 @@ import psycopg
 
 from fairlead_cli.bench.measurement import Timing, time_concurrent, time_sequential
 from fairlead_eventlog.jetstream.connect import open_link
-from fairlead_eventlog.jetstream.link import Link
+from fairlead_eventlog.jetstream.link import NatsLink
 
 STREAM: Final = "BENCH"
 PAYLOAD: Final = b"x" * 512
 
 
 @asynccontextmanager
-async def bench_stream(url: str) -> AsyncIterator[Link]:
+async def bench_stream(url: str) -> AsyncIterator[NatsLink]:
     """A stream for the length of a block."""
     async with open_link(url, name="fairlead-bench", timeout_s=30.0) as link:
         config = {"name": STREAM, "subjects": ["bench.>"], "storage": "file"}

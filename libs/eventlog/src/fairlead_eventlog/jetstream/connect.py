@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.deltas import NatsDeltas
-from fairlead_eventlog.jetstream.link import Link
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.liveness import NatsLiveness
 from fairlead_eventlog.jetstream.registers.approvals import JetStreamApprovals
 from fairlead_eventlog.jetstream.registers.message_ids import JetStreamMessageIds
@@ -35,9 +35,9 @@ CONNECT_S: Final = 3.0
 
 
 @asynccontextmanager
-async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[Link]:
+async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIterator[NatsLink]:
     """A connection that reconnects for ever. Raises LogUnavailable if the first connect fails."""
-    links: list[Link] = []
+    links: list[NatsLink] = []
     closing = False
 
     async def on_reconnect() -> None:
@@ -70,7 +70,7 @@ async def open_link(url: str, *, name: str, timeout_s: float = 5.0) -> AsyncIter
         await asyncio.wait_for(connection, CONNECT_S)
     except (OSError, nats.errors.Error, TimeoutError) as error:
         raise LogUnavailable(f"NATS at {url} cannot be reached") from error
-    link = Link(client, timeout_s)
+    link = NatsLink(client, timeout_s)
     links.append(link)
     try:
         await link.open()

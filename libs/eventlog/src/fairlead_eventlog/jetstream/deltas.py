@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
-    Link,
+    NatsLink,
 )
 from fairlead_schema import subjects
 from fairlead_schema.delta import DELTA, Delta
@@ -22,7 +22,7 @@ DELTA_BUFFER: Final = 1024
 class NatsDeltas:
     """Live fragments over core NATS."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def send(self, at: Address, delta: Delta) -> None:

@@ -62,7 +62,7 @@ class StoredMessage(NamedTuple):
     headers: dict[str, str]
 
 
-class Link:
+class NatsLink:
     """One connection, without any knowledge of sessions."""
 
     def __init__(self, client: Client, timeout_s: float) -> None:

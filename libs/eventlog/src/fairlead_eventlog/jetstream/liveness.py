@@ -7,7 +7,7 @@ from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
-    Link,
+    NatsLink,
 )
 from fairlead_eventlog.ports import OnNudge, PingResult
 from fairlead_schema import subjects
@@ -17,7 +17,7 @@ from fairlead_schema.subjects import Address
 class NatsLiveness:
     """Pings over core NATS. The server answers at once that nobody listens: the instance is gone."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:

@@ -1,11 +1,11 @@
 """Stores and purges messages of a stream, with failures as errors of the ports."""
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
-from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, stream_error
+from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 
 
 async def store_message(
-    link: Link, subject: str, payload: bytes, headers: dict[str, str] | None = None
+    link: NatsLink, subject: str, payload: bytes, headers: dict[str, str] | None = None
 ) -> int:
     """Store one message; the answer is its sequence. Every failure is a LogUnavailable."""
     try:
@@ -17,7 +17,7 @@ async def store_message(
 
 
 async def purge_subject(
-    link: Link, stream: str, subject: str, *, before: int | None = None
+    link: NatsLink, stream: str, subject: str, *, before: int | None = None
 ) -> None:
     """Remove a subject's messages from a stream: those before a sequence, or all of them."""
     body = {"filter": subject} if before is None else {"filter": subject, "seq": before}

@@ -9,7 +9,7 @@ import orjson
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.link import Link
+from fairlead_eventlog.jetstream.link import NatsLink
 
 # The server ends a pull with one of these; "100" is a heartbeat.
 _NO_RESPONDERS: Final = "503"
@@ -21,7 +21,7 @@ class Pull:
 
     def __init__(
         self,
-        link: Link,
+        link: NatsLink,
         stream: str,
         consumer: str,
         *,

@@ -4,7 +4,7 @@ import asyncio
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.jetstream.link import (
-    Link,
+    NatsLink,
     NoAnswer,
 )
 
@@ -12,7 +12,7 @@ from fairlead_eventlog.jetstream.link import (
 class NatsRequests:
     """Request and reply over core NATS."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def request(self, subject: str, body: bytes, *, timeout_s: float) -> bytes:

@@ -10,7 +10,7 @@ from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     WRONG_LAST_SEQUENCE,
-    Link,
+    NatsLink,
     NoAnswer,
     ServerRefusal,
     stream_error,
@@ -26,7 +26,7 @@ _SAVED: Final[TypeAdapter[SavedPermissions]] = TypeAdapter(SavedPermissions)
 class JetStreamApprovals:
     """Approvals over NATS."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def save(

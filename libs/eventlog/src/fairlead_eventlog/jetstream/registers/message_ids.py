@@ -3,7 +3,7 @@
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     SUBJECT_FULL,
-    Link,
+    NatsLink,
     NoAnswer,
     ServerRefusal,
     stream_error,
@@ -16,7 +16,7 @@ from fairlead_schema.ids import MessageId, SessionId, TenantId
 class JetStreamMessageIds:
     """One message per message id. The stream refuses a second binding."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def bind(

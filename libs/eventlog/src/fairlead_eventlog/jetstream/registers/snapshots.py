@@ -6,7 +6,7 @@ import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from fairlead_eventlog.jetstream.link import (
-    Link,
+    NatsLink,
 )
 from fairlead_eventlog.jetstream.messages import purge_subject, store_message
 from fairlead_eventlog.ports import Head, Snapshot
@@ -20,7 +20,7 @@ _HEAD: Final = TypeAdapter(Head, config=ConfigDict(strict=True))
 class JetStreamSnapshots:
     """Folded sessions in a key-value bucket."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def load(self, at: Address) -> Snapshot | None:

@@ -6,7 +6,7 @@ from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     WRONG_LAST_SEQUENCE,
-    Link,
+    NatsLink,
     NoAnswer,
     ServerRefusal,
     stream_error,
@@ -20,7 +20,7 @@ BATCH: Final = 256
 class JetStreamSources:
     """One message per key. The first writer of a key keeps it."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def add(self, pool: str, key: str, body: bytes) -> bytes:

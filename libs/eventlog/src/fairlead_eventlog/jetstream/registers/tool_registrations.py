@@ -1,7 +1,7 @@
 """The tools that services registered, in a key-value bucket."""
 
 from fairlead_eventlog.jetstream.link import (
-    Link,
+    NatsLink,
 )
 from fairlead_eventlog.jetstream.messages import purge_subject, store_message
 from fairlead_eventlog.streams import REGISTRATIONS
@@ -11,7 +11,7 @@ from fairlead_schema.ids import TenantId
 class JetStreamToolRegistrations:
     """One message per registration."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def put(self, tenant: TenantId, key: str, value: bytes) -> None:

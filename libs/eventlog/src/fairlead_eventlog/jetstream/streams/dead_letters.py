@@ -3,7 +3,7 @@
 from typing import Final
 
 from fairlead_eventlog.jetstream.link import (
-    Link,
+    NatsLink,
 )
 from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_schema import subjects
@@ -15,7 +15,7 @@ LETTER_BYTES_MAX: Final = 64 * 1024
 class JetStreamDeadLetters:
     """Dead letters as messages of one stream."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:

@@ -8,7 +8,7 @@ from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     MESSAGE_ID,
     WRONG_LAST_SEQUENCE,
-    Link,
+    NatsLink,
     NoAnswer,
     ServerRefusal,
 )
@@ -22,7 +22,7 @@ from fairlead_schema.subjects import Address
 class JetStreamFeed:
     """The public feed and its checkpoints."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def publish(self, items: Sequence[FeedItem]) -> None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogError
-from fairlead_eventlog.jetstream.link import Link, ServerRefusal, stream_error
+from fairlead_eventlog.jetstream.link import NatsLink, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.jetstream.streams.work_queues import PULL_EXPIRES_S, JetStreamJob
 from fairlead_eventlog.ports import Job
@@ -34,7 +34,7 @@ class _Arrival(NamedTuple):
 class Lanes:
     """Pulls from all lanes at once, each with its fair share of the free slots."""
 
-    def __init__(self, link: Link, slots: Slots) -> None:
+    def __init__(self, link: NatsLink, slots: Slots) -> None:
         self._link = link
         self._slots = slots
         self._arrivals: asyncio.Queue[_Arrival | LogError] = asyncio.Queue()
@@ -104,7 +104,7 @@ class Lanes:
         return 1 if lanes > 1 and self._busy[lane] <= 0 else 0
 
 
-async def lane_names(link: Link) -> list[str]:
+async def lane_names(link: NatsLink) -> list[str]:
     """The names of all lanes."""
     names: list[str] = []
     while True:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from fairlead_eventlog.errors import LogError, LogUnavailable, NoResponders
-from fairlead_eventlog.jetstream.link import Link, NoAnswer, ServerRefusal, stream_error
+from fairlead_eventlog.jetstream.link import NatsLink, NoAnswer, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.messages import purge_subject
 from fairlead_eventlog.ports import StoredOutput
 from fairlead_eventlog.streams import OUTPUT_BUCKET, OUTPUTS
@@ -33,7 +33,7 @@ MIME: Final = "Content-Type"
 class JetStreamOutputs:
     """Managed outputs as objects of one bucket."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def put(

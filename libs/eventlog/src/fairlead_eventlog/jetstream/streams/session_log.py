@@ -11,7 +11,7 @@ from fairlead_eventlog.errors import AppendConflict, CommitTooLarge, LogUnavaila
 from fairlead_eventlog.jetstream.link import (
     EXPECTED_LAST,
     WRONG_LAST_SEQUENCE,
-    Link,
+    NatsLink,
     NoAnswer,
     ServerRefusal,
     StoredMessage,
@@ -36,7 +36,7 @@ TAIL_LOOK_S: Final = 30.0
 class JetStreamLog:
     """Session logs. An acknowledged commit is on disk, in order, all of it or nothing."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def append(

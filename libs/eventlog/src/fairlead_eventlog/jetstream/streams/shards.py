@@ -7,7 +7,7 @@ from typing import Final
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable
-from fairlead_eventlog.jetstream.link import Link, ServerRefusal, stream_error
+from fairlead_eventlog.jetstream.link import NatsLink, ServerRefusal, stream_error
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.ports import LogEntry
 from fairlead_eventlog.streams import log_stream
@@ -23,7 +23,7 @@ class JetStreamShards:
     Creating it again ends the pull of an earlier reader, so a shard changes its reader at once.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def follow(

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
-from fairlead_eventlog.jetstream.link import Link
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_eventlog.jetstream.streams.work_queues import JetStreamWorkQueues
 from fairlead_eventlog.ports import Job
@@ -15,7 +15,7 @@ from fairlead_schema.subjects import Address
 class JetStreamTimers:
     """A timer is a scheduled message: the server publishes the due message at its time."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
         self._work = JetStreamWorkQueues(link)
 

@@ -10,7 +10,7 @@ from fairlead_eventlog.errors import LogUnavailable, NoResponders
 from fairlead_eventlog.jetstream.link import (
     NO_CONSUMER,
     SUBJECT_FULL,
-    Link,
+    NatsLink,
     NoAnswer,
     ServerRefusal,
     stream_error,
@@ -28,7 +28,7 @@ from fairlead_schema.subjects import Address
 class JetStreamWakes:
     """Leaves wakes, and takes them fairly from all tenants."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
         self._open_lanes: set[TenantId] = set()
 

@@ -7,7 +7,7 @@ import orjson
 from nats.aio.msg import Msg
 
 from fairlead_eventlog.errors import LogUnavailable, NoResponders
-from fairlead_eventlog.jetstream.link import MESSAGE_ID, Link, NoAnswer
+from fairlead_eventlog.jetstream.link import MESSAGE_ID, NatsLink, NoAnswer
 from fairlead_eventlog.jetstream.messages import store_message
 from fairlead_eventlog.jetstream.pull import Pull
 from fairlead_eventlog.ports import Job
@@ -20,7 +20,7 @@ PULL_EXPIRES_S: Final = 1.0
 class JetStreamJob:
     """One delivery of a message of a work queue."""
 
-    def __init__(self, link: Link, msg: Msg, slot: Slot) -> None:
+    def __init__(self, link: NatsLink, msg: Msg, slot: Slot) -> None:
         self._link = link
         self._msg = msg
         self._slot = slot
@@ -67,7 +67,7 @@ class JetStreamJob:
 class JetStreamWorkQueues:
     """Work queues, each a stream with one durable consumer per kind of worker."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: NatsLink) -> None:
         self._link = link
 
     async def put(self, subject: str, payload: bytes, *, once: str | None = None) -> None:
