@@ -140,7 +140,9 @@ class Life:
 
     def _turn(self, move: TakeTurn) -> None:
         ids = TurnIds(*(f"{kind}_{self.session.seq}" for kind in ("att", "msg_a", "msg_s")))
-        attempt = dispatch(ids, agent="build", model=MODEL, step=move.step)
+        attempt = dispatch(
+            ids, agent="build", model=MODEL, step=move.step, request_hash="", estimate=1
+        )
         self._write(*approach(self.session, move.inputs, self._seen(), ids), attempt)
         if self._overflows and not self.session.compaction.overflowed:
             self._overflows = False

@@ -34,17 +34,17 @@ from fairlead_session.compaction import estimate
 from fairlead_session.compaction.compaction import (
     TRIES_MAX,
     CompactionPlan,
-    CompactionReady,
+    CompactionPolicy,
+    FittingRequest,
     NothingToCompact,
-    Policy,
     Window,
-    end,
+    can_recover_overflow,
+    count_recent,
     fit,
-    keep,
-    oversized,
+    is_oversized,
     plan,
-    recoverable,
 )
+from fairlead_session.compaction.lifecycle import CompactionRun, end
 from fairlead_session.state.requests import RequestState
 from fairlead_session.state.session import Session
 from fairlead_session.state.turn import CompactionProgress
@@ -55,7 +55,7 @@ IDENTITY = ModelIdentity(
     MODEL, "fast-1", system="Be careful.", headers={"x-own": "1"}, options={"o": 1}
 )
 WIDE = Window(context=100_000, output=8_000)
-SMALL_KEEP = Policy(keep_tokens=10)
+SMALL_KEEP = CompactionPolicy(keep_tokens=10)
 STARTED = CompactionStarted(message_id="msg_c", reason="auto")
 
 
@@ -81,33 +81,41 @@ LONG = talked(
 )
 
 
-def planned(session: Session, policy: Policy = SMALL_KEEP, window: Window = WIDE) -> CompactionPlan:
+def run_of(plan: CompactionPlan, policy: CompactionPolicy = SMALL_KEEP) -> CompactionRun:
+    return CompactionRun(STARTED, plan, IDENTITY, policy)
+
+
+def planned(
+    session: Session, policy: CompactionPolicy = SMALL_KEEP, window: Window = WIDE
+) -> CompactionPlan:
     made = plan(session, IDENTITY, policy, window)
     assert isinstance(made, CompactionPlan)
     return made
 
 
-def asked_text(made: CompactionPlan) -> str:
-    (turn,) = made.asked.turns
+def prompt_of(plan: CompactionPlan) -> str:
+    (turn,) = plan.request.turns
     assert isinstance(turn, UserTurn)
     (part,) = turn.content
     assert isinstance(part, TextPart)
     return part.text
 
 
-def ready(plain: int, session: Session = LONG) -> CompactionReady:
-    fitting = fit(session, IDENTITY, Offer(), Policy(auto=False), WIDE)
-    assert isinstance(fitting, CompactionReady)
+def ready(plain: int, session: Session = LONG) -> FittingRequest:
+    fitting = fit(session, IDENTITY, Offer(), CompactionPolicy(auto=False), WIDE)
+    assert isinstance(fitting, FittingRequest)
     return replace(fitting, estimate=plain)
 
 
-def too_large(plain: int, policy: Policy, window: Window, session: Session = LONG) -> bool:
-    return oversized(session, ready(plain), IDENTITY, policy, window)
+def too_large(
+    plain: int, policy: CompactionPolicy, window: Window, session: Session = LONG
+) -> bool:
+    return is_oversized(session, ready(plain), IDENTITY, policy, window)
 
 
 def test_the_defaults() -> None:
     """G-04."""
-    policy = Policy()
+    policy = CompactionPolicy()
 
     assert (policy.buffer, policy.keep_tokens) == (20_000, 8_000)
     assert (policy.summary_tokens, policy.excerpt) == (4_096, 2_000)
@@ -128,26 +136,29 @@ def test_a_request_is_too_large_without_room_for_its_answer(
     plain: int, window: Window, *, over: bool
 ) -> None:
     """G-02, G-03: beyond the context less the output or the buffer, whichever is larger."""
-    assert too_large(plain, Policy(), window) is over
+    assert too_large(plain, CompactionPolicy(), window) is over
 
 
 def test_the_requests_own_output_comes_before_the_models() -> None:
     """G-03."""
-    modest = replace(ready(70_001), asked=ready(0).asked)
+    modest = replace(ready(70_001), request=ready(0).request)
     generous = replace(
         modest,
-        asked=replace(modest.asked, generation=replace(modest.asked.generation, max_tokens=30_000)),
+        request=replace(
+            modest.request, generation=replace(modest.request.generation, max_tokens=30_000)
+        ),
     )
 
-    assert not oversized(LONG, modest, IDENTITY, Policy(), Window(100_000, 8_000))
-    assert oversized(LONG, generous, IDENTITY, Policy(), Window(100_000, 8_000))
+    assert not is_oversized(LONG, modest, IDENTITY, CompactionPolicy(), Window(100_000, 8_000))
+    assert is_oversized(LONG, generous, IDENTITY, CompactionPolicy(), Window(100_000, 8_000))
 
 
 @pytest.mark.parametrize(
-    ("policy", "window"), [(Policy(auto=False), WIDE), (Policy(), Window(0, 8_000))]
+    ("policy", "window"),
+    [(CompactionPolicy(auto=False), WIDE), (CompactionPolicy(), Window(0, 8_000))],
 )
 def test_without_the_setting_or_a_known_window_nothing_is_foreseen(
-    policy: Policy, window: Window
+    policy: CompactionPolicy, window: Window
 ) -> None:
     """G-06, G-07."""
     assert not too_large(10**9, policy, window)
@@ -155,19 +166,23 @@ def test_without_the_setting_or_a_known_window_nothing_is_foreseen(
 
 def test_an_overflow_is_recovered_from_whatever_was_foreseen() -> None:
     """G-06, G-07, G-31: the estimate and the setting say nothing; a window must be known."""
-    assert recoverable(LONG, WIDE)
-    assert not recoverable(LONG, Window())
-    assert not recoverable(replace(LONG, compaction=CompactionProgress(overflowed=True)), WIDE)
-    assert not recoverable(replace(LONG, compaction=CompactionProgress(tries=TRIES_MAX)), WIDE)
+    assert can_recover_overflow(LONG, WIDE)
+    assert not can_recover_overflow(LONG, Window())
+    assert not can_recover_overflow(
+        replace(LONG, compaction=CompactionProgress(overflowed=True)), WIDE
+    )
+    assert not can_recover_overflow(
+        replace(LONG, compaction=CompactionProgress(tries=TRIES_MAX)), WIDE
+    )
 
 
 def test_experience_with_the_model_corrects_the_estimate() -> None:
     """The plain formula stands without experience, or when calibration is off."""
     taught = replace(LONG, requests=RequestState(token_ratios={estimate.key(MODEL): 1.5}))
 
-    assert too_large(60_000, Policy(), WIDE, taught)
-    assert not too_large(60_000, Policy(), WIDE)
-    assert not too_large(60_000, Policy(calibrate=False), WIDE, taught)
+    assert too_large(60_000, CompactionPolicy(), WIDE, taught)
+    assert not too_large(60_000, CompactionPolicy(), WIDE)
+    assert not too_large(60_000, CompactionPolicy(calibrate=False), WIDE, taught)
 
 
 entries = st.lists(st.text(min_size=1, max_size=60), max_size=12).map(tuple)
@@ -179,7 +194,7 @@ def test_recent_is_the_longest_run_of_whole_entries_that_fits(
     told: tuple[str, ...], budget: int
 ) -> None:
     """G-08, G-09: newest first, up to the first that does not fit; never a part of one."""
-    count = keep(told, budget)
+    count = count_recent(told, budget)
 
     kept = told[len(told) - count :]
     assert sum(map(estimate.tokens, kept)) <= budget
@@ -193,9 +208,9 @@ def test_head_and_recent_are_all_of_the_conversation() -> None:
     made = planned(LONG)
 
     assert made.recent == "[User]: What now?"
-    assert asked_text(made).startswith("<conversation>\n[User]: old old")
-    assert "[Assistant]: answer" in asked_text(made)
-    assert "What now?" not in asked_text(made)
+    assert prompt_of(made).startswith("<conversation>\n[User]: old old")
+    assert "[Assistant]: answer" in prompt_of(made)
+    assert "What now?" not in prompt_of(made)
 
 
 def test_a_newest_entry_that_is_too_long_is_summarised_too() -> None:
@@ -203,8 +218,8 @@ def test_a_newest_entry_that_is_too_long_is_summarised_too() -> None:
     made = planned(talked(promoted("msg_1", "short"), promoted("msg_2", "long " * 100)))
 
     assert made.recent == ""
-    assert "short" in asked_text(made)
-    assert "long long" in asked_text(made)
+    assert "short" in prompt_of(made)
+    assert "long long" in prompt_of(made)
 
 
 @pytest.mark.parametrize(
@@ -220,13 +235,13 @@ def test_without_a_head_there_is_nothing_to_compact(session: Session) -> None:
     """G-10: and the request proceeds."""
     assert isinstance(plan(session, IDENTITY, SMALL_KEEP, WIDE), NothingToCompact)
     fitting = fit(session, IDENTITY, Offer(), replace(SMALL_KEEP, buffer=99_999), WIDE)
-    assert isinstance(fitting, CompactionReady)
+    assert isinstance(fitting, FittingRequest)
 
 
 def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
     """G-11: at the boundary it is; one token less and it is not."""
-    size = estimate.tokens(asked_text(planned(LONG, Policy(keep_tokens=0))))
-    policy = Policy(keep_tokens=0)
+    size = estimate.tokens(prompt_of(planned(LONG, CompactionPolicy(keep_tokens=0))))
+    policy = CompactionPolicy(keep_tokens=0)
 
     assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_096)), CompactionPlan)
     assert isinstance(plan(LONG, IDENTITY, policy, Window(size + 4_095)), NothingToCompact)
@@ -235,13 +250,13 @@ def test_a_summary_that_would_not_fit_either_is_not_started() -> None:
 
 def test_a_summarys_request_is_one_message_to_the_same_model() -> None:
     """G-13, G-41: no system, no tools, the same headers, its own output."""
-    asked = planned(LONG).asked
+    request = planned(LONG).request
 
-    assert (asked.model, asked.system, asked.tools) == ("fast-1", (), ())
-    assert len(asked.turns) == 1
-    assert asked.headers == {"x-own": "1", **correlation(LONG)}
-    assert asked.generation.max_tokens == 4_096
-    assert asked.options == {"o": 1}
+    assert (request.model, request.system, request.tools) == ("fast-1", (), ())
+    assert len(request.turns) == 1
+    assert request.headers == {"x-own": "1", **correlation(LONG)}
+    assert request.generation.max_tokens == 4_096
+    assert request.options == {"o": 1}
 
 
 def test_a_repeated_compaction_folds_the_earlier_one_in() -> None:
@@ -251,7 +266,7 @@ def test_a_repeated_compaction_folds_the_earlier_one_in() -> None:
 
     made = planned(session)
 
-    conversation, _, rest = asked_text(made).partition("</conversation>")
+    conversation, _, rest = prompt_of(made).partition("</conversation>")
     assert conversation.startswith("<conversation>\n[User]: x\n\n[User]: more")
     assert "<prior-summary>\nEARLIER\n</prior-summary>" in rest
     assert made.recent == "[User]: And?"
@@ -261,7 +276,7 @@ def test_right_after_a_compaction_its_recent_text_can_be_compacted_again() -> No
     """G-10, G-21: an empty head with an earlier summary is one only without recent text."""
     ended = CompactionEnded(message_id="msg_c", reason="auto", text="EARLIER", recent="[User]: x")
 
-    assert asked_text(planned(then(LONG, ended))).startswith("<conversation>\n[User]: x\n</")
+    assert prompt_of(planned(then(LONG, ended))).startswith("<conversation>\n[User]: x\n</")
     bare = ended.model_copy(update={"recent": ""})
     assert isinstance(plan(then(LONG, bare), IDENTITY, SMALL_KEEP, WIDE), NothingToCompact)
 
@@ -270,7 +285,7 @@ def test_a_small_window_keeps_a_part_of_it_at_most() -> None:
     """G-08: the default budget would leave nothing to summarise there."""
     session = talked(*(promoted(f"msg_{n}", "word " * 100) for n in range(10)))
 
-    made = planned(session, Policy(summary_tokens=100), Window(2_400, 100))
+    made = planned(session, CompactionPolicy(summary_tokens=100), Window(2_400, 100))
 
     assert made.recent.count("[User]") == 4
 
@@ -280,7 +295,7 @@ def test_blank_or_no_smaller_summaries_are_not_taken() -> None:
     made = planned(LONG)
 
     def ended(summary: str) -> CompactionEnded | NothingToCompact:
-        return end(LONG, STARTED, made, summary, IDENTITY, SMALL_KEEP)
+        return end(LONG, run_of(made), summary)
 
     taken = ended("## Objective\n- sail")
     assert isinstance(taken, CompactionEnded)
@@ -294,7 +309,7 @@ def test_what_is_said_during_a_summary_is_kept() -> None:
     made = planned(LONG)
     later = then(LONG, STARTED, SyntheticAdded(message_id="msg_y", text="by the way"))
 
-    ended = end(later, STARTED, made, "sum", IDENTITY, SMALL_KEEP)
+    ended = end(later, run_of(made), "sum")
 
     assert isinstance(ended, CompactionEnded)
     assert ended.recent == "[User]: What now?\n\n[Synthetic]: by the way"
@@ -305,18 +320,18 @@ def test_updates_of_the_epoch_in_force_do_not_make_it_compact_for_ever() -> None
     update = ContextUpdated(message_id="msg_s", text="news " * 200)
     ended = CompactionEnded(message_id="msg_c", reason="auto", text="short", recent="")
     session = then(LONG, update, ended)
-    tight = Policy(keep_tokens=0, buffer=99_999)
+    tight = CompactionPolicy(keep_tokens=0, buffer=99_999)
 
     made = fit(session, IDENTITY, Offer(), tight, WIDE)
 
     assert isinstance(made, CompactionPlan)
-    assert isinstance(end(session, STARTED, made, "no shorter", IDENTITY, tight), NothingToCompact)
+    assert isinstance(end(session, run_of(made, tight), "no shorter"), NothingToCompact)
     failed = CompactionFailed(message_id="msg_c", reason="auto", outcome="failed", message="no")
     assert isinstance(
-        fit(then(session, STARTED, failed), IDENTITY, Offer(), tight, WIDE), CompactionReady
+        fit(then(session, STARTED, failed), IDENTITY, Offer(), tight, WIDE), FittingRequest
     )
     twice = then(session, STARTED, STARTED)
-    assert isinstance(fit(twice, IDENTITY, Offer(), tight, WIDE), CompactionReady)
+    assert isinstance(fit(twice, IDENTITY, Offer(), tight, WIDE), FittingRequest)
 
 
 @PROPERTY
@@ -331,17 +346,17 @@ def test_whatever_is_planned_and_ended_makes_the_request_smaller(
 ) -> None:
     """G-08, G-11: total over any conversation, window and summary."""
     session = talked(*(promoted(f"msg_{n}", text) for n, text in enumerate(texts)))
-    policy, window = Policy(keep_tokens=tokens, summary_tokens=50), Window(context)
+    policy, window = CompactionPolicy(keep_tokens=tokens, summary_tokens=50), Window(context)
     made = plan(session, IDENTITY, policy, window)
     if isinstance(made, NothingToCompact):
         return
 
-    ended = end(session, STARTED, made, summary, IDENTITY, policy)
+    ended = end(session, run_of(made, policy), summary)
 
-    assert estimate.tokens(asked_text(made)) <= context - 50
+    assert estimate.tokens(prompt_of(made)) <= context - 50
     if isinstance(ended, CompactionEnded):
-        after = fit(then(session, ended), IDENTITY, Offer(), Policy(auto=False), window)
-        before = fit(session, IDENTITY, Offer(), Policy(auto=False), window)
-        assert isinstance(after, CompactionReady)
-        assert isinstance(before, CompactionReady)
+        after = fit(then(session, ended), IDENTITY, Offer(), CompactionPolicy(auto=False), window)
+        before = fit(session, IDENTITY, Offer(), CompactionPolicy(auto=False), window)
+        assert isinstance(after, FittingRequest)
+        assert isinstance(before, FittingRequest)
         assert after.estimate < before.estimate

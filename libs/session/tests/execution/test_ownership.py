@@ -58,6 +58,13 @@ def test_a_release_names_its_generation_and_reason() -> None:
     session = given(CREATED, claimed(3))
 
     assert release(session, "parked") == released("parked", generation=3)
+    later = release(session, "retry-later", detail="busy", wake_at=9)
+    assert (later.generation, later.reason, later.detail, later.wake_at) == (
+        3,
+        "retry-later",
+        "busy",
+        9,
+    )
     assert given(CREATED, claimed(3), released("parked", 3)).execution.rested == "parked"
 
 

@@ -29,6 +29,7 @@ from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispa
 from fairlead_session.turn.epoch import Blocked
 
 IDS = TurnIds("att_1", "msg_a", "msg_sys")
+FINGERPRINT = "sys:1 tools:2 msgs:0:3"
 MONDAY = sample(observed("core/date", "monday"))
 TUESDAY = sample(observed("core/date", "tuesday"))
 
@@ -40,7 +41,9 @@ def initialised(*events: SessionEvent, by: ContextSample = MONDAY) -> Session:
 
 
 def crossed(session: Session, seen: ContextSample) -> tuple[SessionEvent, ...]:
-    attempt = dispatch(IDS, agent="build", model=MODEL, step=1)
+    attempt = dispatch(
+        IDS, agent="build", model=MODEL, step=1, request_hash=FINGERPRINT, estimate=7
+    )
     return (*approach(session, eligible_inputs(session), seen, IDS), attempt)
 
 
@@ -147,3 +150,7 @@ def test_the_attempt_is_recorded_before_it_is_made() -> None:
     assert after.turn.attempt is not None
     assert (after.turn.attempt.assistant_message_id, after.turn.attempt.started) == ("msg_a", False)
     assert (after.execution.owed, after.turn.step) == (False, 1)
+    assert after.turn.attempt.estimate == 7
+    dispatched = crossed(session, MONDAY)[-1]
+    assert isinstance(dispatched, AttemptDispatched)
+    assert (dispatched.request_hash, dispatched.estimate) == (FINGERPRINT, 7)

@@ -25,7 +25,6 @@ from fairlead_schema.context import ContextSample
 from fairlead_schema.events import (
     CompactionEnded,
     CompactionFailed,
-    CompactionStarted,
     SessionEvent,
     TextEnded,
     TextStarted,
@@ -34,12 +33,12 @@ from fairlead_schema.provider.request import ModelRequest
 from fairlead_schema.tools.request import ToolInfo
 from fairlead_session.compaction.compaction import (
     CompactionPlan,
-    CompactionReady,
-    Policy,
+    CompactionPolicy,
+    FittingRequest,
     Window,
-    end,
     fit,
 )
+from fairlead_session.compaction.lifecycle import CompactionRun, end, start
 from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
 from fairlead_session.turn.epoch import Blocked
@@ -50,7 +49,7 @@ from fairlead_session.turn.stream_calls import Offer
 IDENTITY = ModelIdentity(MODEL, "fast-1", system="Be careful.")
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 OFFER = Offer("build", {"read": READ}, 8)
-POLICY = Policy(
+POLICY = CompactionPolicy(
     buffer=100, keep_tokens=60, excerpt=80, prune_turns=1, prune_bytes=200, calibrate=False
 )
 WINDOW = Window(context=1_000, output=100)
@@ -86,11 +85,11 @@ class Story:
     def _turn(self, *events: SessionEvent) -> None:
         ready = self._ready()
         self._compare(ready)
-        hashed = {"request_hash": fingerprint(ready.asked)}
+        hashed = {"request_hash": fingerprint(ready.request)}
         self.session = then(self.session, events[0].model_copy(update=hashed), *events[1:])
-        self.before, self.anew = ready.asked, False
+        self.before, self.anew = ready.request, False
 
-    def _ready(self) -> CompactionReady:
+    def _ready(self) -> FittingRequest:
         """Cross the boundary, with whatever compaction that takes."""
         ids = TurnIds("att", "msg", f"msg_s{self.session.seq}")
         staged = then(self.session, *approach(self.session, (), self._seen(), ids))
@@ -98,7 +97,7 @@ class Story:
         assert self.session.epoch is not None
         self.anew = self.anew or staged.epoch.seq != self.session.epoch.seq
         fitting = fit(staged, IDENTITY, OFFER, POLICY, WINDOW)
-        if isinstance(fitting, CompactionReady):
+        if isinstance(fitting, FittingRequest):
             pruned = () if fitting.pruned is None else (fitting.pruned,)
             self.session = then(staged, *pruned)
             return fitting
@@ -106,17 +105,17 @@ class Story:
         return self._ready()
 
     def _compacted(self, staged: Session, plan: CompactionPlan) -> Session:
-        started = CompactionStarted(message_id=f"msg_c{staged.seq}", reason="auto")
+        started = start(f"msg_c{staged.seq}", "auto")
         begun = then(staged, started)
-        ended = end(begun, started, plan, "They sail.", IDENTITY, POLICY)
+        ended = end(begun, CompactionRun(started, plan, IDENTITY, POLICY), "They sail.")
         if not isinstance(ended, CompactionEnded):
             return then(begun, CompactionFailed(reason="auto", outcome="failed", message=ended.why))
         self.seen["compacted"] += 1
         self.anew, self.pruned = True, 0
         return then(begun, ended)
 
-    def _compare(self, ready: CompactionReady) -> None:
-        current = prefix(ready.asked)
+    def _compare(self, ready: FittingRequest) -> None:
+        current = prefix(ready.request)
         broken = broken_since_last_request(self.session, current, "build", MODEL)
         if ready.pruned is not None:
             self.pruned += 1
@@ -125,7 +124,7 @@ class Story:
             assert self.anew or broken == "pruning"
         elif not self.anew and self.before is not None:
             assert broken is None
-            assert opens(self.before, ready.asked)
+            assert opens(self.before, ready.request)
             self.seen["kept"] += 1
 
     def _seen(self) -> ContextSample:

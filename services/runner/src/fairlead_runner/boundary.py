@@ -70,15 +70,18 @@ class Boundary:
             return fitting
         if fitting.pruned is not None:
             writer.stage(fitting.pruned)
-        attempt = dispatch(minted, agent=target.agent, model=identity.model, step=move.step)
-        told = {
-            "request_hash": self._prefix(fitting.asked, target),
-            "estimate": fitting.estimate,
-        }
-        writer.stage(attempt.model_copy(update=told))
+        attempt = dispatch(
+            minted,
+            agent=target.agent,
+            model=identity.model,
+            step=move.step,
+            request_hash=self._prefix(fitting.request, target),
+            estimate=fitting.estimate,
+        )
+        writer.stage(attempt)
         await writer.commit()
         PRUNINGS.inc(fitting.pruned is not None)
-        return offer, fitting.asked
+        return offer, fitting.request
 
     def _prefix(self, asked: ModelRequest, target: ModelTarget) -> str:
         """The request's fingerprint; a prefix that breaks inside its epoch is told."""

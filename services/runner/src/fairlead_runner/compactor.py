@@ -1,10 +1,9 @@
-"""Carries out compactions: a start in the log, a summary from the model, an end or a reason."""
+"""Carries out compactions: writes the start, streams the summary, writes the conclusion."""
 
 import asyncio
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Literal
 
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_llm.errors import InvalidTransport
@@ -15,37 +14,18 @@ from fairlead_runner.runner_context import RunnerContext
 from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.turn import TurnOutcome, streams_on
 from fairlead_schema.delta import CompactionDelta
-from fairlead_schema.events import (
-    CompactionEnded,
-    CompactionFailed,
-    CompactionStarted,
-    CompactionUsed,
-    SessionEvent,
-)
-from fairlead_schema.provider.events import ProviderFailure, StepFinish, TextChunk
+from fairlead_schema.events import CompactionEnded, CompactionFailed
+from fairlead_schema.provider.events import TextChunk
 from fairlead_service import ids
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.compaction import compaction
-from fairlead_session.compaction.compaction import TRIES_MAX, CompactionPlan, NothingToCompact
+from fairlead_session.compaction import lifecycle
+from fairlead_session.compaction.compaction import CompactionPlan, estimate_history
+from fairlead_session.compaction.lifecycle import Cause, CompactionRun, Summary
 from fairlead_session.execution.ownership import owns
 from fairlead_session.execution.recovery import fail_overflowed_step
 from fairlead_session.next_move import Compact
-from fairlead_session.turn.usage import cost, tokens
 
 log = logging.getLogger(__name__)
-
-Cause: TypeAlias = Literal["auto", "manual", "overflow"]
-
-_UNFIT: Final = frozenset({"content-filter", "error"})
-
-
-@dataclass(slots=True)
-class _Summary:
-    """What a model has said so far."""
-
-    text: str = ""
-    finish: StepFinish | None = None
-    failure: str | None = None
 
 
 class Compactor:
@@ -57,17 +37,16 @@ class Compactor:
         self._nudged = nudged
 
     async def serve(self, move: Compact) -> TurnOutcome | None:
-        """Do what was asked for, or what an overflow needs.
+        """Compact because a client asked for it or a request overflowed.
 
-        When that does not help, the answer is how the turn failed.
+        After an overflow that no compaction could help, the answer is how the turn failed.
         """
-        made = self._planned(move)
-        if isinstance(made, tuple):
-            plan, target = made
-            await self.perform(plan, move.cause, target)
+        plan = self._plan(move)
+        if not isinstance(plan, CompactionFailed):
+            await self.compact(plan[0], move.cause, plan[1])
         elif move.cause == "manual":
-            COMPACTIONS.labels("manual", made.outcome).inc()
-            self._writer.stage(made)
+            COMPACTIONS.labels("manual", plan.outcome).inc()
+            self._writer.stage(plan)
             await self._writer.commit()
         session = self._writer.session
         attempt = session.turn.attempt
@@ -76,126 +55,80 @@ class Compactor:
         end: Literal["answered", "failed"] = "answered" if attempt.overflow.in_stream else "failed"
         return TurnOutcome(end, fail_overflowed_step(attempt))
 
-    def _planned(self, move: Compact) -> tuple[CompactionPlan, ModelTarget] | CompactionFailed:
-        session = self._writer.session
-        if move.refusal is not None:
-            return _failed("refused", move.refusal)
-        if session.compaction.tries >= TRIES_MAX:
-            return _failed("failed", f"it was begun {TRIES_MAX} times and never finished")
+    def _plan(self, move: Compact) -> tuple[CompactionPlan, ModelTarget] | CompactionFailed:
+        session, settings = self._writer.session, self._context.settings
+        refusal = lifecycle.refuse(session, move.cause, move.refusal)
+        if refusal is not None:
+            return refusal
         try:
-            target = resolve_model(self._context.settings.config, session)
+            target = resolve_model(settings.config, session)
         except ModelNotConfigured as error:
-            return _failed("refused", str(error))
-        policy = self._context.settings.compaction
-        plan = compaction.plan(session, target.identity, policy, target.window)
-        if isinstance(plan, NothingToCompact) and move.cause == "manual":
-            # Somebody asked: what would be kept as recent is summarised as well.
-            whole = replace(policy, keep_tokens=0)
-            plan = compaction.plan(session, target.identity, whole, target.window)
-        return (
-            _failed("nothing", plan.why) if isinstance(plan, NothingToCompact) else (plan, target)
+            return lifecycle.fail(move.cause, "refused", str(error))
+        plan = lifecycle.prepare(
+            session, move.cause, target.identity, settings.compaction, target.window
         )
+        return plan if isinstance(plan, CompactionFailed) else (plan, target)
 
-    async def perform(self, plan: CompactionPlan, cause: Cause, target: ModelTarget) -> None:
-        """Start it with whatever is staged, ask for the summary, and write what came of it.
+    async def compact(self, plan: CompactionPlan, cause: Cause, target: ModelTarget) -> None:
+        """Write the start with everything staged, request the summary, write the conclusion.
 
-        Raises StaleDecision before it started. An interrupt leaves the start alone, which changes nothing.
+        Raises StaleDecision before the start. After an interrupt the start stands alone in the log,
+        which changes nothing.
         """
         writer = self._writer
-        started = CompactionStarted(
-            message_id=ids.message_id(), reason="manual" if cause == "manual" else "auto"
-        )
+        started = lifecycle.start(ids.message_id(), cause)
         writer.stage(started)
         await writer.commit()
         generation = writer.durable.execution.generation
-        summary = await self._heard(plan, started, target, generation)
+        policy = self._context.settings.compaction
+        run = CompactionRun(started, plan, target.identity, policy, target.price)
+        summary = await self._summarise(run, target, generation)
         if summary is None:
             COMPACTIONS.labels(cause, "interrupted").inc()
             return
-        events = self._concluded(plan, started, summary, target)
-        before = compaction.weight(writer.durable, target.identity)
+        before = estimate_history(writer.durable, target.identity)
+        events = lifecycle.conclude(writer.durable, run, summary)
         await writer.append_until_written(events, self._context.runner, generation)
-        ended = isinstance(events[-1], CompactionEnded)
-        COMPACTIONS.labels(cause, "ended" if ended else "failed").inc()
-        if ended:
-            SAVED.inc(max(0, before - compaction.weight(writer.durable, target.identity)))
+        match events[-1]:
+            case CompactionEnded():
+                COMPACTIONS.labels(cause, "ended").inc()
+                saved = before - estimate_history(writer.durable, target.identity)
+                SAVED.inc(max(0, saved))
+            case CompactionFailed(message=reason):
+                COMPACTIONS.labels(cause, "failed").inc()
+                extra = {"session_id": writer.at.session_id, "reason": reason}
+                log.warning("compaction failed: history stays whole", extra=extra)
+            case _:
+                raise AssertionError("a compaction ends or fails")
 
-    def _concluded(
-        self,
-        plan: CompactionPlan,
-        started: CompactionStarted,
-        summary: _Summary,
-        target: ModelTarget,
-    ) -> tuple[SessionEvent, ...]:
-        used = self._used(started, summary, target)
-        why = summary.failure
-        if why is None:
-            policy = self._context.settings.compaction
-            session, identity = self._writer.durable, target.identity
-            ended = compaction.end(session, started, plan, summary.text, identity, policy)
-            if isinstance(ended, CompactionEnded):
-                return (*used, ended)
-            why = ended.why
-        log.warning("not compacted", extra={"session_id": self._writer.at.session_id, "why": why})
-        failed = _failed("failed", why)
-        told = {"message_id": started.message_id, "reason": started.reason}
-        return (*used, failed.model_copy(update=told))
-
-    def _used(
-        self, started: CompactionStarted, summary: _Summary, target: ModelTarget
-    ) -> tuple[CompactionUsed, ...]:
-        if summary.finish is None:
-            return ()
-        counted = tokens(summary.finish.usage)
-        spent = cost(counted, target.price)
-        return (
-            CompactionUsed(
-                message_id=started.message_id,
-                model=target.identity.model,
-                cost=spent,
-                tokens=counted,
-            ),
-        )
-
-    async def _heard(
-        self, plan: CompactionPlan, started: CompactionStarted, target: ModelTarget, generation: int
-    ) -> _Summary | None:
-        """The summary, or None when somebody interrupted meanwhile."""
-        streaming = asyncio.create_task(self._stream(plan, started, target))
+    async def _summarise(
+        self, run: CompactionRun, target: ModelTarget, generation: int
+    ) -> Summary | None:
+        """The summary; None if the session was interrupted first."""
+        streaming = asyncio.create_task(self._stream(run, target))
         try:
             while await streams_on(streaming, self._nudged):
-                if await self._interrupted(generation):
+                if await self._is_interrupted(generation):
                     return None
             return await streaming
         finally:
             await cancel_and_wait(streaming)
 
-    async def _stream(
-        self, plan: CompactionPlan, started: CompactionStarted, target: ModelTarget
-    ) -> _Summary:
-        summary, deltas = _Summary(), self._context.eventlog.deltas
+    async def _stream(self, run: CompactionRun, target: ModelTarget) -> Summary:
+        summary, deltas = Summary(), self._context.eventlog.deltas
         try:
             client = self._context.clients(target.transport)
         except InvalidTransport as error:
-            return _Summary(failure=str(error))
-        async with aclosing(stream(client, target.endpoint, plan.asked)) as answer:
+            return Summary(failure=str(error))
+        async with aclosing(stream(client, target.endpoint, run.plan.request)) as answer:
             async for event in answer:
-                match event:
-                    case TextChunk(text=text):
-                        summary.text += text
-                        delta = CompactionDelta(message_id=started.message_id, text=text)
-                        await deltas.send(self._writer.at, delta)
-                    case StepFinish(finish=finish):
-                        summary.finish = event
-                        if finish in _UNFIT:
-                            summary.failure = f"the model ended its summary with: {finish}"
-                    case ProviderFailure(message=message):
-                        summary.failure = message
-                    case _:
-                        pass
+                summary = lifecycle.receive(summary, event)
+                if isinstance(event, TextChunk):
+                    delta = CompactionDelta(message_id=run.started.message_id, text=event.text)
+                    await deltas.send(self._writer.at, delta)
         return summary
 
-    async def _interrupted(self, generation: int) -> bool:
+    async def _is_interrupted(self, generation: int) -> bool:
         self._nudged.clear()
         try:
             await self._writer.reload()
@@ -205,7 +138,3 @@ class Compactor:
         if not owns(durable, self._context.runner, generation):
             raise OwnershipLost(self._writer.at.session_id)
         return durable.execution.interrupted
-
-
-def _failed(outcome: Literal["nothing", "refused", "failed"], message: str) -> CompactionFailed:
-    return CompactionFailed(reason="manual", outcome=outcome, message=message)

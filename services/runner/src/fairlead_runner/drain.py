@@ -234,7 +234,7 @@ class Drain:
         self._opening = move.inputs[0].message_id if move.inputs else None
         asked = await self._boundary.cross(move, target)
         if isinstance(asked, CompactionPlan):
-            await self._compactor.perform(asked, "auto", target)
+            await self._compactor.compact(asked, "auto", target)
             return False
         dispatched = self._writer.durable.turn.attempt
         assert dispatched is not None, "the boundary was just committed"
@@ -345,8 +345,7 @@ class Drain:
     def _release(
         self, reason: RestReason, detail: str | None, wake_at: int | None = None
     ) -> ExecutionReleased:
-        told = release(self._writer.session, reason)
-        return told.model_copy(update={"detail": detail, "wake_at": wake_at})
+        return release(self._writer.session, reason, detail=detail, wake_at=wake_at)
 
     def _ids(self, **more: object) -> dict[str, object]:
         return {"session_id": self._writer.at.session_id, **more}

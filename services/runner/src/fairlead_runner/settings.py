@@ -55,9 +55,9 @@ class RunnerSettings:
         return own or self.tenant(tenant).recovery
 
     @property
-    def compaction(self) -> compaction.Policy:
+    def compaction(self) -> compaction.CompactionPolicy:
         """When and how history is compacted."""
-        return compaction.Policy(**self.config.compaction.model_dump())
+        return compaction.CompactionPolicy(**self.config.compaction.model_dump())
 
     @property
     def retries(self) -> RetryPolicy:

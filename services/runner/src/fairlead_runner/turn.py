@@ -19,7 +19,7 @@ from fairlead_schema.ids import RunnerId
 from fairlead_schema.provider.events import ProviderEvent, ProviderFailure, StepFinish
 from fairlead_schema.provider.request import ModelRequest
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.compaction.compaction import overflow_message, recoverable
+from fairlead_session.compaction.compaction import can_recover_overflow, overflow_message
 from fairlead_session.execution.ownership import owns
 from fairlead_session.execution.recovery import hand_over
 from fairlead_session.execution.retry import Retry, RetryPolicy, retry
@@ -200,7 +200,7 @@ class ProviderAttempt:
     def _recoverable(self, failure: ProviderFailure) -> bool:
         """An overflow before any output is held back: a compaction may help."""
         overflow = failure.kind == "context-overflow" and not self._publication.started
-        return overflow and recoverable(self._writer.durable, self._target.window)
+        return overflow and can_recover_overflow(self._writer.durable, self._target.window)
 
     def _overflowed(self, failure: ProviderFailure) -> AttemptOverflowed:
         return AttemptOverflowed(

@@ -1,35 +1,33 @@
-"""Compaction: when a request must become smaller, what is summarised, and what becomes of it.
+"""Compaction: when a request must become smaller, and what a summary replaces.
 
-Bounded: a turn starts at most two, an overflow is recovered from once, and a summary that does not
-make the request smaller is thrown away.
+Bounded: one turn starts at most two compactions and recovers from at most one overflow.
 """
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
-from fairlead_schema.events import CompactionEnded, CompactionStarted, ContextPruned
+from fairlead_schema.events import CompactionEnded, ContextPruned
 from fairlead_schema.message import CompactionMessage, CreationTime, Message, SystemMessage
 from fairlead_schema.provider.request import Generation, ModelRequest, TextPart, UserTurn
 from fairlead_session.compaction import estimate
 from fairlead_session.compaction.pruning import prune, request_history
-from fairlead_session.compaction.serialise import BETWEEN, entry, join_entries
+from fairlead_session.compaction.serialise import entry, join_entries
 from fairlead_session.compaction.summary_prompt import prompt
 from fairlead_session.frozen import replace
 from fairlead_session.state.requests import PruneCutoff
 from fairlead_session.state.session import Session
-from fairlead_session.turn import request
 from fairlead_session.turn.history import lines
 from fairlead_session.turn.lowering import lower
-from fairlead_session.turn.request import ModelIdentity
+from fairlead_session.turn.request import ModelIdentity, build, correlation
 from fairlead_session.turn.stream_calls import Offer
 
 TRIES_MAX: Final = 2
-# Of a small window no more than this part is kept as it was said, whatever the settings allow.
-_KEEP_PART: Final = 4
+# At most a quarter of a small window is kept as recent entries, whatever the settings allow.
+_WINDOW_PARTS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class CompactionPolicy:
     """Settings of compaction and pruning."""
 
     auto: bool = True
@@ -44,7 +42,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a model takes and gives at most, in tokens; 0 is unknown."""
+    """How many tokens a model takes and gives at most; 0 is unknown."""
 
     context: int = 0
     output: int = 0
@@ -52,9 +50,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """A summary to ask for: of what, and what stays as it was said."""
+    """A request for a summary, and the recent entries that stay as they were said."""
 
-    asked: ModelRequest
+    request: ModelRequest
     recent: str
     through_seq: int
 
@@ -67,162 +65,142 @@ class NothingToCompact:
 
 
 @dataclass(frozen=True, slots=True)
-class CompactionReady:
-    """A request that may leave, with its plain estimate; perhaps after pruning."""
+class FittingRequest:
+    """A request that may be sent, with its uncorrected estimate; perhaps after pruning."""
 
-    asked: ModelRequest
+    request: ModelRequest
     estimate: int
     pruned: ContextPruned | None = None
 
 
-Fitting: TypeAlias = CompactionReady | CompactionPlan
-
-
 def fit(
-    session: Session, identity: ModelIdentity, offer: Offer, policy: Policy, window: Window
-) -> Fitting:
-    """The request of the next turn; or, if it seems too large, what to summarise first."""
-    whole = _ready(session, identity, offer)
-    if not oversized(session, whole, identity, policy, window):
+    session: Session,
+    identity: ModelIdentity,
+    offer: Offer,
+    policy: CompactionPolicy,
+    window: Window,
+) -> FittingRequest | CompactionPlan:
+    """The request of the next turn; or, if it seems too large, the summary to ask for first."""
+    whole = _build(session, identity, offer)
+    if not is_oversized(session, whole, identity, policy, window):
         return whole
-    cut = prune(session, turns=policy.prune_turns, over_bytes=policy.prune_bytes)
-    if cut is not None:
-        cutoff = PruneCutoff(cut.through_seq, cut.over_bytes)
-        pruned = replace(session, requests=replace(session.requests, prune_cutoff=cutoff))
-        smaller = replace(_ready(pruned, identity, offer), pruned=cut)
-        if not oversized(session, smaller, identity, policy, window):
+    pruned = prune(session, turns=policy.prune_turns, over_bytes=policy.prune_bytes)
+    if pruned is not None:
+        cutoff = PruneCutoff(pruned.through_seq, pruned.over_bytes)
+        after = replace(session, requests=replace(session.requests, prune_cutoff=cutoff))
+        smaller = replace(_build(after, identity, offer), pruned=pruned)
+        if not is_oversized(session, smaller, identity, policy, window):
             return smaller
     if session.compaction.declined or session.compaction.tries >= TRIES_MAX:
         return whole
-    made = plan(session, identity, policy, window)
-    return made if isinstance(made, CompactionPlan) else whole
+    outcome = plan(session, identity, policy, window)
+    return outcome if isinstance(outcome, CompactionPlan) else whole
 
 
-def oversized(
+def is_oversized(
     session: Session,
-    ready: CompactionReady,
+    fitting: FittingRequest,
     identity: ModelIdentity,
-    policy: Policy,
+    policy: CompactionPolicy,
     window: Window,
 ) -> bool:
     """Whether a request seems to leave too little room for its answer."""
     if not policy.auto or window.context <= 0:
         return False
-    ratio = (
-        session.requests.token_ratios.get(estimate.key(identity.model))
-        if policy.calibrate
-        else None
-    )
-    output = ready.asked.generation.max_tokens or window.output
+    ratios = session.requests.token_ratios
+    ratio = ratios.get(estimate.key(identity.model)) if policy.calibrate else None
+    output = fitting.request.generation.max_tokens or window.output
     room = window.context - max(output, policy.buffer)
-    return estimate.apply_ratio(ready.estimate, ratio) > room
+    return estimate.apply_ratio(fitting.estimate, ratio) > room
 
 
 def plan(
-    session: Session, identity: ModelIdentity, policy: Policy, window: Window
+    session: Session, identity: ModelIdentity, policy: CompactionPolicy, window: Window
 ) -> CompactionPlan | NothingToCompact:
-    """What a summary would be asked of: everything but the newest whole entries that may stay."""
-    prior, entries = _prior(session), _entries(session, policy)
-    if not entries and prior is None:
+    """Summarise everything but the newest whole entries that fit what may stay."""
+    previous, entries = _last_compaction(session), entries_after(session, policy)
+    if not entries and previous is None:
         return NothingToCompact("nothing was said yet")
-    kept = keep(entries, _kept_tokens(policy, window))
-    head, recent = entries[: len(entries) - kept], entries[len(entries) - kept :]
-    if prior is not None and prior.recent:
-        head = (prior.recent, *head)
+    older = len(entries) - count_recent(entries, _recent_tokens_max(policy, window))
+    head, recent = entries[:older], entries[older:]
+    if previous is not None and previous.recent:
+        head = (previous.recent, *head)
     if not head:
         return NothingToCompact("all of the conversation is recent")
-    told = prompt(join_entries(head), prior.summary if prior else None)
+    text = prompt(join_entries(head), previous.summary if previous else None)
     output = min(window.output or policy.summary_tokens, policy.summary_tokens)
-    if window.context > 0 and estimate.tokens(told) > window.context - output:
+    if window.context > 0 and estimate.tokens(text) > window.context - output:
         return NothingToCompact("what has to be summarised does not fit the model's context either")
-    asked = ModelRequest(
+    request = ModelRequest(
         model=identity.api_model,
-        turns=(UserTurn((TextPart(told),)),),
+        turns=(UserTurn((TextPart(text),)),),
         generation=Generation(max_tokens=output),
-        headers={**identity.headers, **request.correlation(session)},
+        headers={**identity.headers, **correlation(session)},
         options=dict(identity.options),
     )
-    return CompactionPlan(asked, join_entries(recent), session.seq)
+    return CompactionPlan(request, join_entries(recent), session.seq)
 
 
-def keep(entries: tuple[str, ...], tokens_max: int) -> int:
+def count_recent(entries: tuple[str, ...], tokens_max: int) -> int:
     """How many of the newest entries fit, each of them whole, up to the first that does not."""
     count, total = 0, 0
-    for one in reversed(entries):
-        total += estimate.tokens(one)
+    for text in reversed(entries):
+        total += estimate.tokens(text)
         if total > tokens_max:
             break
         count += 1
     return count
 
 
-def end(
-    session: Session,
-    started: CompactionStarted,
-    made: CompactionPlan,
-    summary: str,
-    identity: ModelIdentity,
-    policy: Policy,
-) -> CompactionEnded | NothingToCompact:
-    """The end of a compaction, if its summary says something and makes the request smaller."""
-    if not summary.strip():
-        return NothingToCompact("the model gave no summary")
-    late = _entries(session, policy, after=made.through_seq)
-    recent = BETWEEN.join(part for part in (made.recent, *late) if part)
-    ended = CompactionEnded(
-        message_id=started.message_id, reason=started.reason, text=summary, recent=recent
+def entries_after(session: Session, policy: CompactionPolicy, seq: int = 0) -> tuple[str, ...]:
+    """The messages of session history behind a seq, as text for a summary."""
+    texts = (
+        entry(line.message, excerpt=policy.excerpt) for line in lines(session) if line.seq > seq
     )
-    if weight(session, identity, ended) >= weight(session, identity):
-        return NothingToCompact("the summary is no smaller than what it would replace")
-    return ended
+    return tuple(text for text in texts if text)
 
 
-def weight(session: Session, identity: ModelIdentity, ended: CompactionEnded | None = None) -> int:
-    """The estimate of the messages that a request would hold, now or after a compaction."""
+def estimate_history(
+    session: Session, identity: ModelIdentity, ended: CompactionEnded | None = None
+) -> int:
+    """The tokens of session history in a request, now or after a compaction."""
     messages = request_history(session)
     if ended is not None:
         updates = tuple(message for message in messages if isinstance(message, SystemMessage))
-        messages = (*updates, _checkpoint(ended))
+        messages = (*updates, _compaction_message(ended))
     return estimate.estimate_value(lower(messages, identity.model))
 
 
-def recoverable(session: Session, window: Window) -> bool:
-    """Whether an overflow that came before any output may be answered by a compaction."""
-    state = session.compaction
-    return window.context > 0 and not state.overflowed and state.tries < TRIES_MAX
+def can_recover_overflow(session: Session, window: Window) -> bool:
+    """Whether a compaction may answer an overflow that came before any output."""
+    progress = session.compaction
+    return window.context > 0 and not progress.overflowed and progress.tries < TRIES_MAX
 
 
-def overflow_message(session: Session, said: str) -> str:
-    """What the step fails with: a second overflow has words of its own."""
+def overflow_message(session: Session, message: str) -> str:
+    """The error of a step that overflowed; the second overflow says that a compaction was tried."""
     if not session.compaction.overflowed:
-        return said
-    return f"The conversation does not fit the model's context, even after a compaction: {said}"
+        return message
+    return f"The conversation does not fit the model's context, even after a compaction: {message}"
 
 
-def _ready(session: Session, identity: ModelIdentity, offer: Offer) -> CompactionReady:
-    asked = request.build(session, identity, offer)
-    return CompactionReady(asked, estimate.estimate_request(asked))
+def _build(session: Session, identity: ModelIdentity, offer: Offer) -> FittingRequest:
+    request = build(session, identity, offer)
+    return FittingRequest(request, estimate.estimate_request(request))
 
 
-def _prior(session: Session) -> CompactionMessage | None:
-    found = (line.message for line in reversed(session.transcript.lines))
-    return next((one for one in found if isinstance(one, CompactionMessage)), None)
+def _last_compaction(session: Session) -> CompactionMessage | None:
+    messages = (line.message for line in reversed(session.transcript.lines))
+    return next((item for item in messages if isinstance(item, CompactionMessage)), None)
 
 
-def _entries(session: Session, policy: Policy, *, after: int = 0) -> tuple[str, ...]:
-    told = (
-        entry(line.message, excerpt=policy.excerpt) for line in lines(session) if line.seq > after
-    )
-    return tuple(one for one in told if one)
-
-
-def _kept_tokens(policy: Policy, window: Window) -> int:
+def _recent_tokens_max(policy: CompactionPolicy, window: Window) -> int:
     if window.context <= 0:
         return policy.keep_tokens
-    return min(policy.keep_tokens, window.context // _KEEP_PART)
+    return min(policy.keep_tokens, window.context // _WINDOW_PARTS)
 
 
-def _checkpoint(ended: CompactionEnded) -> Message:
+def _compaction_message(ended: CompactionEnded) -> Message:
     return CompactionMessage(
         id=ended.message_id,
         reason=ended.reason,

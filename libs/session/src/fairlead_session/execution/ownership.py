@@ -13,20 +13,20 @@ ProcessLife: TypeAlias = Literal["alive", "gone", "silent"]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Write this, and the session is yours until somebody claims it after you."""
+    """The event by which a runner owns the session, until another runner claims it."""
 
     event: ExecutionClaimed
 
 
 @dataclass(frozen=True, slots=True)
 class OwnedByOther:
-    """A live runner owns it: its release cannot overlook anything, so leave it alone."""
+    """A live runner owns the session. Its release overlooks no input, so nobody else need act."""
 
     runner: RunnerId
 
 
 def claim(session: Session, runner: RunnerId, life: ProcessLife | None) -> Claim | OwnedByOther:
-    """Decide whether to take the session. `life` is what is known of another owner."""
+    """Decide whether to take the session. `life` is the other owner's answer to a ping."""
     owner = session.execution.owner
     if owner is not None and owner.runner != runner and life == "alive":
         return OwnedByOther(owner.runner)
@@ -39,7 +39,16 @@ def owns(session: Session, runner: RunnerId, generation: int) -> bool:
     return owner is not None and (owner.runner, owner.generation) == (runner, generation)
 
 
-def release(session: Session, reason: RestReason) -> ExecutionReleased:
-    """The event that ends the current ownership."""
-    assert session.execution.owner is not None, "only an owned session is released"
-    return ExecutionReleased(generation=session.execution.owner.generation, reason=reason)
+def release(
+    session: Session,
+    reason: RestReason,
+    *,
+    detail: str | None = None,
+    wake_at: int | None = None,
+) -> ExecutionReleased:
+    """The event that ends the current ownership; a timer wakes the session again at `wake_at`."""
+    owner = session.execution.owner
+    assert owner is not None, "only an owned session is released"
+    return ExecutionReleased(
+        generation=owner.generation, reason=reason, detail=detail, wake_at=wake_at
+    )

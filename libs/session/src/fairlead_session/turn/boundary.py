@@ -23,12 +23,12 @@ from fairlead_session.turn import epoch
 from fairlead_session.turn.history import compacted_seq
 
 _COMPACTED = "a compaction began history anew"
-_UNTELLABLE = "a source changed in a way that no update can tell"
+_REPLACED = "a source changed in a way that no update can tell"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnIds:
-    """The ids one boundary needs, minted by the shell."""
+    """The ids that one boundary needs. The runner mints them."""
 
     attempt_id: AttemptId
     assistant_message_id: MessageId
@@ -46,9 +46,9 @@ def begin_epoch(sample: ContextSample) -> tuple[SessionEvent, ...] | epoch.Block
 def reconcile(
     session: Session, sample: ContextSample, message_id: MessageId
 ) -> tuple[SessionEvent, ...]:
-    """What changed in the context, told after the promoted input and before the call."""
+    """The changes of the context, written after the promoted input and before the request."""
     assert session.epoch is not None, "an epoch exists at every boundary"
-    outcome = _compared(session, session.epoch, sample)
+    outcome = _compare(session, session.epoch, sample)
     match outcome:
         case epoch.ContextUnchanged() | epoch.Blocked():
             return ()
@@ -62,30 +62,30 @@ def reconcile(
                 ContextReplaced(
                     baseline=fresh.parts,
                     snapshot=dict(fresh.snapshot),
-                    reason=_COMPACTED if _outlived(session, session.epoch) else _UNTELLABLE,
+                    reason=_COMPACTED if _is_outlived(session, session.epoch) else _REPLACED,
                 ),
             )
         case _:
             assert_never(outcome)
 
 
-def _compared(session: Session, stored: Epoch, sample: ContextSample) -> epoch.Outcome:
-    """After a compaction a fresh baseline, as soon as one can be rendered; until then the old one."""
-    if _outlived(session, stored):
+def _compare(session: Session, stored: Epoch, sample: ContextSample) -> epoch.Outcome:
+    """After a compaction the epoch is replaced as soon as every source can be observed."""
+    if _is_outlived(session, stored):
         outcome = epoch.replace(stored.snapshot, sample)
         if isinstance(outcome, epoch.Replaced):
             return outcome
     return epoch.reconcile(stored.snapshot, sample)
 
 
-def _outlived(session: Session, stored: Epoch) -> bool:
+def _is_outlived(session: Session, stored: Epoch) -> bool:
     return stored.seq < (compacted_seq(session) or 0)
 
 
 def approach(
     session: Session, inputs: tuple[PendingInput, ...], sample: ContextSample, ids: TurnIds
 ) -> tuple[SessionEvent, ...]:
-    """What is abandoned, promotions, the context's changes; what the request to come is made from."""
+    """Close abandoned calls and asks, promote the inputs, update the context: then build the request."""
     promoted = (
         *fail_abandoned_calls(session),
         *withdraw_continue_question(session),
@@ -94,12 +94,16 @@ def approach(
     return (*promoted, *reconcile(session, sample, ids.system_message_id))
 
 
-def dispatch(ids: TurnIds, *, agent: str, model: ModelRef, step: int) -> AttemptDispatched:
-    """The record, in the same commit, that a request is about to leave."""
+def dispatch(
+    ids: TurnIds, *, agent: str, model: ModelRef, step: int, request_hash: str, estimate: int
+) -> AttemptDispatched:
+    """The record that a request is about to be sent, in the same commit as what it is built from."""
     return AttemptDispatched(
         attempt_id=ids.attempt_id,
         assistant_message_id=ids.assistant_message_id,
         agent=agent,
         model=model,
         step=step,
+        request_hash=request_hash,
+        estimate=estimate,
     )
