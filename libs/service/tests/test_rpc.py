@@ -206,6 +206,16 @@ async def test_an_answer_of_the_wrong_type_is_a_defect(url: str, client: Client)
     assert answer["error"]["_tag"] == "UnknownError"
 
 
+async def test_an_answer_that_nats_cannot_carry_is_refused(
+    client: Client, greet_subject: str
+) -> None:
+    """The caller is told the reason instead of waiting for an answer that is dropped."""
+    refused = (await request(client, greet_subject, {"name": "Ada", "times": 200_000}))["error"]
+
+    assert refused["_tag"] == "TooLargeError"
+    assert "bytes exceeds" in refused["message"]
+
+
 async def test_requests_are_answered_side_by_side(client: Client, greet_subject: str) -> None:
     began = asyncio.get_running_loop().time()
 
@@ -251,13 +261,14 @@ async def test_a_server_stops_although_nats_is_gone(tmp_path: Path) -> None:
 
 
 async def test_metrics_have_no_label_per_tenant(client: Client, greet_subject: str) -> None:
-    for tenant in ("acme", "other"):
+    for tenant in ("acme", "other", "api"):
         await request(client, greet_subject.replace("acme", tenant), {"name": "Ada"})
 
     metrics = generate_latest().decode()
     if greet_subject.endswith("typed"):
         assert 'handler="fairlead.api.*.greet.typed"' in metrics
     assert "fairlead.api.other" not in metrics
+    assert "fairlead.*.api" not in metrics
 
 
 async def describe(client: Client, request: str, *, answers: int) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from fast_depends.exceptions import ValidationError as ParameterError
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_json
 
-from fairlead_schema.errors import InternalFailure, InvalidRequest, Refused
+from fairlead_schema.errors import InternalFailure, InvalidRequest, PayloadTooLarge, Refused
 from fairlead_schema.ids import TenantId
 from fairlead_schema.model import Model
 
@@ -32,20 +32,29 @@ class Answer:
     refused: Refused | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answerer:
     """Answers requests. Every request gets an answer, whatever its verb raises."""
 
     refusals: Refusals = field(default_factory=dict)
+    bytes_max: int = 1_000_000
+    """The size of the largest answer that the server carries."""
 
     async def answer(
         self, command: type[Command], body: bytes, perform: Callable[[Command], Awaitable[Model]]
     ) -> Answer:
         """Parse the body, perform the command, and encode the outcome."""
         try:
-            return Answer(encode_data(await perform(parse_command(command, body))))
+            return self.succeed(await perform(parse_command(command, body)))
         except Exception as error:  # noqa: BLE001 - a caller must never wait for a defect of ours
             return self.refuse(error)
+
+    def succeed(self, data: Model) -> Answer:
+        """The answer that holds data. Raises PayloadTooLarge: NATS would drop the answer."""
+        body = encode_data(data)
+        if len(body) > self.bytes_max:
+            raise PayloadTooLarge(f"An answer of {len(body)} bytes exceeds {self.bytes_max}")
+        return Answer(body)
 
     def refuse(self, error: Exception) -> Answer:
         """The answer to an error. An error that nobody declared is logged under a reference."""

@@ -13,7 +13,7 @@ from faststream.prometheus.middleware import PrometheusMiddleware
 from prometheus_client import REGISTRY
 from typing_extensions import override
 
-from fairlead_service.rpc.answers import TENANT, Answer, Answerer, encode_data, invalid_parameter
+from fairlead_service.rpc.answers import TENANT, Answer, Answerer, invalid_parameter
 from fairlead_service.rpc.service_api import Endpoint
 
 
@@ -47,7 +47,7 @@ class AnswerMiddleware(BaseMiddleware):
         self, call_next: Callable[[Any], Awaitable[Any]], msg: StreamMessage[Any]
     ) -> Answer:
         try:
-            return Answer(encode_data(await call_next(msg)))
+            return self._answerer.succeed(await call_next(msg))
         except ParameterError as error:
             return self._answerer.refuse(invalid_parameter(error) or error)
         except Exception as error:  # noqa: BLE001 - a caller must never wait for a defect of ours
@@ -63,7 +63,8 @@ class _SubjectPatterns(NatsMetricsSettingsProvider):
         tenant = msg.path.get(TENANT)
         if tenant is not None:
             tokens = attributes["destination_name"].split(".")
-            tokens[tokens.index(tenant)] = "*"
+            # The first two tokens are ours: a tenant may have the name of one of them.
+            tokens[tokens.index(tenant, 2)] = "*"
             attributes["destination_name"] = ".".join(tokens)
         return attributes
 

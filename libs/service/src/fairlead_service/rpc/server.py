@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 STOP_S: Final = 30.0
 DRAIN_S: Final = 2
+HEADER_BYTES: Final = 1024
+"""Room for the headers that FastStream adds to an answer."""
 ANY_TENANT: Final = f"{{{TENANT}}}"
 """Stands for the tenant in the subject of a verb."""
 
@@ -104,6 +106,7 @@ class RpcServer:
     async def start(self) -> None:
         """Connect and serve."""
         self._connection = await self._broker.connect()
+        self._answerer.bytes_max = self._connection.max_payload - HEADER_BYTES
         for request in REQUESTS:
             for subject in self.api.subjects(request):
                 await self._connection.subscribe(subject, cb=partial(self._describe, request))
@@ -158,7 +161,7 @@ async def _unless_lost(step: Awaitable[object]) -> None:
     try:
         await step
     except Exception as error:  # noqa: BLE001 - the client has many errors for a lost server
-        log.warning("requests end without NATS", extra={"reason": describe(error)})
+        log.warning("request server did not stop cleanly", extra={"reason": describe(error)})
 
 
 async def _decode(message: NatsMessage) -> object:
