@@ -77,7 +77,7 @@ class Tools:
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
             )
             self.registry.refresh_with(records.refresh)
-            self.server.provide(verbs.DESK, ToolVerbs(records, self.registry, execute.life))
+            self.server.provide(verbs.TOOL_VERBS, ToolVerbs(records, self.registry, execute.life))
             self._hire(eventlog, execute.life)
             await self.server.start()
             standing = asyncio.create_task(execute.run())

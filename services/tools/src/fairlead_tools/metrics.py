@@ -1,4 +1,4 @@
-"""What a tool worker counts. Labels are bounded: never a session id, never a name a model made up."""
+"""The metrics of a tool worker. Labels are bounded: no session ids, no names from a model."""
 
 from typing import Final
 

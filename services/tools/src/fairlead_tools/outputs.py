@@ -1,4 +1,4 @@
-"""Managed outputs for tools: the complete text behind a path that a bounded output named."""
+"""Managed outputs for tools: the complete text behind the path in a bounded output."""
 
 import os
 import tempfile
@@ -14,25 +14,25 @@ from fairlead_tools.spool import PREFIX
 
 
 class ManagedOutputs:
-    """Managed outputs, for tools that read files: each call reaches those of its own tenant."""
+    """Managed outputs for tools that read files. A call reaches the outputs of its own tenant."""
 
     def is_managed(self, path: str) -> bool:
-        """Whether a path has the form of a managed output. Looks nothing up."""
+        """Whether a path has the form of a managed output. Does not look it up."""
         return path.startswith(MANAGED_PREFIX)
 
     def open_file(
         self, path: str, context: CallContext
     ) -> AbstractAsyncContextManager[Path | None]:
-        """The output as a file for a while; None if there is none. Raises LogUnavailable."""
+        """Open the output as a temporary file; None if there is none. Raises LogUnavailable."""
         return context.open_managed(path)
 
 
 async def stream_output(
     outputs: OutputStore, tenant: TenantId, path: str
 ) -> AsyncIterator[bytes] | None:
-    """A managed output piece by piece; None if the path names none that this tenant has.
+    """A managed output piece by piece; None if this tenant has none at the path.
 
-    Raises LogUnavailable, here or on the way.
+    Raises LogUnavailable at once or while reading.
     """
     output_id = managed_id(path)
     if output_id is None or await outputs.stat(tenant, output_id) is None:
@@ -44,9 +44,9 @@ async def stream_output(
 async def open_output_file(
     outputs: OutputStore, tenant: TenantId, path: str, *, directory: str | None = None
 ) -> AsyncIterator[Path | None]:
-    """A managed output as a file, while it is looked at; None if the path names none.
+    """Copy a managed output to a temporary file for the block; None if the tenant has none.
 
-    For tools that page or search: nothing of it is held in memory. Raises LogUnavailable.
+    Tools page and search the file without holding it in memory. Raises LogUnavailable.
     """
     pieces = await stream_output(outputs, tenant, path)
     if pieces is None:

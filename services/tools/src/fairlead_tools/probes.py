@@ -1,4 +1,4 @@
-"""Probe tools: they leave a line in a file each time they run, so that runs can be counted.
+"""Probe tools: each run appends lines to a file, so that tests can count the runs.
 
 A run appends `<tool> <key> <worker> <pid> begun` before its delay and the same with `ended` after it,
 each synced to disk: a worker killed in between leaves the first line alone.
@@ -21,7 +21,7 @@ SLOW_MS: Final = 30_000
 
 
 class ProbeInput(BaseModel):
-    """What a probe is asked to do."""
+    """The input of a probe."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -31,7 +31,7 @@ class ProbeInput(BaseModel):
 
 
 class SlowInput(ProbeInput):
-    """What the slow probe is asked to do."""
+    """The input of the slow probe."""
 
     delay_ms: int = Field(default=SLOW_MS, ge=0, le=DELAY_MS_MAX)
 
@@ -53,12 +53,12 @@ PROBES: Final[tuple[tuple[str, RetryClass], ...]] = (
 
 
 def register(registry: Registry, file: str | None) -> None:
-    """Offer the probes; `file` is where they leave their lines, unless a call names another."""
+    """Register the probes. They write to `file`, unless a call names another."""
     for name, retry in PROBES:
         registry.register(
             Tool(
                 name=name,
-                description=f"Leaves a line in a file and answers. For tests only. Retry: {retry}.",
+                description=f"Appends a line to a file and answers. For tests only. Retry: {retry}.",
                 input=SlowInput if name == "probe_slow" else ProbeInput,
                 output=ProbeOutput,
                 execute=partial(run_probe, name, file),
@@ -69,33 +69,33 @@ def register(registry: Registry, file: str | None) -> None:
 
 
 async def run_probe(
-    name: str, file: str | None, asked: ProbeInput, context: CallContext
+    name: str, file: str | None, request: ProbeInput, context: CallContext
 ) -> ProbeOutput:
-    """One run of a probe."""
-    path = asked.path or file
-    line = f"{name} {asked.key} {context.worker} {os.getpid()}"
+    """Run a probe once."""
+    path = request.path or file
+    line = f"{name} {request.key} {context.worker} {os.getpid()}"
     if path is not None:
         await asyncio.to_thread(_append, path, f"{line} begun")
-    if asked.delay_ms:
-        await asyncio.sleep(asked.delay_ms / 1000)
+    if request.delay_ms:
+        await asyncio.sleep(request.delay_ms / 1000)
     if name == "probe_crash":
-        raise RuntimeError(f"probe crashed: {asked.key}")
+        raise RuntimeError(f"probe crashed: {request.key}")
     if path is None:
-        # Without a file a probe does nothing at all, which is what the benchmark wants of it.
-        return ProbeOutput(key=asked.key, runs=0)
+        # Without a file a probe only answers, as the benchmark needs it.
+        return ProbeOutput(key=request.key, runs=0)
     await asyncio.to_thread(_append, path, f"{line} ended")
-    runs = await asyncio.to_thread(count_runs, path, name, asked.key)
-    return ProbeOutput(key=asked.key, runs=runs)
+    runs = await asyncio.to_thread(count_runs, path, name, request.key)
+    return ProbeOutput(key=request.key, runs=runs)
 
 
 def count_runs(path: str, name: str, key: str) -> int:
-    """How many runs the file tells of."""
+    """How many runs of a probe with this key the file shows."""
     lines = (line.split() for line in Path(path).read_text().splitlines())
     return sum((line[0], line[1], line[-1]) == (name, key, "begun") for line in lines)
 
 
 def _append(path: str, line: str) -> None:
-    # One write of one line in append mode: lines of several processes never mix.
+    # One write of one line in append mode, so that lines of several processes never mix.
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, f"{line}\n".encode())

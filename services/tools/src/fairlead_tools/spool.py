@@ -1,4 +1,4 @@
-"""A spool: output that grows in a file and never in memory, up to a limit, and always with its end."""
+"""A spool: output that grows in a file up to a limit and always keeps its end."""
 
 import os
 import tempfile
@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Final
 
 PREFIX: Final = "fairlead-spool-"
-# The end says how a command fared: this much of it is kept whatever came before.
+# The end of the output often says how a command went, so this much of it is always kept.
 END_BYTES: Final = 64 * 1024
 RECENT_BYTES: Final = 2 * 1024
 PIECE_BYTES: Final = 64 * 1024
 
 
 class Spool:
-    """One output. What exceeds the limit is counted and dropped, from its middle."""
+    """One output. Bytes beyond the limit are counted and dropped from the middle."""
 
     def __init__(self, directory: str | None, bytes_max: int) -> None:
         descriptor, path = tempfile.mkstemp(prefix=f"{PREFIX}{os.getpid()}-", dir=directory)
-        # Not buffered: what was written is in the file, and a full disk is noticed at once.
+        # Unbuffered, so that a full disk is noticed at once.
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         self._room = max(0, bytes_max - END_BYTES)
         self._end = bytearray()
@@ -30,16 +30,16 @@ class Spool:
 
     @property
     def dropped_bytes(self) -> int:
-        """How many bytes are kept nowhere."""
+        """How many bytes were dropped."""
         return self._beyond - len(self._end[-END_BYTES:])
 
     def write(self, piece: bytes) -> None:
-        """Add a piece. A disk that takes no more is a limit like any other."""
+        """Add a piece. A full disk counts like the size limit."""
         self.bytes += len(piece)
         self.recent = (self.recent + piece)[-RECENT_BYTES:]
         fitting, rest = piece[: self._room], piece[self._room :]
         if fitting:
-            rest = fitting[self._written(fitting) :] + rest
+            rest = fitting[self._write_file(fitting) :] + rest
         if rest:
             self._beyond += len(rest)
             self._end += rest
@@ -47,7 +47,7 @@ class Spool:
                 del self._end[:-END_BYTES]
 
     def close(self) -> None:
-        """Write the end behind what was kept from the start. Nothing is added after this."""
+        """Write the kept end behind the kept start. Nothing may be added after this."""
         if not self._file.closed:
             with suppress(OSError), self._file:
                 if self.dropped_bytes:
@@ -55,11 +55,11 @@ class Spool:
                 self._file.write(self._end[-END_BYTES:])
 
     def remove(self) -> None:
-        """Give the output up."""
+        """Delete the file."""
         self._file.close()
         self.path.unlink(missing_ok=True)
 
-    def _written(self, piece: bytes) -> int:
+    def _write_file(self, piece: bytes) -> int:
         try:
             count = self._file.write(piece) or 0
         except OSError:
@@ -69,14 +69,14 @@ class Spool:
 
 
 def read_pieces(path: Path) -> Iterator[bytes]:
-    """A file, piece by piece."""
+    """The content of a file, piece by piece."""
     with path.open("rb") as file:
         while piece := file.read(PIECE_BYTES):
             yield piece
 
 
 def remove_stale_spools(directory: str | None) -> None:
-    """Remove the spools of workers that are gone: a killed one could not."""
+    """Delete the spools of dead workers, which a killed worker cannot do itself."""
     for path in Path(directory or tempfile.gettempdir()).glob(f"{PREFIX}*"):
         pid = path.name.removeprefix(PREFIX).partition("-")[0]
         if pid.isdigit() and not Path(f"/proc/{pid}").exists():

@@ -165,8 +165,8 @@ async def test_input_that_does_not_fit_is_never_sent(office: Office) -> None:
         (b'{"output": {"n": "x"}}', "Tool execution failed: Invalid tool output: n: 'x'"),
         (b'{"output": 3}', "Tool execution failed: Invalid tool output: 3 is not of type"),
         (b"{}", "Tool execution failed: Invalid tool output: None is not"),
-        (b"rubbish", "double answered what is no answer"),
-        (b'{"output": 1, "error": {"message": "m"}}', "double answered what is no answer"),
+        (b"rubbish", "double sent an invalid answer"),
+        (b'{"output": 1, "error": {"message": "m"}}', "double sent an invalid answer"),
     ],
 )
 async def test_output_that_does_not_fit_is_never_a_success(
@@ -195,7 +195,7 @@ async def test_nobody_there_means_that_nothing_ran(
 
     (message,) = await office.serve_all()
 
-    assert message == "double is unavailable: nobody answers for it. It was not run."
+    assert message == "double is unavailable: no service answers for it. It was not run."
 
 
 @pytest.mark.parametrize(
@@ -548,7 +548,7 @@ async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-02: nobody settles what a worker runs, what was never called, or another tenant's."""
-    monkeypatch.setattr("fairlead_tools.registry.application.verbs.LOOKS_S", (0.0,))
+    monkeypatch.setattr("fairlead_tools.registry.application.verbs.READ_PAUSES_S", (0.0,))
     gate = tool("gate")
     office.harness.registry.register(gate)
     await office.harness.call(gate)

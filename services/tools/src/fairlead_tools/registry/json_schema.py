@@ -1,7 +1,7 @@
-"""JSON Schemas that others bring: checked once, then as good as a model of our own.
+"""JSON Schemas of other services: checked once, then used like a model of our own.
 
-A schema from outside is never allowed to fetch anything or to take for ever: references to other
-documents are refused, and so are property patterns; string patterns are left to who wrote them.
+A foreign schema must not fetch documents or take unbounded time. References to other documents and
+property patterns are refused; string patterns are not checked here but by the service itself.
 """
 
 import copy
@@ -19,55 +19,56 @@ from fairlead_tools.registry.registry import InvalidTool
 
 SCHEMA_BYTES_MAX: Final = 64 * 1024
 ERRORS_MAX: Final = 5
-COMPLAINT_LENGTH_MAX: Final = 300
+ERROR_LENGTH_MAX: Final = 300
 REFERENCES: Final = frozenset({"$ref", "$dynamicRef"})
 
 Schema: TypeAlias = dict[str, Any]
 
 
 class Document(RootModel[Any]):
-    """A value that fits anything; one made by `model` fits its schema."""
+    """Any JSON value. A subclass made by `document_model` accepts what its schema accepts."""
 
     @classmethod
-    def complaints(cls, _value: object) -> Iterator[str]:
-        """What does not fit, in words."""
+    def violations(cls, _value: object) -> Iterator[str]:
+        """Each violation of the schema as a sentence."""
         yield from ()
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        found = list(islice(self.complaints(self.root), ERRORS_MAX))
-        if found:
-            raise PydanticCustomError("document", "{said}", {"said": "; ".join(found)})
+        violations = list(islice(self.violations(self.root), ERRORS_MAX))
+        if violations:
+            message = {"message": "; ".join(violations)}
+            raise PydanticCustomError("document", "{message}", message)
         return self
 
 
 def document_model(schema: Schema) -> type[Document]:
-    """A model that takes what the schema takes. Raises InvalidTool."""
+    """A model that accepts what the schema accepts. Raises InvalidTool."""
     try:
-        written = json.dumps(schema)
+        text = json.dumps(schema)
     except (TypeError, ValueError) as error:
         raise InvalidTool(f"the schema is no JSON: {error}") from error
-    if len(written) > SCHEMA_BYTES_MAX:
+    if len(text) > SCHEMA_BYTES_MAX:
         raise InvalidTool(f"the schema is longer than {SCHEMA_BYTES_MAX} bytes")
-    return _compile_model(written)
+    return _compile_model(text)
 
 
 def input_model(schema: Schema) -> type[Document]:
-    """The same for an input, which is an object always. Raises InvalidTool."""
+    """The same for an input, which is always an object. Raises InvalidTool."""
     if schema.get("type") != "object":
         raise InvalidTool('the input schema must say "type": "object"')
     return document_model(schema)
 
 
 @lru_cache(maxsize=512)
-def _compile_model(written: str) -> type[Document]:
-    # Only who has such tools pays for the library.
+def _compile_model(text: str) -> type[Document]:
+    # The library loads slowly: only a process with such tools waits for it.
     from jsonschema import Draft202012Validator, SchemaError, ValidationError  # noqa: PLC0415
     from jsonschema.validators import extend  # noqa: PLC0415
     from referencing import Registry  # noqa: PLC0415
     from referencing.exceptions import Unresolvable  # noqa: PLC0415
 
-    schema: Schema = json.loads(written)
+    schema: Schema = json.loads(text)
     for key, value in _keys(schema):
         if key == "patternProperties":
             raise InvalidTool("patternProperties are not supported")
@@ -80,22 +81,22 @@ def _compile_model(written: str) -> type[Document]:
     kind = extend(Draft202012Validator, {"pattern": _skip_pattern})  # type: ignore[no-untyped-call]
     validator = kind(schema, registry=Registry())
 
-    def complaints(_cls: type[Document], value: object) -> Iterator[str]:
+    def violations(_cls: type[Document], value: object) -> Iterator[str]:
         try:
             for error in validator.iter_errors(value):
-                yield _said(error)
+                yield describe(error)
         except Unresolvable as error:
             yield f"the schema refers to nothing: {error}"
         except RecursionError:
             yield "the value or its schema is nested too deeply"
 
-    def _said(error: ValidationError) -> str:
+    def describe(error: ValidationError) -> str:
         where = ".".join(str(part) for part in error.absolute_path)
-        message = shorten(error.message, COMPLAINT_LENGTH_MAX, placeholder=" …")
+        message = shorten(error.message, ERROR_LENGTH_MAX, placeholder=" …")
         return f"{where}: {message}" if where else message
 
-    def shown(_cls: type[Document], /, *_args: object, **_options: object) -> Schema:
-        # As it was written: rendered by the library, its references would be lost.
+    def json_schema(_cls: type[Document], /, *_args: object, **_options: object) -> Schema:
+        # The original text: pydantic would lose the references.
         return copy.deepcopy(schema)
 
     return type(
@@ -103,23 +104,23 @@ def _compile_model(written: str) -> type[Document]:
         (Document,),
         {
             "__module__": __name__,
-            "complaints": classmethod(complaints),
-            "model_json_schema": classmethod(shown),
+            "violations": classmethod(violations),
+            "model_json_schema": classmethod(json_schema),
         },
     )
 
 
 def _skip_pattern(*_args: object) -> None:
-    """A pattern may be written to take for ever: its own service checks it."""
+    """Skip the check: a hostile pattern could take for ever. The service itself checks it."""
 
 
 def _keys(schema: object) -> Iterator[tuple[str, object]]:
     """Every key inside a schema."""
     waiting = [schema]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield from one.items()
-            waiting += one.values()
-        elif isinstance(one, list):
-            waiting += one
+        value = waiting.pop()
+        if isinstance(value, dict):
+            yield from value.items()
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value

@@ -1,4 +1,4 @@
-"""Where tools are registered: what may be called here, and which registration answers."""
+"""The registry of tools: which tools may be called where, and which registration answers."""
 
 import logging
 import re
@@ -24,11 +24,11 @@ PROCESS: Final = "process"
 
 
 class InvalidTool(Exception):
-    """A tool that cannot be registered. Says which, and why."""
+    """A tool that cannot be registered. The message says which, and why."""
 
 
 class Scope(NamedTuple):
-    """For whom and where tools are looked up."""
+    """The tenant and the directory for which tools are looked up."""
 
     tenant: TenantId = DEFAULT_TENANT
     directory: str | None = None
@@ -39,10 +39,10 @@ ANYWHERE: Final = Scope()
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Registration:
-    """One registration of a tool; it removes itself and nothing else.
+    """One registration of a tool.
 
-    Without a tenant it is everybody's, without a directory it is offered everywhere. `rank` orders
-    those who register: whoever ranks higher comes later, in every process alike.
+    Without a tenant it is for all tenants, without a directory for all directories. A higher `rank`
+    comes later, so that every process has the same order.
     """
 
     tool: Tool
@@ -53,7 +53,7 @@ class Registration:
     except_tenants: frozenset[TenantId] = frozenset()
 
     def is_visible(self, scope: Scope) -> bool:
-        """Whether it is offered there."""
+        """Whether the scope sees this registration."""
         if scope.tenant in self.except_tenants:
             return False
         return self.tenant in {None, scope.tenant} and self.directory in {None, scope.directory}
@@ -68,16 +68,16 @@ class PreparedCall:
 
 
 class Refresh(Protocol):
-    """Learns what others have registered for a scope; may leave everything as it is."""
+    """Loads what other services have registered for a scope. May change nothing."""
 
     async def __call__(self, scope: Scope, *, sure: bool = False) -> None: ...
 
 
 class Registry:
-    """The tools that one process knows: its own, and what is registered with it.
+    """The tools that one process knows: its own and the registered ones.
 
-    Location registrations answer before those that hold everywhere; among equals the latest does.
-    All of them are one tuple, replaced as a whole: nobody ever sees half of a change.
+    A registration for a location answers before one for all locations; among equals the latest
+    answers. All registrations are one tuple that is replaced whole, so no reader sees half a change.
     """
 
     def __init__(self, refresh: Refresh | None = None) -> None:
@@ -86,98 +86,102 @@ class Registry:
         self._refresh = refresh
 
     def refresh_with(self, refresh: Refresh) -> None:
-        """Ask there before answering what is offered."""
+        """Call `refresh` before each lookup."""
         self._refresh = refresh
 
     def register(
         self, tool: Tool, *, tenant: TenantId | None = None, directory: str | None = None
     ) -> Registration:
-        """Offer a tool from now on. Raises InvalidTool, and then nothing has changed."""
-        made = Registration(check_tool(tool), tenant, directory)
-        self._replace((*self._all, made))
-        return made
+        """Add a tool. Raises InvalidTool and changes nothing."""
+        registration = Registration(check_tool(tool), tenant, directory)
+        self._replace((*self._all, registration))
+        return registration
 
     def remove(self, registration: Registration) -> None:
-        """Take one registration away; what it shadowed answers again."""
-        self._replace(tuple(one for one in self._all if one is not registration))
+        """Remove one registration. A tool that it hid answers again."""
+        self._replace(tuple(other for other in self._all if other is not registration))
 
     def replace_owned(self, owner: str, registrations: Iterable[Registration]) -> None:
-        """Let an owner's registrations be exactly these. Raises InvalidTool, and nothing changes."""
-        made = tuple(registrations)
-        for one in made:
-            assert one.owner == owner, "an owner speaks for itself"
-            check_tool(one.tool)
-        self._replace((*(one for one in self._all if one.owner != owner), *made))
+        """Replace all registrations of an owner. Raises InvalidTool and changes nothing."""
+        owned = tuple(registrations)
+        for registration in owned:
+            assert registration.owner == owner, "an owner registers in its own name"
+            check_tool(registration.tool)
+        others = (registration for registration in self._all if registration.owner != owner)
+        self._replace((*others, *owned))
 
     def is_builtin(self, name: str) -> bool:
         """Whether the process itself offers a tool of this name."""
-        return any(one.tool.name == name and one.owner == PROCESS for one in self._all)
+        return any(
+            registration.tool.name == name and registration.owner == PROCESS
+            for registration in self._all
+        )
 
     def find(self, name: str, scope: Scope = ANYWHERE) -> Tool | None:
-        """The tool that answers to a name there now."""
+        """The tool of that name in a scope, if there is one."""
         return self._view(scope).get(name)
 
     def catalog(
         self, scope: Scope = ANYWHERE, rules: tuple[PermissionRule, ...] = ()
     ) -> ToolCatalog:
-        """What may be called there now, in order; a shadow keeps the shadowed place.
+        """The tools of a scope in order. A tool that hides another takes its place in the order.
 
-        What the rules wholly deny is not shown. That is no authority: a call is judged when it comes.
+        A tool that the rules wholly deny is left out. Each call is still checked on its own.
         """
         tools = self._view(scope).values()
-        shown = (tool.info for tool in tools if not is_hidden(rules, tool.permission))
-        return ToolCatalog(tools=tuple(shown))
+        visible = (tool.info for tool in tools if not is_hidden(rules, tool.permission))
+        return ToolCatalog(tools=tuple(visible))
 
     async def refresh(self, scope: Scope, *, sure: bool = False) -> None:
-        """Know what is registered for a scope, as far as that can be known now."""
+        """Load the registrations of a scope, as far as they can be read now."""
         if self._refresh is not None:
             await self._refresh(scope, sure=sure)
 
     async def refresh_for_call(self, call: UnsettledCall, scope: Scope) -> None:
-        """Learn before a call is judged: unless its own tool answers, which needs no news."""
+        """Refresh before a call is prepared, unless the process itself has its exact tool."""
         tool = self.find(call.tool, scope)
         if tool is None or tool.remote or tool.info.revision != call.revision:
             await self.refresh(scope, sure=True)
 
     def _replace(self, registrations: tuple[Registration, ...]) -> None:
-        # Sorting is stable: what one owner registers stays in its order.
-        self._all = tuple(sorted(registrations, key=lambda one: one.rank))
+        # The sort is stable: the registrations of one owner keep their order.
+        self._all = tuple(sorted(registrations, key=lambda registration: registration.rank))
         self._views.clear()
 
     def _view(self, scope: Scope) -> dict[str, Tool]:
         view = self._views.get(scope)
         if view is None:
-            seen = [one for one in self._all if one.is_visible(scope)]
+            visible = [entry for entry in self._all if entry.is_visible(scope)]
             layers = (
-                *(one for one in seen if one.directory is None),
-                *(one for one in seen if one.directory is not None),
+                *(entry for entry in visible if entry.directory is None),
+                *(entry for entry in visible if entry.directory is not None),
             )
-            view = {one.tool.name: one.tool for one in layers}
+            view = {entry.tool.name: entry.tool for entry in layers}
             if len(self._views) >= VIEWS_MAX:
                 self._views.clear()
             self._views[scope] = view
         return view
 
     def prepare(self, call: UnsettledCall, scope: Scope = ANYWHERE) -> PreparedCall | Failed:
-        """The tool and its input, or why the call never runs."""
+        """The tool and the decoded input of a call, or why the call never runs."""
         if call.revision is None:
             return Failed(f"Unknown tool: {call.tool}")
         tool = self.find(call.tool, scope)
         if tool is None or tool.info.revision != call.revision:
-            # Removed, replaced or revealed since it was advertised.
+            # The tool was removed or replaced after the model saw it.
             return Failed(f"Stale tool call: {call.tool}")
         try:
             return PreparedCall(tool, tool.input.model_validate(dict(call.input)))
         except ValidationError as error:
             return Failed(f"Invalid tool input: {describe_errors(error)}")
         except Exception as error:
-            # A validator is the tool's own code: its crash is this call's failure.
-            log.exception("input cannot be checked", extra={"tool": call.tool})
+            # A validator is code of the tool: its crash fails this call alone.
+            log.exception("input validation crashed: the call fails", extra={"tool": call.tool})
             return Failed(f"Tool execution failed: {error}")
 
 
 def check_tool(tool: Tool) -> Tool:
-    """The tool, if it can be advertised and bounded. Raises InvalidTool."""
+    """The tool itself, if its name, timeout and schemas are valid. Raises InvalidTool."""
     if NAME.fullmatch(tool.name) is None:
         raise InvalidTool(f"{tool.name!r} is no tool name: it must match {NAME.pattern}")
     if tool.timeout_s <= 0:
@@ -190,8 +194,8 @@ def check_tool(tool: Tool) -> Tool:
 
 
 def describe_errors(error: ValidationError) -> str:
-    """What does not fit, one thing after another, without links or values."""
+    """The validation errors in one line, without links and values."""
     return "; ".join(
-        ": ".join(part for part in (".".join(map(str, one["loc"])), one["msg"]) if part)
-        for one in error.errors(include_url=False, include_input=False, include_context=False)
+        ": ".join(part for part in (".".join(map(str, item["loc"])), item["msg"]) if part)
+        for item in error.errors(include_url=False, include_input=False, include_context=False)
     )

@@ -1,4 +1,4 @@
-"""A tool: what it takes and gives, what it needs permission for, how it runs, how often it may."""
+"""A tool: its input and output, the permissions that a call needs, and how a call runs."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -26,39 +26,39 @@ TIMEOUT_S: Final = 120.0
 
 
 class CallFailed(Exception):
-    """A tool says that it could not do what was asked; its words go to the model as they are."""
+    """A tool could not do what the call asks for. The model sees the message as it is."""
 
 
 Report: TypeAlias = Callable[[Mapping[str, Any], tuple[ToolContent, ...]], Awaitable[None]]
-"""Tells how far a run has come: a structured value and content, durable at a bounded cadence."""
+"""Reports progress: a structured value and content, stored at a bounded rate."""
 
 EmitOutput: TypeAlias = Callable[[str], Awaitable[None]]
-"""Tells a piece of output while it appears: live, and never stored."""
+"""Sends a piece of output to live readers. It is never stored."""
 
 
 OpenManaged: TypeAlias = Callable[[str], AbstractAsyncContextManager[Path | None]]
-"""A managed output as a file while it is looked at; None for a path that names none."""
+"""Opens a managed output as a file for the length of a block; None for any other path."""
 
 
 @asynccontextmanager
 async def no_managed_output(_path: str) -> AsyncIterator[Path | None]:
-    """Nothing is kept anywhere."""
+    """Find no managed output."""
     yield None
 
 
 async def ignore_progress(
     _structured: Mapping[str, Any], _content: tuple[ToolContent, ...]
 ) -> None:
-    """Nobody follows the run."""
+    """Drop a progress report."""
 
 
 async def ignore_output(_text: str) -> None:
-    """Nobody listens."""
+    """Drop a piece of live output."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What an executor is told about its call."""
+    """What an executor knows about its call."""
 
     at: Address
     location: LocationRef
@@ -70,28 +70,28 @@ class CallContext:
     emit_output: EmitOutput = ignore_output
     open_managed: OpenManaged = no_managed_output
     permitted: tuple[Need, ...] | None = None
-    """What the call was permitted, as its needs said then; None when nobody kept it."""
+    """The permissions that the call was given; None when they were not stored."""
 
     @property
     def key(self) -> str:
-        """The same for every run of one call: what makes an `idempotent` tool so."""
+        """The same for every run of one call, so that an `idempotent` tool can recognise it."""
         return f"{self.at.session_id}:{self.assistant_message_id}:{self.call_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class DeferredCall:
-    """What an executor returns that left the call in a queue: somebody settles it until then."""
+    """Returned by an executor that left the call in a queue. Its worker settles it until then."""
 
     until: int
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an executor returns that has more to say than its output.
+    """The output of an executor, with more than the output alone.
 
-    `content` is what the model sees instead of the projection. `facts` are written in the commit
-    that settles the call. `spool` is a file with text that is too long to hold in memory: what the
-    model sees begins with a bounded view of it, and whoever settles the call removes the file.
+    The model sees `content` instead of the projection. `facts` are written in the commit that
+    settles the call. `spool` is a file of text that is too long for memory: the model sees a bounded
+    part of it first, and the settlement removes the file.
     """
 
     output: object
@@ -101,37 +101,37 @@ class Result:
 
 
 Run: TypeAlias = Callable[[Any, CallContext], Awaitable[object]]
-"""Runs with decoded input; what it returns must fit the output model, is a Result of that, or Handed."""
+"""Runs with decoded input. Returns a value for the output model, a Result of it, or a DeferredCall."""
 
 Needs: TypeAlias = Callable[[Any, CallContext], Awaitable[tuple[Need, ...]]]
-"""What a call must be permitted, in the order of asking. Changes nothing; may raise CallFailed."""
+"""The permissions that a call needs, in the order of asking. Changes nothing. Raises CallFailed."""
 
 Questions: TypeAlias = Callable[[Any], tuple[QuestionInfo, ...]]
-"""What a person is asked on behalf of a call."""
+"""The questions to a person whose answers settle the call."""
 
 Attend: TypeAlias = Callable[[Any, CallContext], Awaitable[Outcome | None]]
-"""Sees to it that something else answers a call; None until it has. Done again on every look.
+"""Starts or checks the work that answers a call; None while the answer is missing. Repeatable.
 
-Raises CallFailed, and LogError while that cannot be seen to.
+Raises CallFailed, and LogError while the log is unavailable.
 """
 
 Project: TypeAlias = Callable[[Json], tuple[ToolContent, ...]]
-"""What the model sees of an encoded output."""
+"""The content that the model sees of an encoded output."""
 
 
-async def refuse_run(_asked: object, _context: CallContext) -> object:
-    """The run of a tool that is answered without one."""
+async def refuse_run(_request: object, _context: CallContext) -> object:
+    """The executor of a tool that never runs."""
     raise CallFailed("This tool is answered elsewhere")
 
 
 def plain_text(encoded: Json) -> tuple[ToolContent, ...]:
-    """Text as it is; of anything else the model sees the structured value."""
+    """Text as it is. For any other output the model sees the structured value."""
     return (TextContent(text=encoded),) if isinstance(encoded, str) else ()
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: opaque to everything but the registry and the worker that runs it."""
+    """One tool. Only the registry and the worker that runs it look inside."""
 
     name: str
     description: str
@@ -141,42 +141,42 @@ class Tool:
     project: Project = plain_text
     needs: Needs | None = None
     questions: Questions | None = None
-    """For a tool that never runs: what a person is asked, whose answers settle the call."""
+    """For a tool that never runs: a person's answers to these questions settle the call."""
     attend: Attend | None = None
-    """For a tool that never runs: something else answers it, and no worker waits for that."""
+    """For a tool that never runs: another session or service answers, and no worker waits."""
     action: str | None = None
-    """The permission action that hides the tool when it is wholly denied; else the name."""
+    """The permission action of the tool, if it is not the name. A wholly denied action hides it."""
     retry: RetryClass = "once"
     timeout_s: float = TIMEOUT_S
     limits: OutputLimits | None = None
-    """How much text of a settlement the model sees, where it is not what is configured."""
+    """How much text of a settlement the model sees; None for the configured limits."""
     version: str = "1"
-    """Changes when the tool does something else with the same shape."""
+    """Changes when the tool behaves differently with the same schemas."""
     remote: bool = False
-    """Registered with more than this process: others may have changed it since."""
+    """Registered outside this process, so that others may have changed it."""
 
     @property
     def permission(self) -> str:
-        """The action that rules about this tool speak of."""
+        """The action that permission rules name for this tool."""
         return self.action or self.name
 
     async def required_permissions(
-        self, asked: BaseModel, context: CallContext
+        self, request: BaseModel, context: CallContext
     ) -> tuple[Need, ...]:
-        """What this call must be permitted before it runs. Raises CallFailed."""
+        """The permissions that a call needs before it runs. Raises CallFailed."""
         if self.needs is None:
             return (Need(self.permission, save=("*",)),)
-        return await self.needs(asked, context)
+        return await self.needs(request, context)
 
     @cached_property
     def info(self) -> ToolInfo:
-        """The tool as it is advertised. The revision is the same wherever the content is."""
+        """The tool as models see it. Equal content has an equal revision in every process."""
         output = self.output.model_json_schema(mode="serialization")
         schemas = (self.input.model_json_schema(), output)
         function = getattr(self.execute, "func", self.execute)
         code = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""))
-        told = (self.name, self.description, self.retry, self.timeout_s, self.version)
-        content = json.dumps([*told, *schemas, *code], sort_keys=True)
+        fields = (self.name, self.description, self.retry, self.timeout_s, self.version)
+        content = json.dumps([*fields, *schemas, *code], sort_keys=True)
         return ToolInfo(
             name=self.name,
             description=self.description,

@@ -1,4 +1,4 @@
-"""Calls of application tools: asked and answered over NATS, or left in a queue for days."""
+"""Calls of application tools: a request with a reply over NATS, or a task in a queue for days."""
 
 import asyncio
 import json
@@ -18,9 +18,9 @@ from fairlead_tools.registry.json_schema import Document, document_model, input_
 from fairlead_tools.registry.registry import describe_errors
 from fairlead_tools.registry.tool import CallContext, CallFailed, DeferredCall, Result, Tool
 
-# Nobody there means that nothing ran: a service that restarts is given a moment.
+# No responder means that nothing ran: a service that restarts gets a moment.
 PAUSES_S: Final = (0.2, 0.5, 1.0)
-# The worker's own limit stands behind the one that says what is known of the outcome.
+# The worker's own limit comes later, so that the error can say what is known of the outcome.
 MARGIN_S: Final = 10.0
 
 
@@ -43,15 +43,15 @@ def tool_from_record(eventlog: EventLog, _tenant: TenantId, record: RegisteredTo
 
 
 def output_model(record: RegisteredTool) -> type[Document]:
-    """What the tool gives; anything, if the record does not say."""
+    """The output model of the record; any value if it has no schema."""
     return Document if record.output_schema is None else document_model(record.output_schema)
 
 
 async def request_answer(
-    eventlog: EventLog, record: RegisteredTool, given: Document, context: CallContext
+    eventlog: EventLog, record: RegisteredTool, request: Document, context: CallContext
 ) -> Result:
-    """Ask the service and wait for its answer. Raises CallFailed."""
-    body = _task(record, given, context)
+    """Send the call to the service and wait for its answer. Raises CallFailed."""
+    body = _task(record, request, context)
     for pause_s in (*PAUSES_S, None):
         try:
             answer = await eventlog.requests.request(
@@ -60,7 +60,7 @@ async def request_answer(
         except NoResponders as error:
             if pause_s is None:
                 raise CallFailed(
-                    f"{record.name} is unavailable: nobody answers for it. It was not run."
+                    f"{record.name} is unavailable: no service answers for it. It was not run."
                 ) from error
             await asyncio.sleep(pause_s)
         except LogUnavailable as error:
@@ -71,11 +71,11 @@ async def request_answer(
 
 
 async def enqueue_call(
-    eventlog: EventLog, record: RegisteredTool, given: Document, context: CallContext
+    eventlog: EventLog, record: RegisteredTool, request: Document, context: CallContext
 ) -> DeferredCall:
-    """Leave the call in the service's queue; its settlement comes from there."""
+    """Put the call into the queue of the service, which settles it later. Raises CallFailed."""
     until = now_ms() + record.timeout_ms
-    body = _task(record, given, context, until)
+    body = _task(record, request, context, until)
     try:
         await eventlog.work.put(record.subject, body, once=context.key)
     except LogUnavailable as error:
@@ -84,29 +84,29 @@ async def enqueue_call(
 
 
 def unknown_outcome(name: str, retry: RetryClass) -> str:
-    """Why nobody knows what came of a call, and what that means for another."""
+    """Says that the outcome of a call is unknown, and whether it may be called again."""
     again = "It may have run" if retry == "once" else "It may be called again"
     return f"{name} did not answer: its outcome is unknown. {again}."
 
 
 def parse_answer(name: str, answer: bytes) -> Result:
-    """What a service answered. Raises CallFailed, with its words or with ours."""
+    """The result of an answer. Raises CallFailed for an error or an invalid answer."""
     try:
-        said = ToolAnswer.model_validate_json(answer)
+        parsed = ToolAnswer.model_validate_json(answer)
     except ValidationError as error:
-        raise CallFailed(f"{name} answered what is no answer: {describe_errors(error)}") from error
-    return answer_result(said)
+        raise CallFailed(f"{name} sent an invalid answer: {describe_errors(error)}") from error
+    return answer_result(parsed)
 
 
-def answer_result(said: ToolAnswer) -> Result:
-    """An answer as the result of a run. Raises CallFailed with the service's words."""
-    if said.error is not None:
-        raise CallFailed(said.error.message)
-    return Result(said.output, content=said.content)
+def answer_result(answer: ToolAnswer) -> Result:
+    """The result in an answer. Raises CallFailed with the message of the service."""
+    if answer.error is not None:
+        raise CallFailed(answer.error.message)
+    return Result(answer.output, content=answer.content)
 
 
 def _task(
-    record: RegisteredTool, given: Document, context: CallContext, until: int | None = None
+    record: RegisteredTool, request: Document, context: CallContext, until: int | None = None
 ) -> bytes:
     task = ToolTask(
         tenant=context.at.tenant,
@@ -115,7 +115,7 @@ def _task(
         call_id=context.call_id,
         key=context.key,
         tool=record.name,
-        input=given.root,
+        input=request.root,
         agent=context.agent,
         location=context.location,
         deadline=until,

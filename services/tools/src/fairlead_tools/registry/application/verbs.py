@@ -36,73 +36,75 @@ from fairlead_tools.registry.json_schema import Document
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallFailed, Tool
 
-# How often, and after how long, an open call is looked at that does not wait in a queue yet.
-LOOKS_S: Final = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
+# The pauses before an open call is read again that does not wait in a queue yet.
+READ_PAUSES_S: Final = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolVerbs:
-    """What the verbs work with."""
+    """Performs the verbs of application tools."""
 
     records: ToolRecords
     registry: Registry
     life: CallLifecycle
 
-    async def register(self, tenant: TenantId, asked: RegisterTool) -> RegisteredTool:
-        return await self.records.register(tenant, asked)
+    async def register(self, tenant: TenantId, command: RegisterTool) -> RegisteredTool:
+        return await self.records.register(tenant, command)
 
-    async def unregister(self, tenant: TenantId, asked: ToolRegistrationKey) -> ToolUnregistered:
+    async def unregister(self, tenant: TenantId, command: ToolRegistrationKey) -> ToolUnregistered:
         return ToolUnregistered(
-            name=asked.name, removed=await self.records.unregister(tenant, asked)
+            name=command.name, removed=await self.records.unregister(tenant, command)
         )
 
-    async def list_tools(self, tenant: TenantId, _asked: ListRegisteredTools) -> RegisteredTools:
+    async def list_tools(self, tenant: TenantId, _command: ListRegisteredTools) -> RegisteredTools:
         return RegisteredTools(tools=await self.records.list_tools(tenant))
 
-    async def settle(self, tenant: TenantId, asked: SettleTool) -> CallSettled:
-        """Settle a call that waits in a queue, once. Raises Conflict for any other."""
-        at = Address(tenant, asked.session_id)
-        session, call = await self._waiting(at, asked)
-        answer = await self._outcome(session, call, at, asked)
+    async def settle(self, tenant: TenantId, command: SettleTool) -> CallSettled:
+        """Settle a call that waits in a queue. Raises Conflict for any other call."""
+        at = Address(tenant, command.session_id)
+        session, call = await self._find_waiting(at, command)
+        answer = await self._outcome(session, call, at, command)
         end = await self.life.conclude(at, call, answer)
         if end in {"late", "lost"}:
-            raise Conflict("The call is not waiting for a settlement", asked.call_id)
-        return CallSettled(session_id=asked.session_id, call_id=asked.call_id)
+            raise Conflict("The call is not waiting for a settlement", command.call_id)
+        return CallSettled(session_id=command.session_id, call_id=command.call_id)
 
-    async def _waiting(self, at: Address, asked: SettleTool) -> tuple[Session, UnsettledCall]:
+    async def _find_waiting(
+        self, at: Address, command: SettleTool
+    ) -> tuple[Session, UnsettledCall]:
         """The call that waits in a queue. Raises Conflict if there is none.
 
-        A service may be quicker than the worker that left it the call: before its answer is refused,
-        the log has a moment to say that the call was left.
+        A service may answer before the worker has recorded that the call waits in a queue. So the
+        log is read again for a few seconds before the answer is refused.
         """
-        for pause_s in (*LOOKS_S, None):
+        for pause_s in (*READ_PAUSES_S, None):
             session = await self.life.read(at)
-            call = find_call(session, asked.assistant_message_id, asked.call_id)
+            call = find_call(session, command.assistant_message_id, command.call_id)
             if call is not None and call.deferred_until is not None:
                 return session, call
             if call is None or pause_s is None:
                 break
             await asyncio.sleep(pause_s)
-        raise Conflict("The call is not waiting for a settlement", asked.call_id)
+        raise Conflict("The call is not waiting for a settlement", command.call_id)
 
     async def _outcome(
-        self, session: Session, call: UnsettledCall, at: Address, asked: SettleTool
+        self, session: Session, call: UnsettledCall, at: Address, command: SettleTool
     ) -> Outcome:
         try:
-            result = answer_result(asked)
+            result = answer_result(command)
         except CallFailed as error:
             return tool_failure(str(error))
         return encode_output(await self._tool(session, call, at), result)
 
     async def _tool(self, session: Session, call: UnsettledCall, at: Address) -> Tool:
-        """The tool whose schema the output must fit; of one that changed since, any output fits."""
+        """The tool whose schema the output must fit. For a tool that has changed, any output fits."""
         assert session.profile is not None, "a session with calls was created"
         scope = Scope(at.tenant, session.profile.location.directory)
         await self.registry.refresh(scope, sure=True)
         tool = self.registry.find(call.tool, scope)
         if tool is not None and tool.info.revision == call.revision:
             return tool
-        return Tool(call.tool, "", Document, Document, execute=_nowhere)
+        return Tool(call.tool, "", Document, Document, execute=_never_run)
 
 
 def _session_deleted(error: SessionErased) -> Refused:
@@ -110,33 +112,33 @@ def _session_deleted(error: SessionErased) -> Refused:
 
 
 REFUSALS: Final[Refusals] = {**LOG_REFUSALS, SessionErased: _session_deleted}
-DESK: Final = "desk"
-DeskDep: TypeAlias = Annotated[ToolVerbs, Context(DESK)]
-"""The desk that the server of the verbs gives to each handler."""
+TOOL_VERBS: Final = "tool_verbs"
+VerbsDep: TypeAlias = Annotated[ToolVerbs, Context(TOOL_VERBS)]
+"""The ToolVerbs that the server passes to each handler."""
 
 
-async def register(desk: DeskDep, tenant: TenantParam, command: RegisterTool) -> RegisteredTool:
+async def register(verbs: VerbsDep, tenant: TenantParam, command: RegisterTool) -> RegisteredTool:
     """`tool.register`"""
-    return await desk.register(tenant, command)
+    return await verbs.register(tenant, command)
 
 
 async def unregister(
-    desk: DeskDep, tenant: TenantParam, command: ToolRegistrationKey
+    verbs: VerbsDep, tenant: TenantParam, command: ToolRegistrationKey
 ) -> ToolUnregistered:
     """`tool.unregister`"""
-    return await desk.unregister(tenant, command)
+    return await verbs.unregister(tenant, command)
 
 
 async def list_registered(
-    desk: DeskDep, tenant: TenantParam, command: ListRegisteredTools
+    verbs: VerbsDep, tenant: TenantParam, command: ListRegisteredTools
 ) -> RegisteredTools:
     """`tool.list`"""
-    return await desk.list_tools(tenant, command)
+    return await verbs.list_tools(tenant, command)
 
 
-async def settle(desk: DeskDep, tenant: TenantParam, command: SettleTool) -> CallSettled:
+async def settle(verbs: VerbsDep, tenant: TenantParam, command: SettleTool) -> CallSettled:
     """`tool.settle`"""
-    return await desk.settle(tenant, command)
+    return await verbs.settle(tenant, command)
 
 
 def serve(server: RpcServer) -> None:
@@ -151,5 +153,5 @@ def serve(server: RpcServer) -> None:
         server.serve(verb, subjects.api(ANY_TENANT, verb), handler)
 
 
-async def _nowhere(_asked: object, _context: object) -> object:
+async def _never_run(_request: object, _context: object) -> object:
     raise AssertionError("never run")
