@@ -20,7 +20,7 @@ def count(why: str) -> float:
 
 
 async def one(reading: SourceReader, read: ReadSource, place: str = "/w") -> Observation | None:
-    return (await reading.sources(place, {"core/a": read}))["core/a"]
+    return (await reading.read_sources(place, {"core/a": read}))["core/a"]
 
 
 async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
@@ -60,8 +60,8 @@ async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
         return FINE
 
     reads: dict[str, ReadSource] = {"core/a": lambda: FINE, "core/b": hang, "core/c": lambda: later}
-    first = await reading.sources("/w", reads)
-    second = await reading.sources("/w", reads)
+    first = await reading.read_sources("/w", reads)
+    second = await reading.read_sources("/w", reads)
     released.set()
 
     assert first["core/a"] == FINE

@@ -29,7 +29,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.turn import epoch
 from fairlead_tools.context import registered
 from fairlead_tools.context.observe import Observer
-from fairlead_tools.context.registered import PLUGINS_MAX, RegisteredSources
+from fairlead_tools.context.registered import SOURCES_MAX, RegisteredSources
 from services.tools.tests.conftest import answered
 
 ASKED = ObserveContext(location=LocationRef(directory="/w"), agent="build")
@@ -183,7 +183,7 @@ async def test_sessions_wait_only_for_a_source_that_says_so(plugins: RegisteredS
 
 async def test_there_is_a_limit(plugins: RegisteredSources) -> None:
     """F-20: a loop that registers cannot fill the sample."""
-    for at in range(PLUGINS_MAX):
+    for at in range(SOURCES_MAX):
         await plugins.register(source(f"acme/{at}"))
 
     with pytest.raises(LimitReached):

@@ -1,1 +1,1 @@
-"""Context observation: the sources of a location, read and rendered."""
+"""Observes the context of a location: reads and renders its sources."""

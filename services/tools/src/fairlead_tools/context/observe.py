@@ -1,4 +1,4 @@
-"""Observes a location: one coherent sample of all its sources, in rendering order."""
+"""Observes a location: one sample of all its sources, in rendering order."""
 
 import asyncio
 import time
@@ -22,65 +22,68 @@ ORDER: Final = (
     skills.KEY,
     references.KEY,
 )
-"""How a baseline reads."""
+"""The order of the built-in sources in a baseline."""
 
 
 class Observer:
-    """Everything that can be said of the locations that this process serves."""
+    """Observes the locations that this process serves."""
 
     def __init__(self, config: Config, plugins: RegisteredSources | None = None) -> None:
         self.config = config
         self._web = WebClient(config.context)
         self._pages = WebPages(config.context, self._web)
         self._instructions = Instructions(config.context)
-        self._reading = SourceReader(config.context.timeout_s)
+        self._reader = SourceReader(config.context.timeout_s)
         self.catalog = SkillCatalog(config, self._web)
         self.registered_sources = plugins
 
-    async def observe(self, asked: ObserveContext) -> ContextSample:
-        """Every source, observed now, in order: built-in ones first, then those of other services.
+    async def observe(self, request: ObserveContext) -> ContextSample:
+        """Observe every source: the built-in ones first, then those of other services.
 
-        One that cannot be read is unavailable, never left out. Raises LogError if nobody knows
-        what other services have registered.
+        A source that cannot be read is unavailable, never left out. Raises LogError when the
+        registered sources are unknown.
         """
         began = time.perf_counter()
         fetched, _ = await asyncio.gather(
             self._pages.texts(self._instructions.urls), self.catalog.refresh()
         )
-        plugged, read = await asyncio.gather(
-            self._plugged(asked),
-            self._reading.sources(asked.location.directory, self._reads(asked, fetched)),
+        registered, read = await asyncio.gather(
+            self._observe_registered(request),
+            self._reader.read_sources(request.location.directory, self._reads(request, fetched)),
         )
-        own = {**read, date.KEY: self._date(asked)}
+        own = {**read, date.KEY: self._date(request)}
         own[references.KEY] = references.observe(self.config.reference)
         built_in = (own[key] for key in ORDER)
-        observations = (*(one for one in built_in if one is not None), *plugged)
+        present = (observation for observation in built_in if observation is not None)
+        observations = (*present, *registered)
         OBSERVATION_SECONDS.observe(time.perf_counter() - began)
         return ContextSample(observations=observations)
 
     async def close(self) -> None:
-        """Let go of what was opened."""
+        """Close the connections and stop the downloads."""
         await self._pages.close()
         await self.catalog.close()
         await self._web.close()
 
-    def _reads(self, asked: ObserveContext, fetched: FetchedPages) -> dict[str, ReadSource]:
-        """What has to look at the disk."""
-        permitted = agent_rules(self.config, asked.agent)
+    def _reads(self, request: ObserveContext, fetched: FetchedPages) -> dict[str, ReadSource]:
+        """The sources that read the disk."""
+        permitted = agent_rules(self.config, request.agent)
         return {
-            environment.KEY: lambda: environment.observe(asked.location),
-            instructions.KEY: lambda: self._instructions.observe(asked, fetched),
-            skills.KEY: lambda: skills.observe(self.catalog.load(asked.location), permitted),
+            environment.KEY: lambda: environment.observe(request.location),
+            instructions.KEY: lambda: self._instructions.observe(request, fetched),
+            skills.KEY: lambda: skills.observe(self.catalog.load(request.location), permitted),
         }
 
-    def _date(self, asked: ObserveContext) -> Observation:
-        timezone = asked.timezone or self.config.context.timezone
+    def _date(self, request: ObserveContext) -> Observation:
+        timezone = request.timezone or self.config.context.timezone
         try:
             return date.observe(date.today(timezone))
         except (KeyError, ValueError, OSError) as error:
             return unavailable(date.KEY, "unreadable", f"time zone {timezone}: {error}")
 
-    async def _plugged(self, asked: ObserveContext) -> tuple[Observation, ...]:
+    async def _observe_registered(self, request: ObserveContext) -> tuple[Observation, ...]:
         return (
-            () if self.registered_sources is None else await self.registered_sources.observe(asked)
+            ()
+            if self.registered_sources is None
+            else await self.registered_sources.observe(request)
         )

@@ -1,4 +1,4 @@
-"""Context sources that other services offer: registered by key, asked over NATS, never trusted."""
+"""Context sources of other services: registered by key, asked over NATS, never trusted."""
 
 import asyncio
 import logging
@@ -28,15 +28,15 @@ from fairlead_tools.context.reader import unavailable
 log = logging.getLogger(__name__)
 
 ANSWER_BYTES_MAX: Final = 64 * 1024
-PLUGINS_MAX: Final = 32
-# What another worker registered is known here after this long.
+SOURCES_MAX: Final = 32
+# A registration by another worker is seen here after this long.
 FRESH_S: Final = 1.0
-# Ours to write under, or the server's: a loader there would be sent commands.
+# Subjects of Fairlead and of the NATS server: a loader there would receive commands.
 RESERVED: Final = ("fairlead.", "$", "_")
 
 
 class LoaderAnswer(Model):
-    """What a loader answers as its data: the source as it is now. No data: there is none."""
+    """The data of a loader's answer: the source as it is now. No data: there is no source."""
 
     value: Value = None
     baseline: Text
@@ -57,31 +57,32 @@ class RegisteredSources:
         self._timeout_s = timeout_s
         self._known: tuple[float, tuple[SourceRegistration, ...]] | None = None
 
-    async def register(self, asked: SourceRegistration) -> SourceRegistration:
-        """Offer a source from now on. Raises InvalidRequest, Conflict, TooMany."""
-        if asked.key.startswith("core/"):
+    async def register(self, registration: SourceRegistration) -> SourceRegistration:
+        """Register a source. Raises InvalidRequest, Conflict, LimitReached."""
+        if registration.key.startswith("core/"):
             raise InvalidRequest("core/ is Fairlead's own namespace", kind="Body", field="key")
-        if asked.subject.startswith(RESERVED):
+        if registration.subject.startswith(RESERVED):
             raise InvalidRequest("the subject is reserved", kind="Body", field="subject")
-        known = {one.key for one in await self._load()}
-        if asked.key not in known and len(known) >= PLUGINS_MAX:
-            raise LimitReached(f"A pool has at most {PLUGINS_MAX} registered sources")
-        body = asked.model_dump_json(by_alias=True).encode()
-        kept = await self._eventlog.sources.add(self._pool, asked.key, body)
+        keys = {source.key for source in await self._load()}
+        if registration.key not in keys and len(keys) >= SOURCES_MAX:
+            raise LimitReached(f"A pool has at most {SOURCES_MAX} registered sources")
+        body = registration.model_dump_json(by_alias=True).encode()
+        stored = await self._eventlog.sources.add(self._pool, registration.key, body)
         self._known = None
-        if kept != body:
-            raise Conflict("Another source has this key", asked.key)
-        return asked
+        if stored != body:
+            raise Conflict("Another source has this key", registration.key)
+        return registration
 
-    async def remove(self, asked: RemoveSource) -> SourceRegistrations:
-        """Take a source back. One that is not there is removed already."""
-        await self._eventlog.sources.remove(self._pool, asked.key)
+    async def remove(self, command: RemoveSource) -> SourceRegistrations:
+        """Remove a source. Removing an unknown source succeeds."""
+        await self._eventlog.sources.remove(self._pool, command.key)
         return SourceRegistrations(sources=await self._load())
 
-    async def observe(self, asked: ObserveContext) -> tuple[Observation, ...]:
-        """Every registered source, in key order. Raises LogError if nobody knows which there are."""
-        observed = await asyncio.gather(*(self._ask(one, asked) for one in await self._current()))
-        return tuple(one for one in observed if one is not None)
+    async def observe(self, request: ObserveContext) -> tuple[Observation, ...]:
+        """Observe every registered source, in key order. Raises LogError if they are unknown."""
+        sources = await self._current()
+        observations = await asyncio.gather(*(self._ask(source, request) for source in sources))
+        return tuple(observation for observation in observations if observation is not None)
 
     async def _current(self) -> tuple[SourceRegistration, ...]:
         if self._known is not None and time.monotonic() - self._known[0] < FRESH_S:
@@ -89,30 +90,31 @@ class RegisteredSources:
         try:
             return await self._load()
         except LogError:
-            # What was registered a moment ago is better than a guess; without it there is none.
+            # While the log is unavailable the last known registrations are used.
             if self._known is None:
                 raise
             return self._known[1]
 
     async def _load(self) -> tuple[SourceRegistration, ...]:
-        kept = await self._eventlog.sources.get_all(self._pool)
-        found = tuple(one for one in map(_parse_registration, kept.values()) if one is not None)
-        self._known = (time.monotonic(), found)
-        return found
+        bodies = await self._eventlog.sources.get_all(self._pool)
+        parsed = map(_parse_registration, bodies.values())
+        sources = tuple(source for source in parsed if source is not None)
+        self._known = (time.monotonic(), sources)
+        return sources
 
-    async def _ask(self, one: SourceRegistration, asked: ObserveContext) -> Observation | None:
-        body = asked.model_dump_json(by_alias=True, exclude_none=True).encode()
-        timeout_s = min(one.timeout_ms / 1000, self._timeout_s)
+    async def _ask(self, source: SourceRegistration, request: ObserveContext) -> Observation | None:
+        body = request.model_dump_json(by_alias=True, exclude_none=True).encode()
+        timeout_s = min(source.timeout_ms / 1000, self._timeout_s)
         try:
-            raw = await self._eventlog.requests.request(one.subject, body, timeout_s=timeout_s)
-            return _parse_answer(one.key, raw)
+            raw = await self._eventlog.requests.request(source.subject, body, timeout_s=timeout_s)
+            return _parse_answer(source.key, raw)
         except NoResponders:
-            why, reason = _Why("unreachable", f"nobody answers on {one.subject}")
+            why, reason = _Why("unreachable", f"no service answers on {source.subject}")
         except LogError as error:
             why, reason = _Why("timeout", str(error))
         except BadAnswer as error:
-            why, reason = error.said
-        return unavailable(one.key, why, reason, required=one.required)
+            why, reason = error.details
+        return unavailable(source.key, why, reason, required=source.required)
 
 
 class _Why(NamedTuple):
@@ -121,15 +123,15 @@ class _Why(NamedTuple):
 
 
 class BadAnswer(Exception):
-    """A loader's answer that is none, or one that it cannot give now."""
+    """A loader sent an invalid answer, or an error."""
 
     def __init__(self, why: UnavailableKind, reason: str) -> None:
         super().__init__(reason)
-        self.said = _Why(why, reason)
+        self.details = _Why(why, reason)
 
 
 def _parse_answer(key: str, raw: bytes) -> ObservedSource | None:
-    """What a loader said, if it can be understood. Raises Misspoken."""
+    """The source in a loader's answer; None if it has none. Raises BadAnswer."""
     if len(raw) > ANSWER_BYTES_MAX:
         raise BadAnswer("too-large", f"it answered more than {ANSWER_BYTES_MAX} bytes")
     try:
@@ -149,7 +151,10 @@ def _parse_registration(body: bytes) -> SourceRegistration | None:
     try:
         return SourceRegistration.model_validate_json(body)
     except ValidationError as error:
-        log.warning("registration left out", extra={"reason": _first(error)})
+        log.warning(
+            "context source registration unreadable: it is left out",
+            extra={"reason": _first(error)},
+        )
         return None
 
 

@@ -1,4 +1,4 @@
-"""Pages from the web for the context: bounded in time and size, with the last good one kept."""
+"""Web pages for the context: bounded in time and size. The last good version is kept."""
 
 import asyncio
 import logging
@@ -19,13 +19,13 @@ from fairlead_tools.context.sources.files import Unreadable, decode_text, expand
 
 log = logging.getLogger(__name__)
 
-# After a failure without anything to fall back on, so long nobody tries again.
-AGAIN_S: Final = 5.0
+# The pause after a failure when there is no earlier version.
+RETRY_S: Final = 5.0
 REDIRECTS_MAX: Final = 3
 
 
 def cache_directory(settings: ContextConfig) -> Path:
-    """Where downloads are kept; beside the system's own temporary files if it cannot be made."""
+    """The directory for downloads; a temporary one if the configured one cannot be made."""
     wanted = expand_home(settings.cache)
     try:
         wanted.mkdir(parents=True, exist_ok=True)
@@ -35,22 +35,20 @@ def cache_directory(settings: ContextConfig) -> Path:
 
 
 class WebClient:
-    """Gets addresses that the configuration names."""
+    """Fetches addresses that the configuration names."""
 
     def __init__(self, settings: ContextConfig) -> None:
         self._settings = settings
         self._client: httpx.AsyncClient | None = None
 
     async def get(self, url: str) -> bytes:
-        """What is there. Raises Unreadable."""
+        """The body at an address. Raises Unreadable."""
         limit, timeout_s = self._settings.file_bytes_max, self._settings.fetch_timeout_s
         try:
             async with asyncio.timeout(timeout_s), self._open().stream("GET", url) as answer:
                 if answer.status_code != httpx.codes.OK:
-                    away: UnavailableKind = (
-                        "unreachable" if answer.is_server_error else "unreadable"
-                    )
-                    raise Unreadable(away, f"{url} answered {answer.status_code}")
+                    why: UnavailableKind = "unreachable" if answer.is_server_error else "unreadable"
+                    raise Unreadable(why, f"{url} answered {answer.status_code}")
                 raw = bytearray()
                 async for piece in answer.aiter_bytes():
                     raw += piece
@@ -64,7 +62,7 @@ class WebClient:
             raise Unreadable("unreachable", f"{url}: {reason}") from error
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._client is not None:
             await self._client.aclose()
             self._client = None
@@ -84,7 +82,7 @@ class _Page:
 
 
 class WebPages:
-    """Texts from the web. One that was had before is given at once, and renewed behind it."""
+    """Texts of web pages. A known version is returned at once and renewed in the background."""
 
     def __init__(self, settings: ContextConfig, web: WebClient) -> None:
         self._settings = settings
@@ -93,19 +91,19 @@ class WebPages:
         self._fetching: dict[str, asyncio.Task[str | Unreadable]] = {}
 
     async def texts(self, urls: tuple[str, ...]) -> dict[str, str | Unreadable]:
-        """What each address says, or why nothing is known of it."""
+        """The text of each address, or why there is none."""
         if not urls:
             return {}
         return dict(zip(urls, await asyncio.gather(*map(self._text, urls)), strict=True))
 
     async def close(self) -> None:
-        """Stop what is being fetched."""
+        """Stop the downloads."""
         await cancel_and_wait(*self._fetching.values())
 
     async def _text(self, url: str) -> str | Unreadable:
         page = self._pages.get(url)
         if page is None:
-            page = await asyncio.to_thread(self._stored, url)
+            page = await asyncio.to_thread(self._load, url)
         if page is not None and time.monotonic() - page.at < self._fresh_s(page):
             return page.text
         task = self._fetching.get(url)
@@ -117,15 +115,18 @@ class WebPages:
         return await asyncio.shield(task)
 
     def _fresh_s(self, page: _Page) -> float:
-        return self._settings.refresh_s if isinstance(page.text, str) else AGAIN_S
+        return self._settings.refresh_s if isinstance(page.text, str) else RETRY_S
 
     async def _fetch(self, url: str) -> str | Unreadable:
         try:
             text: str | Unreadable = decode_text(await self._web.get(url), url)
         except Unreadable as error:
-            log.warning("page not fetched", extra={"url": url, "reason": error.reason})
-            known = self._pages.get(url)
-            text = known.text if known is not None else error
+            log.warning(
+                "web page not fetched: the last version stays",
+                extra={"url": url, "reason": error.reason},
+            )
+            earlier = self._pages.get(url)
+            text = earlier.text if earlier is not None else error
         else:
             await asyncio.to_thread(self._store, url, str(text))
         self._pages[url] = _Page(text, time.monotonic())
@@ -135,8 +136,8 @@ class WebPages:
         name = sha256(url.encode()).hexdigest()[:32]
         return cache_directory(self._settings) / "pages" / name
 
-    def _stored(self, url: str) -> _Page | None:
-        """What an earlier process had: good until there is something newer."""
+    def _load(self, url: str) -> _Page | None:
+        """The version that an earlier process stored, used until a newer one arrives."""
         try:
             page = _Page(self._path(url).read_text(encoding="utf-8"), float("-inf"))
         except (OSError, ValueError):
@@ -152,4 +153,7 @@ class WebPages:
             fresh.write_text(text, encoding="utf-8")
             fresh.replace(path)
         except OSError as error:
-            log.warning("page not kept", extra={"url": url, "reason": str(error)})
+            log.warning(
+                "web page not stored: a restart fetches it again",
+                extra={"url": url, "reason": str(error)},
+            )

@@ -1,1 +1,1 @@
-"""Skills: instructions for particular tasks, found in directories and on the web."""
+"""Skills: instructions for particular tasks, from directories and web sites."""

@@ -1,4 +1,4 @@
-"""Which skills there are at a location: of several with one name the later source's counts."""
+"""The skills of a location. Of several skills with one name the later source wins."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ class SkillCatalog:
         self._syncing: asyncio.Task[None] | None = None
 
     async def refresh(self) -> None:
-        """See that the sites are asked from time to time; only the first answer is waited for."""
+        """Synchronise the sites from time to time. Only the first time waits for the answer."""
         if not self._sites or time.monotonic() - self._synced_at < self._refresh_s:
             return
         if self._syncing is None or self._syncing.done():
@@ -48,13 +48,13 @@ class SkillCatalog:
             await asyncio.wait({self._syncing}, timeout=self._first_s)
 
     async def close(self) -> None:
-        """Stop what is being fetched."""
+        """Stop the downloads."""
         if self._syncing is not None:
             await cancel_and_wait(self._syncing)
 
     def load(self, location: LocationRef) -> tuple[Skill, ...]:
         """All skills of a location, by name. Reads the disk."""
-        found = {BUILT_IN: builtin_skill()}
+        skills = {BUILT_IN: builtin_skill()}
         for source in dict.fromkeys(self._sources(location)):
             site = self._sites.get(str(source)) if isinstance(source, str) else None
             loaded = (
@@ -62,15 +62,15 @@ class SkillCatalog:
                 if site is not None
                 else directory.load(Path(source), self._texts)
             )
-            found |= {skill.name: skill for skill in loaded}
-        return tuple(found[name] for name in sorted(found))
+            skills |= {skill.name: skill for skill in loaded}
+        return tuple(skills[name] for name in sorted(skills))
 
     async def _sync(self) -> None:
         await asyncio.gather(*(site.sync() for site in self._sites.values()))
         self._synced_at = time.monotonic()
 
     def _sources(self, location: LocationRef) -> Iterator[Path | str]:
-        """In order: the operator's own directory, the project from its root down, the configured."""
+        """The operator's directory, the project from its root down, then the configured sources."""
         place = real_path(location.directory)
         root = environment.git_root(place) or place
         bases = (

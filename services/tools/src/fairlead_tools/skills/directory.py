@@ -23,7 +23,7 @@ DEPTH_MAX: Final = 8
 
 
 def load(place: Path, texts: TextFiles) -> tuple[Skill, ...]:
-    """The skills of a directory, sorted by path. A file that is no skill is left out."""
+    """The skills of a directory, sorted by path. A file without a valid skill is left out."""
     if not place.is_dir():
         return ()
     root = real_path(place)
@@ -51,5 +51,8 @@ def _load_file(path: Path, root: Path, texts: TextFiles) -> Skill | None:
         reason = error.reason
     except InvalidSkill as error:
         reason = str(error)
-    log.info("file is no skill", extra={"path": printable_path(path), "reason": reason})
+    log.info(
+        "file holds no valid skill: it is left out",
+        extra={"path": printable_path(path), "reason": reason},
+    )
     return None

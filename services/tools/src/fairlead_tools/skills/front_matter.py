@@ -1,6 +1,6 @@
-"""Front matter: the few `key: value` lines that a Markdown file may open with.
+"""Front matter: the `key: value` lines at the start of a Markdown file.
 
-Not a YAML reader: values are text, a colon inside one needs no quotes, and what is nested is skipped.
+Not a YAML parser: values are text, a colon inside a value needs no quotes, nested values are skipped.
 """
 
 import json
@@ -14,7 +14,7 @@ _BLOCK: Final = re.compile(r"([|>])[+-]?$")
 
 
 class InvalidFrontMatter(Exception):
-    """The front matter does not end, or holds a line that is none of its own."""
+    """The front matter has no end, or holds a line that is not `key: value`."""
 
 
 def split(text: str) -> tuple[Mapping[str, str], str]:
@@ -38,12 +38,12 @@ def _fields(lines: list[str]) -> dict[str, str]:
             continue
         if line.startswith(("#", "- ")):
             continue
-        found = _KEY.match(line)
-        if found is None:
+        match = _KEY.match(line)
+        if match is None:
             raise InvalidFrontMatter(f"not `key: value`: {line!r}")
-        current = fields.setdefault(found[1], [])
-        current[:] = [(found[2] or "").strip()]
-    return {key: _value(*said) for key, said in fields.items()}
+        current = fields.setdefault(match[1], [])
+        current[:] = [(match[2] or "").strip()]
+    return {key: _value(*lines) for key, lines in fields.items()}
 
 
 def _value(first: str, *more: str) -> str:

@@ -1,7 +1,7 @@
 """Skills on the web: an index, and a cache on disk that changes one whole skill at a time.
 
-The cache of a site holds `store/<version>-<token>/`, a complete download each, and `current/<name>`, a
-link to the one that counts. A link is replaced in one step, so that no reader ever sees half a skill.
+The cache holds complete downloads as `store/<version>-<token>/`, and a link `current/<name>` to the
+download in use. A link is replaced in one step, so that no reader ever sees half a skill.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _PART: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._ -]*|\.[A-Za-z0-9_][A-Za-z0-
 
 
 class SkillEntry(BaseModel):
-    """One skill of an index."""
+    """One skill in an index."""
 
     name: str
     version: str | None = None
@@ -37,23 +37,23 @@ class SkillEntry(BaseModel):
 
 
 class SkillIndex(BaseModel):
-    """What a site offers."""
+    """The skills of a site."""
 
     skills: tuple[SkillEntry, ...] = Field(max_length=500)
 
 
 class SkillRefused(Exception):
-    """A skill of an index that is not downloaded. Says why."""
+    """A skill of an index that is not downloaded. The message says why."""
 
 
 def file_urls(entry: SkillEntry, base: str) -> dict[str, str]:
-    """The address of each file of a skill, by its path. Raises Refusal before anything is fetched."""
+    """The address of each file of a skill, by path. Raises SkillRefused."""
     if NAME.fullmatch(entry.name) is None:
         raise SkillRefused(f"{entry.name!r} is no name")
     if not {SKILL, f"{entry.name}.md"} & set(entry.files):
         raise SkillRefused(f"it lists neither {SKILL} nor {entry.name}.md")
     home = urlsplit(base)
-    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
     for file in entry.files:
         if not all(_PART.fullmatch(part) for part in file.split("/")):
             raise SkillRefused(f"{file!r} is no path inside the skill")
@@ -61,8 +61,8 @@ def file_urls(entry: SkillEntry, base: str) -> dict[str, str]:
         place = urlsplit(url)
         if (place.scheme, place.netloc) != (home.scheme, home.netloc):
             raise SkillRefused(f"{file!r} is not on the same site")
-        found[file] = url
-    return found
+        urls[file] = url
+    return urls
 
 
 class SkillSite:
@@ -76,20 +76,23 @@ class SkillSite:
         self._files = asyncio.Semaphore(FILES_PARALLEL)
 
     async def sync(self) -> None:
-        """Bring the cache up to date; whatever fails leaves the skill that was there."""
+        """Bring the cache up to date. A skill whose update fails stays as it was."""
         try:
             index = SkillIndex.model_validate_json(
                 await self._get(urljoin(self._base, "index.json"))
             )
         except (Unreadable, ValidationError) as error:
-            log.warning("no skill index", extra={"url": self._base, "reason": str(error)})
+            log.warning(
+                "skill index unreadable: the known skills stay",
+                extra={"url": self._base, "reason": str(error)},
+            )
             return
         await asyncio.to_thread(self._prepare)
         await asyncio.gather(*(self._update(entry) for entry in index.skills))
-        await asyncio.to_thread(self._drop, {entry.name for entry in index.skills})
+        await asyncio.to_thread(self._remove_others, {entry.name for entry in index.skills})
 
     def load(self, texts: TextFiles) -> tuple[Skill, ...]:
-        """The skills that the cache holds, by name."""
+        """The skills in the cache, by name."""
         current = self._root / "current"
         links = sorted(current.iterdir()) if current.is_dir() else []
         loaded = (_load_cached(link.resolve(), link.name, texts) for link in links)
@@ -99,11 +102,11 @@ class SkillSite:
         async with self._skills:
             try:
                 files = file_urls(entry, self._base)
-                if entry.version is None or self._stored(entry.name) != _digest(entry):
+                if entry.version is None or self._stored_digest(entry.name) != _digest(entry):
                     await self._download(entry, files)
             except (SkillRefused, Unreadable, OSError) as error:
                 extra = {"url": self._base, "skill": entry.name[:64], "reason": str(error)}
-                log.warning("skill not updated", extra=extra)
+                log.warning("skill not updated: the last version stays", extra=extra)
 
     async def _download(self, entry: SkillEntry, files: dict[str, str]) -> None:
         staged = self._root / "store" / f"{_digest(entry)}-{uuid4().hex}"
@@ -122,21 +125,21 @@ class SkillSite:
         await asyncio.to_thread(_write, path, raw)
 
     async def _get(self, url: str) -> bytes:
-        for tried in range(1, TRIES + 1):
+        for attempt in range(1, TRIES + 1):
             try:
                 return await self._web.get(url)
             except Unreadable as error:
-                if error.why not in {"unreachable", "timeout"} or tried == TRIES:
+                if error.why not in {"unreachable", "timeout"} or attempt == TRIES:
                     raise
         raise AssertionError("the last try raised or returned")
 
-    def _stored(self, name: str) -> str | None:
-        """The digest of the version that is there."""
+    def _stored_digest(self, name: str) -> str | None:
+        """The digest of the stored version."""
         link = self._root / "current" / name
         return link.resolve().name.partition("-")[0] if link.exists() else None
 
     def _prepare(self) -> None:
-        """Make room, and clear what earlier downloads left: nobody reads those any more."""
+        """Make the directories and delete downloads that no link uses any more."""
         current, store = self._root / "current", self._root / "store"
         current.mkdir(parents=True, exist_ok=True)
         store.mkdir(exist_ok=True)
@@ -150,9 +153,9 @@ class SkillSite:
         link.symlink_to(staged)
         link.replace(self._root / "current" / entry.name)
 
-    def _drop(self, offered: set[str]) -> None:
+    def _remove_others(self, names: set[str]) -> None:
         for link in (self._root / "current").iterdir():
-            if link.name not in offered:
+            if link.name not in names:
                 link.unlink(missing_ok=True)
 
 
@@ -165,7 +168,10 @@ def _load_cached(place: Path, name: str, texts: TextFiles) -> Skill | None:
     try:
         return parse(texts.read(path), path, name=name)
     except (Unreadable, InvalidSkill) as error:
-        log.info("file is no skill", extra={"path": printable_path(path), "reason": str(error)})
+        log.info(
+            "file holds no valid skill: it is left out",
+            extra={"path": printable_path(path), "reason": str(error)},
+        )
         return None
 
 

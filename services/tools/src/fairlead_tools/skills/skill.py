@@ -11,17 +11,17 @@ from fairlead_tools.skills import front_matter
 SKILL: Final = "SKILL.md"
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 DESCRIPTION_LENGTH_MAX: Final = 1024
-# Skills are listed before every turn, and seldom change.
-KEPT_MAX: Final = 1024
+# Skills are listed before every turn and seldom change.
+CACHED_MAX: Final = 1024
 
 
 class InvalidSkill(Exception):
-    """A file that is no skill. Says why."""
+    """A file without a valid skill. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """One skill. `path` is its file; one that is part of the product has none."""
+    """One skill. `path` is its file; the built-in skill has none."""
 
     name: str
     content: str
@@ -31,13 +31,13 @@ class Skill:
 
     @property
     def directory(self) -> Path | None:
-        """Where the files that belong to it are; a flat file has none."""
+        """The directory with the files of the skill; a single Markdown file has none."""
         return self.path.parent if self.path is not None and self.path.name == SKILL else None
 
 
-@lru_cache(KEPT_MAX)
+@lru_cache(CACHED_MAX)
 def parse(text: str, path: Path | None, *, name: str | None = None) -> Skill:
-    """The skill that a text describes; `name` is what it is called if it does not say itself.
+    """The skill in a text. `name` is its name if the text gives none.
 
     Raises InvalidSkill.
     """
@@ -45,14 +45,14 @@ def parse(text: str, path: Path | None, *, name: str | None = None) -> Skill:
         fields, content = front_matter.split(text)
     except front_matter.InvalidFrontMatter as error:
         raise InvalidSkill(str(error)) from error
-    called = fields.get("name") or name
-    if called is None:
+    skill_name = fields.get("name") or name
+    if skill_name is None:
         raise InvalidSkill("it has no name")
-    if NAME.fullmatch(called) is None:
-        raise InvalidSkill(f"{called!r} is no name: it must match {NAME.pattern}")
+    if NAME.fullmatch(skill_name) is None:
+        raise InvalidSkill(f"{skill_name!r} is no valid name: it must match {NAME.pattern}")
     description = " ".join(fields.get("description", "").split())[:DESCRIPTION_LENGTH_MAX]
     return Skill(
-        name=called,
+        name=skill_name,
         content=content,
         description=description or None,
         slash=fields.get("slash", "").lower() == "true",

@@ -16,7 +16,7 @@ def today(timezone: str | None) -> date:
 
 
 def observe(today: date) -> ObservedSource:
-    """The day, without a time: it changes once a day and never within one."""
+    """The date without a time, so that the source changes once a day."""
     text = today.strftime("%a %b %d %Y")
     return ObservedSource(
         key=KEY,

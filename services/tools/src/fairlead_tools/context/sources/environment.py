@@ -29,7 +29,7 @@ def observe(location: LocationRef) -> ObservedSource:
 
 
 def git_root(directory: Path) -> Path | None:
-    """The nearest directory upwards that git knows."""
+    """The nearest directory at or above this one that holds a git repository."""
     return next(
         (place for place in (directory, *directory.parents) if (place / ".git").exists()), None
     )

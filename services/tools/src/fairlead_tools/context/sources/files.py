@@ -1,4 +1,4 @@
-"""Text files of a location, read without trusting them: bounded, regular, contained, UTF-8."""
+"""Reads text files of a location without trusting them: bounded, regular, contained, UTF-8."""
 
 import os
 import stat
@@ -12,16 +12,16 @@ from typing import Final, TypeAlias
 from fairlead_schema.context import ObservedSource, UnavailableKind
 
 KEPT_MAX: Final = 1024
-# A file may change twice within one tick of its clock: what changed just now is read again.
+# A file may change twice within one clock tick, so a file that changed just now is read again.
 SETTLED_NS: Final = 2_000_000_000
 
 Signature: TypeAlias = tuple[int, int, int, int, int]
 
 
 class Unreadable(Exception):
-    """What should be there cannot be read now: with the kind of reason, and words for people.
+    """A source cannot be read now. Carries the kind of reason and a sentence for people.
 
-    A source that will not be better by waiting says what a new session is told `instead`.
+    When waiting does not help, `instead` is the observation for a new session.
     """
 
     def __init__(
@@ -40,11 +40,11 @@ class _CachedText:
 
 
 class TextFiles:
-    """Reads text files; one that has not changed on disk is not read twice."""
+    """Reads text files. A file that has not changed on disk comes from a cache."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
-        self._kept: OrderedDict[str, _CachedText] = OrderedDict()
+        self._cache: OrderedDict[str, _CachedText] = OrderedDict()
         self._lock = Lock()
 
     def read(self, path: Path) -> str:
@@ -56,42 +56,42 @@ class TextFiles:
             raise Unreadable("unreadable", reason) from error
 
     def _read(self, path: Path) -> str:
-        found = path.stat()
-        if not stat.S_ISREG(found.st_mode):
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
             raise Unreadable("unreadable", f"{printable_path(path)} is no regular file")
         with self._lock:
-            kept = self._kept.get(str(path))
-        if kept is not None and kept.signature == _signature(found):
-            return kept.text
-        # Should a pipe take the file's place by now, opening it does not wait for a writer.
+            cached = self._cache.get(str(path))
+        if cached is not None and cached.signature == _signature(status):
+            return cached.text
+        # If a pipe has taken the file's place, opening it must not wait for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise Unreadable("unreadable", f"{printable_path(path)} is no regular file")
-            self._fits(path, found.st_size)
+            self._check_size(path, status.st_size)
             raw = file.read(self._bytes_max + 1)
-        self._fits(path, len(raw))
+        self._check_size(path, len(raw))
         text = decode_text(raw, printable_path(path))
-        if time.time_ns() - found.st_mtime_ns > SETTLED_NS:
-            self._keep(str(path), _CachedText(_signature(found), text))
+        if time.time_ns() - status.st_mtime_ns > SETTLED_NS:
+            self._keep(str(path), _CachedText(_signature(status), text))
         return text
 
-    def _fits(self, path: Path, size: int) -> None:
+    def _check_size(self, path: Path, size: int) -> None:
         if size > self._bytes_max:
             reason = f"{printable_path(path)} has {size} bytes or more; at most {self._bytes_max} are read"
             raise Unreadable("too-large", reason)
 
-    def _keep(self, path: str, kept: _CachedText) -> None:
+    def _keep(self, path: str, cached: _CachedText) -> None:
         with self._lock:
-            self._kept[path] = kept
-            self._kept.move_to_end(path)
-            if len(self._kept) > KEPT_MAX:
-                self._kept.popitem(last=False)
+            self._cache[path] = cached
+            self._cache.move_to_end(path)
+            if len(self._cache) > KEPT_MAX:
+                self._cache.popitem(last=False)
 
 
 def decode_text(raw: bytes, name: str) -> str:
-    """Text out of bytes. Raises Unreadable for what is none."""
+    """The text of UTF-8 bytes. Raises Unreadable for anything else."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -102,7 +102,7 @@ def decode_text(raw: bytes, name: str) -> str:
 
 
 def real_path(path: str | Path) -> Path:
-    """Where a path leads, whether or not anything is there. Raises OSError for a loop."""
+    """The path with all links followed, whether or not it exists. Raises OSError for a loop."""
     return Path(os.path.realpath(path))
 
 
@@ -124,7 +124,7 @@ def resolve_inside(path: Path, root: Path) -> Path:
 
 
 def is_present(path: Path) -> bool:
-    """Whether something has this name, if only a broken link. Raises OSError if nobody can say."""
+    """Whether the path exists, even as a broken link. Raises OSError if that is unknown."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -133,15 +133,21 @@ def is_present(path: Path) -> bool:
 
 
 def expand_home(path: str) -> Path:
-    """A path as people write it; without a home directory `~` stays as it is."""
+    """The path with `~` expanded, if there is a home directory."""
     return Path(os.path.expanduser(path))  # noqa: PTH111 - it never raises
 
 
 def printable_path(path: str | Path) -> str:
-    """A path on one line, in characters that any log can hold."""
+    """The path in one line of printable characters."""
     text = os.fsencode(path).decode(errors="backslashreplace")
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
-def _signature(found: os.stat_result) -> Signature:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _signature(status: os.stat_result) -> Signature:
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )

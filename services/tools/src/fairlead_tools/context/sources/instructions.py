@@ -1,4 +1,4 @@
-"""`core/instructions`: every instruction file that applies, as one source."""
+"""`core/instructions`: all instruction files that apply at a location, as one source."""
 
 import glob
 import os
@@ -32,10 +32,10 @@ CHANGED: Final = (
 REVOKED: Final = "The instruction files you were given before no longer apply; there are none now."
 
 PERMANENT: Final = frozenset[UnavailableKind]({"unreadable", "outside", "too-large", "not-text"})
-"""Reasons that somebody has to mend; the others pass."""
+"""Reasons that last until a person mends the file; the others pass by themselves."""
 
 FetchedPages: TypeAlias = Mapping[str, str | Unreadable]
-"""What the web said, by address."""
+"""The text of each web page, or why it has none, by address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,38 +50,38 @@ class Instruction:
         return [self.name, sha256(self.text.encode()).hexdigest()]
 
     @property
-    def rendered(self) -> str:
+    def section(self) -> str:
         return f"Instructions from {self.name}:\n{self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class MissingInstruction:
-    """One that applies and cannot be read."""
+    """An instruction that applies and cannot be read."""
 
     name: str
-    said: Unreadable
+    error: Unreadable
 
     @property
     def value(self) -> list[str]:
-        return [self.name, self.said.why]
+        return [self.name, self.error.why]
 
     @property
-    def rendered(self) -> str:
-        return f"There are instructions in {self.name} that cannot be read: {self.said.reason}"
+    def section(self) -> str:
+        return f"There are instructions in {self.name} that cannot be read: {self.error.reason}"
 
 
 InstructionPart: TypeAlias = Instruction | MissingInstruction
 
 
 class InstructionFile(NamedTuple):
-    """A file by its name, and the root that it must not lead out of."""
+    """The path of a file, and the root that it must stay inside."""
 
     path: Path
     root: Path | None = None
 
 
 class Instructions:
-    """Finds and reads what applies at a location."""
+    """Finds and reads the instructions of a location."""
 
     def __init__(self, settings: ContextConfig) -> None:
         self._settings = settings
@@ -89,41 +89,44 @@ class Instructions:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """What has to be fetched before an observation."""
-        return tuple(one for one in self._settings.instructions if is_url(one))
+        """The addresses to fetch before an observation."""
+        return tuple(entry for entry in self._settings.instructions if is_url(entry))
 
-    def observe(self, asked: ObserveContext, fetched: FetchedPages) -> ObservedSource | None:
+    def observe(self, request: ObserveContext, fetched: FetchedPages) -> ObservedSource | None:
         """All instructions, or None when there are none. Raises Unreadable, OSError.
 
-        A file that no waiting will mend leaves sessions that know an earlier one with that. A new
-        session would wait for ever: it begins with the others, and is told what is missing.
+        When a file stays unreadable, a session that knows an earlier version keeps it. A new session
+        would wait for ever: it starts with the other files, and the model learns what is missing.
         """
-        found = self._bounded(tuple(self._found(asked, fetched)))
-        bad = next((one.said for one in found if isinstance(one, MissingInstruction)), None)
-        if bad is not None:
-            raise Unreadable(bad.why, bad.reason, instead=render(found))
-        return render(found) if found else None
+        parts = self._limit_total(tuple(self._parts(request, fetched)))
+        error = next((part.error for part in parts if isinstance(part, MissingInstruction)), None)
+        if error is not None:
+            raise Unreadable(error.why, error.reason, instead=render(parts))
+        return render(parts) if parts else None
 
-    def _bounded(self, found: tuple[InstructionPart, ...]) -> tuple[InstructionPart, ...]:
-        """What goes beyond the limit of all together is missing."""
-        texts = [len(one.text.encode()) if isinstance(one, Instruction) else 0 for one in found]
+    def _limit_total(self, parts: tuple[InstructionPart, ...]) -> tuple[InstructionPart, ...]:
+        """Mark the instructions beyond the total size limit as missing."""
+        sizes = [len(part.text.encode()) if isinstance(part, Instruction) else 0 for part in parts]
         limit = self._settings.total_bytes_max
-        said = Unreadable("too-large", f"the instructions have {sum(texts)} bytes of {limit}")
-        upto = accumulate(texts)
+        error = Unreadable("too-large", f"the instructions have {sum(sizes)} bytes of {limit}")
         return tuple(
-            MissingInstruction(one.name, said)
-            if isinstance(one, Instruction) and size > limit
-            else one
-            for one, size in zip(found, upto, strict=True)
+            MissingInstruction(part.name, error)
+            if isinstance(part, Instruction) and total > limit
+            else part
+            for part, total in zip(parts, accumulate(sizes), strict=True)
         )
 
-    def _found(self, asked: ObserveContext, fetched: FetchedPages) -> Iterator[InstructionPart]:
-        directory = real_path(asked.location.directory)
+    def _parts(self, request: ObserveContext, fetched: FetchedPages) -> Iterator[InstructionPart]:
+        directory = real_path(request.location.directory)
         root = environment.git_root(directory) or directory
-        seen: set[Path] = set()
-        for path in self._paths(asked, directory, root):
+        read_files: set[Path] = set()
+        for path in self._paths(request, directory, root):
             try:
-                one = self._page(path, fetched) if isinstance(path, str) else self._file(path, seen)
+                part = (
+                    self._page(path, fetched)
+                    if isinstance(path, str)
+                    else self._file(path, read_files)
+                )
             except Unreadable as error:
                 if error.why not in PERMANENT:
                     raise
@@ -131,28 +134,32 @@ class Instructions:
                     path if isinstance(path, str) else printable_path(path.path), error
                 )
             else:
-                if one is not None:
-                    yield one
+                if part is not None:
+                    yield part
 
     def _page(self, url: str, fetched: FetchedPages) -> Instruction:
-        said = fetched[url]
-        if isinstance(said, Unreadable):
-            raise said
-        return Instruction(url, said)
+        page = fetched[url]
+        if isinstance(page, Unreadable):
+            raise page
+        return Instruction(url, page)
 
-    def _file(self, named: InstructionFile, seen: set[Path]) -> Instruction | None:
-        """A file, the first time that it is met."""
-        path, root = named
+    def _file(self, file: InstructionFile, read_files: set[Path]) -> Instruction | None:
+        """The instruction in a file; None if the file was read before under another name."""
+        path, root = file
         target = resolve_file(path) if root is None else resolve_inside(path, root)
-        if target in seen:
+        if target in read_files:
             return None
-        seen.add(target)
+        read_files.add(target)
         return Instruction(printable_path(path), self._texts.read(target))
 
     def _paths(
-        self, asked: ObserveContext, directory: Path, root: Path
+        self, request: ObserveContext, directory: Path, root: Path
     ) -> Iterator[InstructionFile | str]:
-        """In rendering order: global, project, configured, and where the session has read."""
+        """All files and addresses in rendering order.
+
+        The global file, the project from the directory upwards, the configured ones, and the
+        directories below that the session has read.
+        """
         settings = self._settings
         if settings.global_file is not None and is_present(expand_home(settings.global_file)):
             yield InstructionFile(expand_home(settings.global_file))
@@ -165,16 +172,16 @@ class Instructions:
                 yield from _configured_files(entry, directory, root)
         if settings.project:
             yield from _first_names(
-                directories_below(directory, asked.touched), settings.names, root
+                directories_below(directory, request.touched), settings.names, root
             )
 
 
-def render(found: tuple[InstructionPart, ...]) -> ObservedSource:
-    """The whole set: a change of any part is told by all that applies from then on."""
-    text = "\n\n".join(one.rendered for one in found)
+def render(parts: tuple[InstructionPart, ...]) -> ObservedSource:
+    """All instructions as one observation. After any change the model reads all of them again."""
+    text = "\n\n".join(part.section for part in parts)
     return ObservedSource(
         key=KEY,
-        value=[one.value for one in found],
+        value=[part.value for part in parts],
         baseline=text,
         update=f"{CHANGED}\n\n{text}",
         removed=REVOKED,
@@ -182,7 +189,7 @@ def render(found: tuple[InstructionPart, ...]) -> ObservedSource:
 
 
 def directories_up(directory: Path, root: Path) -> tuple[Path, ...]:
-    """A directory and those above it, up to the root; nothing if it is not in there."""
+    """A directory and its parents up to the root, nearest first; empty outside the root."""
     if not directory.is_relative_to(root):
         return ()
     depth = len(directory.parts) - len(root.parts)
@@ -190,15 +197,15 @@ def directories_up(directory: Path, root: Path) -> tuple[Path, ...]:
 
 
 def directories_below(directory: Path, touched: tuple[str, ...]) -> tuple[Path, ...]:
-    """The directories below a location on the way to where the session has read, outermost first."""
-    base, found = str(directory).rstrip("/"), set[str]()
+    """The directories below a location that lead to what the session has read, outermost first."""
+    base, places = str(directory).rstrip("/"), set[str]()
     for place in touched:
         target = os.path.realpath(place)
-        # Ways to different places mostly begin alike: what was met is not gone again.
-        while target.startswith(f"{base}/") and target not in found:
-            found.add(target)
+        # Most paths share their parents: a directory that is known ends the walk.
+        while target.startswith(f"{base}/") and target not in places:
+            places.add(target)
             target = os.path.dirname(target)  # noqa: PTH120 - before every turn, for many
-    return tuple(sorted(Path(place) for place in found if place != str(directory)))
+    return tuple(sorted(Path(place) for place in places if place != str(directory)))
 
 
 def is_url(entry: str) -> bool:
@@ -208,7 +215,7 @@ def is_url(entry: str) -> bool:
 def _first_names(
     places: tuple[Path, ...], names: tuple[str, ...], root: Path
 ) -> Iterator[InstructionFile]:
-    """In each place the first name that is there."""
+    """In each directory the first of the names that exists."""
     for place in places:
         name = next((name for name in names if is_present(place / name)), None)
         if name is not None:
@@ -216,11 +223,11 @@ def _first_names(
 
 
 def _configured_files(entry: str, directory: Path, root: Path) -> Iterator[InstructionFile]:
-    """A file or a pattern. One that is relative belongs to the project and stays in it."""
+    """The files of a path or pattern. A relative one must stay inside the project."""
     path = expand_home(entry)
     pattern = str(Path(glob.escape(str(directory))) / path)
     matches = islice(glob.iglob(pattern, recursive=True), MATCHES_MAX)  # noqa: PTH207
-    for match in sorted(Path(one) for one in matches):
+    for match in sorted(map(Path, matches)):
         if match.is_dir():
             continue
         yield InstructionFile(match, None if path.is_absolute() else root)

@@ -1,4 +1,4 @@
-"""`core/references`: what is worth knowing outside the location, as configured."""
+"""`core/references`: the configured references outside the location."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,18 +14,18 @@ REVOKED: Final = "The references you were told of are no longer available."
 
 
 def observe(references: Mapping[str, ReferenceConfig]) -> ObservedSource | None:
-    """Those that say when they help, sorted by name; None when no one does."""
-    told = [
+    """The references with a description, sorted by name; None without any."""
+    entries = [
         [name, references[name].path, references[name].description]
         for name in sorted(references)
         if references[name].description
     ]
-    if not told:
+    if not entries:
         return None
-    lines = "\n".join(f"- {name} ({path}): {description}" for name, path, description in told)
+    lines = "\n".join(f"- {name} ({path}): {description}" for name, path, description in entries)
     return ObservedSource(
         key=KEY,
-        value=told,
+        value=entries,
         baseline=f"{LEAD}\n{lines}",
         update=f"{CHANGED}\n{lines}",
         removed=REVOKED,

@@ -23,18 +23,18 @@ REVOKED: Final = "The skills you were told of are no longer available."
 def observe(
     skills: Iterable[Skill], rules: tuple[PermissionRule, ...] | None
 ) -> ObservedSource | None:
-    """What an agent may know of, by name; None for one that may load nothing or is not known."""
+    """The skills that an agent may load, by name; None for an unknown agent or one without skills."""
     if rules is None or is_hidden(rules, ACTION):
         return None
-    told = sorted(
+    entries = sorted(
         [skill.name, skill.description]
         for skill in skills
         if skill.description and effect(rules, ACTION, skill.name) != "deny"
     )
-    lines = "\n".join(f"- {name}: {description}" for name, description in told) or NONE
+    lines = "\n".join(f"- {name}: {description}" for name, description in entries) or NONE
     return ObservedSource(
         key=KEY,
-        value=told,
+        value=entries,
         baseline=f"{LEAD}\n{lines}",
         update=f"{CHANGED}\n{lines}",
         removed=REVOKED,
