@@ -1,4 +1,4 @@
-"""Ingest over the in-memory twin: a desk, and short words for its verbs."""
+"""Ingest over the in-memory twin: a command context, and helpers that call its verbs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -70,16 +70,16 @@ def prompt_command(text: str = "hello", **fields: object) -> AdmitPrompt:
     return AdmitPrompt.model_validate({"sessionID": "ses_1", "prompt": {"text": text}, **fields})
 
 
-async def created(desk: CommandContext, session_id: str = "ses_1") -> None:
-    await create(desk, "default", create_command(id=session_id))
+async def created(context: CommandContext, session_id: str = "ses_1") -> None:
+    await create(context, "default", create_command(id=session_id))
 
 
-async def asked(desk: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
-    return await answered(desk, body, AdmitPrompt, prompt, tenant=tenant)
+async def asked(context: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
+    return await answered(context, body, AdmitPrompt, prompt, tenant=tenant)
 
 
 async def answered(
-    desk: CommandContext,
+    context: CommandContext,
     body: bytes,
     command: type[Command],
     verb: Callable[[CommandContext, TenantId, Command], Awaitable[Model]],
@@ -88,7 +88,7 @@ async def answered(
 ) -> bytes:
     """The answer of a verb to a body, as its server gives it."""
     answer = await Answerer(LOG_REFUSALS).answer(
-        command, body, lambda command: verb(desk, parse_tenant(tenant), command)
+        command, body, lambda command: verb(context, parse_tenant(tenant), command)
     )
     return answer.body
 
@@ -128,5 +128,5 @@ def eventlog() -> EventLog:
 
 
 @pytest.fixture
-def desk(eventlog: EventLog) -> CommandContext:
+def context(eventlog: EventLog) -> CommandContext:
     return CommandContext(eventlog, settings())

@@ -28,11 +28,11 @@ def error(payload: bytes) -> dict[str, Any]:
     return found
 
 
-async def test_an_answer_holds_the_receipt(desk: CommandContext) -> None:
+async def test_an_answer_holds_the_receipt(context: CommandContext) -> None:
     """A-27: camel case, and absent keys stay absent."""
-    await created(desk)
+    await created(context)
 
-    body = json.loads(await asked(desk, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
+    body = json.loads(await asked(context, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
 
     assert body["data"]["admittedSeq"] == 2
     assert body["data"]["sessionID"] == "ses_1"
@@ -58,52 +58,52 @@ async def test_an_answer_holds_the_receipt(desk: CommandContext) -> None:
     ],
 )
 async def test_a_wrong_field_is_named(
-    desk: CommandContext, changed: dict[str, Any], field: str
+    context: CommandContext, changed: dict[str, Any], field: str
 ) -> None:
     """A-10: the refusal says which field does not fit, and nothing is written."""
-    await created(desk)
+    await created(context)
 
-    refused = error(await asked(desk, json.dumps({**PROMPT, **changed}).encode()))
+    refused = error(await asked(context, json.dumps({**PROMPT, **changed}).encode()))
 
     assert refused["_tag"] == "InvalidRequestError"
     assert (refused["kind"], refused.get("field")) == ("Body", field)
-    assert len(await events(desk.eventlog)) == 1
+    assert len(await events(context.eventlog)) == 1
 
 
 @pytest.mark.parametrize(
     "body", [b"", b"not json", b"[]", b"7", b"null", b"\xff\xfe", b'{"prompt":', b"[" * 5000]
 )
-async def test_what_is_no_command_is_refused(desk: CommandContext, body: bytes) -> None:
+async def test_what_is_no_command_is_refused(context: CommandContext, body: bytes) -> None:
     """A-10: malformed JSON gets a typed answer too."""
-    assert error(await asked(desk, body))["_tag"] == "InvalidRequestError"
+    assert error(await asked(context, body))["_tag"] == "InvalidRequestError"
 
 
-async def test_a_lone_surrogate_is_refused(desk: CommandContext) -> None:
+async def test_a_lone_surrogate_is_refused(context: CommandContext) -> None:
     """A-10: text that no log could hold is no text."""
     body = b'{"sessionID":"ses_1","prompt":{"text":"\\ud800"}}'
 
-    assert error(await asked(desk, body))["_tag"] == "InvalidRequestError"
+    assert error(await asked(context, body))["_tag"] == "InvalidRequestError"
 
 
-async def test_unknown_extra_keys_are_ignored(desk: CommandContext) -> None:
+async def test_unknown_extra_keys_are_ignored(context: CommandContext) -> None:
     """A-12: a newer client may say more than we know."""
-    await created(desk)
+    await created(context)
 
-    body = json.loads(await asked(desk, json.dumps({**PROMPT, "future": 1}).encode()))
+    body = json.loads(await asked(context, json.dumps({**PROMPT, "future": 1}).encode()))
 
     assert "data" in body
 
 
-async def test_a_tenant_that_is_no_name_is_refused(desk: CommandContext) -> None:
+async def test_a_tenant_that_is_no_name_is_refused(context: CommandContext) -> None:
     """A-10: a tenant becomes a subject token."""
-    refused = error(await asked(desk, json.dumps(PROMPT).encode(), tenant="a b"))
+    refused = error(await asked(context, json.dumps(PROMPT).encode(), tenant="a b"))
 
     assert (refused["_tag"], refused["kind"]) == ("InvalidRequestError", "Params")
 
 
-async def test_refusals_keep_their_tags(desk: CommandContext) -> None:
+async def test_refusals_keep_their_tags(context: CommandContext) -> None:
     """A-10: not found names the session."""
-    refused = error(await asked(desk, json.dumps(PROMPT).encode()))
+    refused = error(await asked(context, json.dumps(PROMPT).encode()))
 
     assert (refused["_tag"], refused["sessionID"]) == ("SessionNotFoundError", "ses_1")
 
@@ -121,9 +121,9 @@ class AwayLog(MemoryLog):
 async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> None:
     """A-10: the caller may try again."""
     object.__setattr__(eventlog, "log", AwayLog())
-    desk = CommandContext(eventlog, settings())
+    context = CommandContext(eventlog, settings())
 
-    body = await answered(desk, b'{"id":"ses_1"}', CreateSession, create)
+    body = await answered(context, b'{"id":"ses_1"}', CreateSession, create)
 
     refused = error(body)
     assert (refused["_tag"], refused["service"]) == ("ServiceUnavailableError", "session.log")
@@ -136,9 +136,9 @@ async def test_a_defect_of_ours_is_answered_with_a_reference(
     log = AwayLog()
     log.failure = RuntimeError("secret detail")
     object.__setattr__(eventlog, "log", log)
-    desk = CommandContext(eventlog, settings())
+    context = CommandContext(eventlog, settings())
 
-    refused = error(await answered(desk, b'{"id":"ses_1"}', CreateSession, create))
+    refused = error(await answered(context, b'{"id":"ses_1"}', CreateSession, create))
 
     assert refused["_tag"] == "UnknownError"
     assert "secret" not in refused["message"]
@@ -151,9 +151,9 @@ async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
     """H-19: the answer says which event stopped it."""
     log = AwayLog()
     log.failure = UnknownEvent("from.the.future", 9)
-    desk = CommandContext(replace(eventlog, log=log), settings())
+    context = CommandContext(replace(eventlog, log=log), settings())
 
-    refused = error(await asked(desk, json.dumps(PROMPT).encode()))
+    refused = error(await asked(context, json.dumps(PROMPT).encode()))
 
     assert refused["_tag"] == "ServiceUnavailableError"
     assert "from.the.future.9" in refused["message"]

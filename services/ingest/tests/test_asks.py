@@ -64,7 +64,7 @@ def configured(**more: Any) -> IngestSettings:  # noqa: ANN401
 
 
 @pytest.fixture
-def desk(eventlog: EventLog) -> CommandContext:
+def context(eventlog: EventLog) -> CommandContext:
     return CommandContext(eventlog, configured())
 
 
@@ -94,14 +94,14 @@ def called(call: str) -> ToolCalled:
 
 
 async def waiting(
-    desk: CommandContext,
+    context: CommandContext,
     eventlog: EventLog,
     *more: SessionEvent,
     at: Address = AT,
     rested: bool = True,
 ) -> None:
     """A session parked on two calls that ask."""
-    await created(desk, at.session_id)
+    await created(context, at.session_id)
     await written(
         eventlog,
         ExecutionClaimed(generation=1, runner="run_a"),
@@ -135,156 +135,158 @@ async def last(eventlog: EventLog, at: Address = AT) -> list[str]:
 
 
 async def test_a_permission_is_one_commit_and_a_wake(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-14, K-15: written, and whoever should go on hears of it."""
-    await waiting(desk, eventlog)
+    await waiting(context, eventlog)
 
-    await permission.reply(desk, "default", reply("once"))
+    await permission.reply(context, "default", reply("once"))
 
     assert await last(eventlog) == ["permission.replied"]
     await until(lambda: len(wakes(eventlog)) == 1)
 
 
-async def test_a_living_owner_is_told_at_once(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog: EventLog) -> None:
     """K-15: it waits for the other call, and sends this one again."""
     told: list[Address] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
     await eventlog.liveness.answer_pings("run_a", told.append)
-    await waiting(desk, eventlog, rested=False)
+    await waiting(context, eventlog, rested=False)
 
-    await permission.reply(desk, "default", reply("once"))
+    await permission.reply(context, "default", reply("once"))
 
     assert told == [AT]
 
 
 async def test_always_saves_each_pattern_for_the_project_first(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17, K-28: then the answer, and what else in this session is allowed by now."""
-    await waiting(desk, eventlog, asked("c2", resource="git pull"))
-    project = (await desk.load(AT)).profile
+    await waiting(context, eventlog, asked("c2", resource="git pull"))
+    project = (await context.load(AT)).profile
     assert project is not None
 
-    await permission.reply(desk, "default", reply("always"))
-    await permission.reply(desk, "default", reply("always"))
+    await permission.reply(context, "default", reply("always"))
+    await permission.reply(context, "default", reply("always"))
 
     listing = ListApprovals(project_id=project.project_id)
-    (saved,) = (await approval.list_(desk, "default", listing)).saved
+    (saved,) = (await approval.list_(context, "default", listing)).saved
     assert (saved.action, saved.resource) == ("bash", "git *")
     replies = [one for one in await events(eventlog) if isinstance(one, PermissionReplied)]
     assert [(one.request_id, one.reply) for one in replies] == [
         ("per_c1", "always"),
         ("per_c2", "always"),
     ]
-    await approval.remove(desk, "default", RemoveApproval(id=saved.id))
-    assert (await approval.list_(desk, "default", listing)).saved == ()
+    await approval.remove(context, "default", RemoveApproval(id=saved.id))
+    assert (await approval.list_(context, "default", listing)).saved == ()
 
 
 async def test_always_without_patterns_is_like_once(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-18: nothing is saved."""
-    await waiting(desk, eventlog)
+    await waiting(context, eventlog)
     bare = asked("c2")
     request = bare.request.model_copy(update={"save": None})
     await written(eventlog, bare.model_copy(update={"request": request}))
 
-    await permission.reply(desk, "default", reply("always", "c2"))
+    await permission.reply(context, "default", reply("always", "c2"))
 
     assert await eventlog.approvals.revision() == 0
     assert await last(eventlog) == ["permission.replied"]
 
 
 async def test_an_approval_answers_what_waits_in_another_session(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-17: by its own rules, whenever somebody has it looked at; once."""
-    await waiting(desk, eventlog)
-    await waiting(desk, eventlog, at=OTHER)
+    await waiting(context, eventlog)
+    await waiting(context, eventlog, at=OTHER)
     command = PermissionCommand(session_id="ses_2", request_id="per_c1")
-    before = await permission.recheck(desk, "default", command)
-    await permission.reply(desk, "default", reply("always"))
+    before = await permission.recheck(context, "default", command)
+    await permission.reply(context, "default", reply("always"))
 
-    after = await permission.recheck(desk, "default", command)
-    again = await permission.recheck(desk, "default", command)
+    after = await permission.recheck(context, "default", command)
+    again = await permission.recheck(context, "default", command)
 
     assert (after.seq, again.seq) == (before.seq + 1, before.seq + 1)
     assert await last(eventlog, OTHER) == ["permission.replied"]
 
 
 async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17: the reply itself was never written; the approval is as good."""
-    await waiting(desk, eventlog)
-    session = await desk.load(AT)
+    await waiting(context, eventlog)
+    session = await context.load(AT)
     assert session.profile is not None
     await eventlog.approvals.save("default", session.profile.project_id, "bash", ["git *"])
 
     command = PermissionCommand(session_id="ses_1", request_id="per_c1")
-    await permission.recheck(desk, "default", command)
+    await permission.recheck(context, "default", command)
 
     assert await last(eventlog) == ["permission.replied"]
 
 
 async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-12, K-20, K-21: the other request still waits."""
-    await waiting(desk, eventlog, asked("c2"))
+    await waiting(context, eventlog, asked("c2"))
 
-    await permission.reply(desk, "default", reply("reject", message="not today"))
+    await permission.reply(context, "default", reply("reject", message="not today"))
 
     assert await last(eventlog) == ["permission.replied", "tool.failed"]
-    assert list((await desk.load(AT)).asks.permissions) == ["per_c2"]
+    assert list((await context.load(AT)).asks.permissions) == ["per_c2"]
 
 
 async def test_a_decline_stops_the_session_in_the_same_commit(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-10, K-19, K-23: everything that waits is answered with it."""
-    await waiting(desk, eventlog, asked("c2"))
+    await waiting(context, eventlog, asked("c2"))
 
-    await permission.reply(desk, "default", reply("reject", message=""))
+    await permission.reply(context, "default", reply("reject", message=""))
 
     assert await last(eventlog) == [
         "permission.replied",
         "permission.replied",
         "interrupt.requested",
     ]
-    assert (await desk.load(AT)).execution.interrupted
+    assert (await context.load(AT)).execution.interrupted
     await until(lambda: len(wakes(eventlog)) == 1)
 
 
 async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-24, K-34: unknown here is unknown, also when another session or tenant asked it."""
-    await waiting(desk, eventlog)
-    await created(desk, "ses_2")
+    await waiting(context, eventlog)
+    await created(context, "ses_2")
     with pytest.raises(PermissionNotFound):
-        await permission.reply(desk, "default", reply("once", session="ses_2"))
+        await permission.reply(context, "default", reply("once", session="ses_2"))
     with pytest.raises(SessionNotFound):
-        await permission.reply(desk, "other", reply("once"))
+        await permission.reply(context, "other", reply("once"))
     with pytest.raises(PermissionNotFound):
-        await permission.reply(desk, "default", reply("once", "c9"))
+        await permission.reply(context, "default", reply("once", "c9"))
 
-    first = await permission.reply(desk, "default", reply("once"))
-    assert await permission.reply(desk, "default", reply("once")) == first
+    first = await permission.reply(context, "default", reply("once"))
+    assert await permission.reply(context, "default", reply("once")) == first
     for late in (reply("always"), reply("reject"), reply("reject", message="no")):
         with pytest.raises(PermissionNotFound):
-            await permission.reply(desk, "default", late)
-    assert (await desk.load(AT)).seq == first.seq
+            await permission.reply(context, "default", late)
+    assert (await context.load(AT)).seq == first.seq
 
 
-async def test_of_many_answers_at_once_one_counts(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_of_many_answers_at_once_one_counts(
+    context: CommandContext, eventlog: EventLog
+) -> None:
     """K-24: the log decides which; the others are told that they are late."""
-    await waiting(desk, eventlog)
+    await waiting(context, eventlog)
     words = [reply("once"), reply("always"), reply("reject", message="no")] * 3
 
     answers = await asyncio.gather(
-        *(permission.reply(desk, "default", word) for word in words), return_exceptions=True
+        *(permission.reply(context, "default", word) for word in words), return_exceptions=True
     )
 
     replies = [one for one in await events(eventlog) if isinstance(one, PermissionReplied)]
@@ -295,22 +297,22 @@ async def test_of_many_answers_at_once_one_counts(desk: CommandContext, eventlog
 
 
 async def test_what_waits_is_listed_and_read_from_the_log(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-34, K-35: of this session; another's is not found here."""
-    await waiting(desk, eventlog)
-    await created(desk, "ses_2")
+    await waiting(context, eventlog)
+    await created(context, "ses_2")
     wanted = PermissionCommand(session_id="ses_1", request_id="per_c1")
 
-    assert (await permission.list_(desk, "default", COMMAND)).requests == (asked().request,)
-    assert await permission.get(desk, "default", wanted) == asked().request
+    assert (await permission.list_(context, "default", COMMAND)).requests == (asked().request,)
+    assert await permission.get(context, "default", wanted) == asked().request
     with pytest.raises(PermissionNotFound):
         await permission.get(
-            desk, "default", PermissionCommand(session_id="ses_2", request_id="per_c1")
+            context, "default", PermissionCommand(session_id="ses_2", request_id="per_c1")
         )
-    await permission.reply(desk, "default", reply("once"))
+    await permission.reply(context, "default", reply("once"))
     with pytest.raises(PermissionNotFound):
-        await permission.get(desk, "default", wanted)
+        await permission.get(context, "default", wanted)
 
 
 def outside(**more: object) -> AskPermission:
@@ -319,43 +321,43 @@ def outside(**more: object) -> AskPermission:
 
 
 async def test_a_tool_that_runs_elsewhere_may_ask_too(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-08, K-10, K-12: by the named agent's rules, else the default's; only an ask is written."""
-    await created(desk)
-    allowed = await permission.ask(desk, "default", outside(action="read", agent="explore"))
-    denied = await permission.ask(desk, "default", outside(agent="explore", action="edit"))
+    await created(context)
+    allowed = await permission.ask(context, "default", outside(action="read", agent="explore"))
+    denied = await permission.ask(context, "default", outside(agent="explore", action="edit"))
     assert (allowed.effect, denied.effect) == ("allow", "deny")
     assert len(await events(eventlog)) == 1
 
-    judged = await permission.ask(desk, "default", outside(id="per_mine"))
+    judged = await permission.ask(context, "default", outside(id="per_mine"))
 
     assert (judged.id, judged.effect) == ("per_mine", "ask")
     assert [one.type for one in await events(eventlog)][1:] == ["permission.asked"]
 
 
 async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-24: a retry finds its request; another one, or an answered one, is refused."""
-    await created(desk)
-    await permission.ask(desk, "default", outside(id="per_mine"))
-    await permission.ask(desk, "default", outside(id="per_mine"))
+    await created(context)
+    await permission.ask(context, "default", outside(id="per_mine"))
+    await permission.ask(context, "default", outside(id="per_mine"))
     with pytest.raises(Conflict):
-        await permission.ask(desk, "default", outside(id="per_mine", resources=["rm"]))
+        await permission.ask(context, "default", outside(id="per_mine", resources=["rm"]))
     answer = ReplyPermission(session_id="ses_1", request_id="per_mine", reply="once")
-    await permission.reply(desk, "default", answer)
+    await permission.reply(context, "default", answer)
 
     with pytest.raises(Conflict):
-        await permission.ask(desk, "default", outside(id="per_mine"))
+        await permission.ask(context, "default", outside(id="per_mine"))
     assert len(await events(eventlog)) == 3
 
 
-async def test_an_unknown_agent_may_nothing(desk: CommandContext) -> None:
+async def test_an_unknown_agent_may_nothing(context: CommandContext) -> None:
     """K-11: whoever asks on its behalf."""
-    await created(desk)
+    await created(context)
 
-    judged = await permission.ask(desk, "default", outside(action="read", agent="ghost"))
+    judged = await permission.ask(context, "default", outside(action="read", agent="ghost"))
 
     assert judged.effect == "deny"
 
@@ -375,54 +377,56 @@ def answers(*labels: str) -> ReplyQuestion:
 
 
 async def test_an_answer_settles_its_call_in_the_same_commit(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """L-69, N-24, N-25, N-27: no worker is involved; the same answer again is not refused."""
-    await waiting(desk, eventlog, questioned())
+    await waiting(context, eventlog, questioned())
 
-    first = await question.reply(desk, "default", answers("red", "own words"))
+    first = await question.reply(context, "default", answers("red", "own words"))
 
     assert await last(eventlog) == ["question.replied", "tool.succeeded"]
     (settled,) = [one for one in await events(eventlog) if isinstance(one, ToolSucceeded)]
     assert settled.content == (TextContent(text="Which colour? → red, own words"),)
-    assert await question.reply(desk, "default", answers("red", "own words")) == first
+    assert await question.reply(context, "default", answers("red", "own words")) == first
     with pytest.raises(QuestionNotFound):
-        await question.reply(desk, "default", answers("blue"))
+        await question.reply(context, "default", answers("blue"))
 
 
-async def test_a_dismissal_stops_the_session(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_dismissal_stops_the_session(context: CommandContext, eventlog: EventLog) -> None:
     """E-13, L-70, N-24: the permission beside it is answered too; nothing reaches the model."""
-    await waiting(desk, eventlog, questioned())
+    await waiting(context, eventlog, questioned())
     command = QuestionCommand(session_id="ses_1", request_id="que_1")
 
-    first = await question.reject(desk, "default", command)
+    first = await question.reject(context, "default", command)
 
     assert await last(eventlog) == [
         "question.rejected",
         "permission.replied",
         "interrupt.requested",
     ]
-    assert await question.reject(desk, "default", command) == first
+    assert await question.reject(context, "default", command) == first
 
 
-async def test_an_unknown_question_is_not_found(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_unknown_question_is_not_found(
+    context: CommandContext, eventlog: EventLog
+) -> None:
     """N-25, N-26: nor is one of another session."""
-    await waiting(desk, eventlog, questioned())
-    await created(desk, "ses_2")
+    await waiting(context, eventlog, questioned())
+    await created(context, "ses_2")
     foreign = {"session_id": "ses_2", "request_id": "que_1"}
 
     with pytest.raises(QuestionNotFound):
-        await question.reply(desk, "default", ReplyQuestion(**foreign, answers=()))
+        await question.reply(context, "default", ReplyQuestion(**foreign, answers=()))
     with pytest.raises(QuestionNotFound):
-        await question.reject(desk, "default", QuestionCommand(**foreign))
-    assert len((await question.list_(desk, "default", COMMAND)).requests) == 1
+        await question.reject(context, "default", QuestionCommand(**foreign))
+    assert len((await question.list_(context, "default", COMMAND)).requests) == 1
 
 
-async def test_an_interrupt_answers_what_waits(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_interrupt_answers_what_waits(context: CommandContext, eventlog: EventLog) -> None:
     """K-26, N-26: durably, in the same commit."""
-    await waiting(desk, eventlog, questioned())
+    await waiting(context, eventlog, questioned())
 
-    await interrupt(desk, "default", COMMAND)
+    await interrupt(context, "default", COMMAND)
 
     assert await last(eventlog) == [
         "permission.replied",
@@ -431,11 +435,11 @@ async def test_an_interrupt_answers_what_waits(desk: CommandContext, eventlog: E
     ]
 
 
-async def test_an_archived_session_asks_nobody(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_archived_session_asks_nobody(context: CommandContext, eventlog: EventLog) -> None:
     """K-26: what waits is answered, and what it waits for stops."""
-    await waiting(desk, eventlog)
+    await waiting(context, eventlog)
 
-    await archive(desk, "default", COMMAND)
+    await archive(context, "default", COMMAND)
 
     assert await last(eventlog) == [
         "permission.replied",
@@ -444,11 +448,11 @@ async def test_an_archived_session_asks_nobody(desk: CommandContext, eventlog: E
     ]
 
 
-async def test_a_deleted_session_asks_nobody(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_deleted_session_asks_nobody(context: CommandContext, eventlog: EventLog) -> None:
     """K-26: answered first; its last word stands alone."""
-    await waiting(desk, eventlog)
+    await waiting(context, eventlog)
 
-    await delete(desk, "default", COMMAND)
+    await delete(context, "default", COMMAND)
 
     types = [one.type for one in await events(eventlog)]
     assert types[-2:] == ["permission.replied", "session.purged"]
@@ -456,25 +460,25 @@ async def test_a_deleted_session_asks_nobody(desk: CommandContext, eventlog: Eve
 
 
 async def test_a_resume_is_an_answer_to_whether_to_go_on(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """P-01: the question that a crash left is taken back."""
-    await created(desk)
+    await created(context)
     await written(eventlog, questioned(None))
 
-    await resume(desk, "default", COMMAND)
+    await resume(context, "default", COMMAND)
 
     assert await last(eventlog) == ["question.rejected", "resume.requested"]
 
 
 async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """N-26: nothing is under way, and nothing is left to answer."""
-    await created(desk)
+    await created(context)
     await written(eventlog, questioned(None))
 
-    await interrupt(desk, "default", COMMAND)
+    await interrupt(context, "default", COMMAND)
 
     assert await last(eventlog) == ["question.rejected"]
 
@@ -491,8 +495,8 @@ async def test_what_waits_for_too_long_is_refused_where_that_is_configured(
     await waiting(patient, eventlog)
     before = (await patient.load(AT)).seq
     command = ExpireAsk(session_id="ses_1", request_id="per_c1")
-    for desk in (patient, strict):
-        assert (await expire(desk, "default", command)).seq == before
+    for context in (patient, strict):
+        assert (await expire(context, "default", command)).seq == before
     await asyncio.sleep(0.002)
 
     await expire(quick, "default", command)

@@ -108,7 +108,7 @@ async def said(eventlog: EventLog) -> list[type]:
 @pytest.mark.parametrize(("verb", "command"), VERBS)
 @pytest.mark.parametrize("purged", [False, True], ids=["never made", "purged"])
 async def test_no_verb_touches_a_session_that_does_not_exist(
-    desk: CommandContext,
+    context: CommandContext,
     eventlog: EventLog,
     verb: Callable[[CommandContext, str, InputModel], Awaitable[object]],
     command: InputModel,
@@ -117,12 +117,12 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
 ) -> None:
     """I-06, C-11, C-23: not found, no event, no wake; it is said before anything else."""
     if purged:
-        await created(desk)
-        await delete(desk, "default", COMMAND)
+        await created(context)
+        await delete(context, "default", COMMAND)
     before = await events(eventlog)
 
     with pytest.raises(SessionNotFound):
-        await verb(desk, "default", command)
+        await verb(context, "default", command)
 
     assert await events(eventlog) == before
     assert wakes(eventlog) == []
@@ -130,15 +130,15 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
 
 @pytest.mark.parametrize("verb", [shell, skill])
 async def test_what_nothing_performs_is_refused_as_unavailable(
-    desk: CommandContext,
+    context: CommandContext,
     eventlog: EventLog,
     verb: Callable[[CommandContext, str, SessionCommand], Awaitable[object]],
 ) -> None:
     """C-26: a typed error, no event, no wake."""
-    await created(desk)
+    await created(context)
 
     with pytest.raises(ServiceUnavailable) as refused:
-        await verb(desk, "default", COMMAND)
+        await verb(context, "default", COMMAND)
 
     assert refused.value.body.wire()["service"] == f"session.{verb.__name__}"
     assert await said(eventlog) == []
@@ -146,109 +146,111 @@ async def test_what_nothing_performs_is_refused_as_unavailable(
 
 
 async def test_an_agent_switch_is_written_every_time(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """I-04, I-05: also to the same agent; an unknown one is refused."""
-    await created(desk)
+    await created(context)
 
     for _ in range(2):
-        await agent(desk, "default", switch_agent())
+        await agent(context, "default", switch_agent())
     with pytest.raises(InvalidRequest, match="nobody"):
-        await agent(desk, "default", switch_agent("nobody"))
+        await agent(context, "default", switch_agent("nobody"))
 
     assert await said(eventlog) == [AgentSwitched, AgentSwitched]
-    assert (await get(desk, "default", COMMAND)).agent == "plan"
+    assert (await get(context, "default", COMMAND)).agent == "plan"
     assert wakes(eventlog) == []
 
 
 async def test_a_model_switch_is_written_when_it_changes_something(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """I-04, I-05, I-06: the same model with its default variant spelled out is the same."""
-    await created(desk)
+    await created(context)
     spelled = {"model": {**SLOW["model"], "variant": "default"}}
 
     for command in (switch_model(), switch_model(), switch_model(**spelled)):
-        reached = await model(desk, "default", command)
+        reached = await model(context, "default", command)
         assert (reached.session_id, reached.seq) == ("ses_1", 2)
     with pytest.raises(ProviderNotFound):
-        await model(desk, "default", switch_model(model={"providerID": "none", "id": "x"}))
+        await model(context, "default", switch_model(model={"providerID": "none", "id": "x"}))
 
     assert await said(eventlog) == [ModelSwitched]
 
 
-async def test_a_move_is_written_once(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_move_is_written_once(context: CommandContext, eventlog: EventLog) -> None:
     """N-16: the same directory again is no move."""
-    await created(desk)
+    await created(context)
 
     for _ in range(2):
-        await move(desk, "default", moving_to("/there"))
-    await desk.waker.settle()
+        await move(context, "default", moving_to("/there"))
+    await context.waker.settle()
 
     assert await said(eventlog) == [SessionMoved]
-    assert (await get(desk, "default", COMMAND)).location.directory == "/there"
+    assert (await get(context, "default", COMMAND)).location.directory == "/there"
     assert wakes(eventlog) == []
 
 
-async def test_a_session_is_archived_once(desk: CommandContext, eventlog: EventLog) -> None:
-    await created(desk)
+async def test_a_session_is_archived_once(context: CommandContext, eventlog: EventLog) -> None:
+    await created(context)
 
     for _ in range(2):
-        await archive(desk, "default", COMMAND)
+        await archive(context, "default", COMMAND)
 
     assert await said(eventlog) == [SessionArchived]
-    assert (await get(desk, "default", COMMAND)).time.archived is not None
+    assert (await get(context, "default", COMMAND)).time.archived is not None
 
 
-async def test_resume_is_written_and_woken(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_resume_is_written_and_woken(context: CommandContext, eventlog: EventLog) -> None:
     """C-23: an idle session; a second resume joins the first."""
-    await created(desk)
+    await created(context)
 
     for _ in range(2):
-        await resume(desk, "default", COMMAND)
-    await desk.waker.settle()
+        await resume(context, "default", COMMAND)
+    await context.waker.settle()
 
     assert await said(eventlog) == [ResumeRequested]
     assert len(wakes(eventlog)) == 1
 
 
-async def test_a_compaction_is_recorded_and_woken(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_compaction_is_recorded_and_woken(
+    context: CommandContext, eventlog: EventLog
+) -> None:
     """C-25: recorded once until it has happened."""
-    await created(desk)
+    await created(context)
 
     for _ in range(2):
-        await compact(desk, "default", COMMAND)
-    await desk.waker.settle()
+        await compact(context, "default", COMMAND)
+    await context.waker.settle()
 
     assert await said(eventlog) == [CompactionRequested]
     assert len(wakes(eventlog)) == 1
 
 
 async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """Setting or lowering a limit wakes nobody."""
-    await created(desk)
-    await budget(desk, "default", limits(cost=1))
+    await created(context)
+    await budget(context, "default", limits(cost=1))
     over = ExecutionReleased(generation=1, reason="over-budget")
     await written(eventlog, CLAIMED, PROMOTED, over)
 
-    await budget(desk, "default", limits(cost=0.5))
-    await desk.waker.settle()
+    await budget(context, "default", limits(cost=0.5))
+    await context.waker.settle()
     assert wakes(eventlog) == []
 
-    await budget(desk, "default", limits(cost=2, tokens=5000))
-    await desk.waker.settle()
+    await budget(context, "default", limits(cost=2, tokens=5000))
+    await context.waker.settle()
     assert len(wakes(eventlog)) == 1
     sets = [event for event in await events(eventlog) if isinstance(event, BudgetSet)]
     assert sets[-1] == BudgetSet(cost=2, tokens=5000)
 
 
 async def test_commands_are_decided_again_when_a_runner_writes_first(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-02: while the session is drained everybody gets through, each once."""
-    await created(desk)
+    await created(context)
 
     async def drained() -> None:
         for generation in range(1, 9):
@@ -261,11 +263,11 @@ async def test_commands_are_decided_again_when_a_runner_writes_first(
 
     await asyncio.gather(
         drained(),
-        agent(desk, "default", switch_agent()),
-        model(desk, "default", switch_model()),
-        move(desk, "default", moving_to("/there")),
-        budget(desk, "default", limits(cost=1)),
-        archive(desk, "default", COMMAND),
+        agent(context, "default", switch_agent()),
+        model(context, "default", switch_model()),
+        move(context, "default", moving_to("/there")),
+        budget(context, "default", limits(cost=1)),
+        archive(context, "default", COMMAND),
     )
 
     kinds = await said(eventlog)

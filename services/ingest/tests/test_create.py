@@ -29,23 +29,23 @@ from services.ingest.tests.conftest import (
 SLOW = ModelRef(provider_id="acme", id="slow")
 
 
-async def test_without_an_id_every_create_makes_a_session(desk: CommandContext) -> None:
+async def test_without_an_id_every_create_makes_a_session(context: CommandContext) -> None:
     """A-01: two calls give two sessions."""
-    first = await create(desk, "default", create_command())
-    second = await create(desk, "default", create_command())
+    first = await create(context, "default", create_command())
+    second = await create(context, "default", create_command())
 
     assert first.id != second.id
     assert first.id.startswith("ses_")
 
 
 async def test_a_known_id_gives_the_stored_session_and_writes_nothing(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-02, A-03: another location, agent or model is no conflict; the original comes back."""
-    first = await create(desk, "default", create_command(id="ses_1", agent="plan"))
+    first = await create(context, "default", create_command(id="ses_1", agent="plan"))
 
     again = await create(
-        desk,
+        context,
         "default",
         create_command(
             id="ses_1",
@@ -66,8 +66,8 @@ async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None
 
     made = await asyncio.gather(
         *(
-            create(desk, "default", create_command(id="ses_1", agent=agent))
-            for desk, agent in zip(desks, agents, strict=True)
+            create(context, "default", create_command(id="ses_1", agent=agent))
+            for context, agent in zip(desks, agents, strict=True)
         )
     )
 
@@ -76,27 +76,27 @@ async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None
 
 
 async def test_a_repeated_create_shows_later_changes(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-05: the session as it is now, not its first receipt."""
-    await created(desk)
+    await created(context)
     await written(
         eventlog,
         AgentSwitched(message_id="msg_a", agent="plan"),
         ModelSwitched(message_id="msg_m", model=SLOW),
     )
 
-    shown = await create(desk, "default", create_command(id="ses_1"))
+    shown = await create(context, "default", create_command(id="ses_1"))
 
     assert (shown.agent, shown.model) == ("plan", SLOW.model_copy(update={"variant": "default"}))
 
 
-async def test_everything_given_is_stored_as_given(desk: CommandContext) -> None:
+async def test_everything_given_is_stored_as_given(context: CommandContext) -> None:
     """A-09: agent, model with its variant, workspace and parent."""
     model = ModelRef(provider_id="acme", id="fast", variant="high")
 
     made = await create(
-        desk,
+        context,
         "default",
         create_command(
             id="ses_1",
@@ -111,9 +111,9 @@ async def test_everything_given_is_stored_as_given(desk: CommandContext) -> None
     assert made.location == LocationRef(directory="/w", workspace_id="wrk_1")
 
 
-async def test_a_new_session_starts_at_nothing(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_new_session_starts_at_nothing(context: CommandContext, eventlog: EventLog) -> None:
     """A-07, A-08: a dated title, zero cost, sequence one, and nobody is woken."""
-    made = await create(desk, "default", create_command(id="ses_1"))
+    made = await create(context, "default", create_command(id="ses_1"))
 
     stamp = r"New session - \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
     assert re.fullmatch(stamp, made.title)
@@ -122,71 +122,73 @@ async def test_a_new_session_starts_at_nothing(desk: CommandContext, eventlog: E
     assert wakes(eventlog) == []
 
 
-async def test_sessions_of_two_tenants_are_two_sessions(desk: CommandContext) -> None:
+async def test_sessions_of_two_tenants_are_two_sessions(context: CommandContext) -> None:
     """A-02: an id means something only inside its tenant."""
-    ours = await create(desk, "ours", create_command(id="ses_1", agent="plan"))
-    theirs = await create(desk, "theirs", create_command(id="ses_1"))
+    ours = await create(context, "ours", create_command(id="ses_1", agent="plan"))
+    theirs = await create(context, "theirs", create_command(id="ses_1"))
 
     assert (ours.agent, theirs.agent) == ("plan", None)
 
 
-async def test_an_unknown_agent_is_refused(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_unknown_agent_is_refused(context: CommandContext, eventlog: EventLog) -> None:
     """A-09: nothing is written that could never run."""
     with pytest.raises(InvalidRequest) as refused:
-        await create(desk, "default", create_command(id="ses_1", agent="nobody"))
+        await create(context, "default", create_command(id="ses_1", agent="nobody"))
 
     assert refused.value.body.field == "agent"
     assert await events(eventlog) == []
 
 
 async def test_an_unknown_provider_or_model_is_refused(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-09: each with its own refusal."""
     nowhere = {"providerID": "nowhere", "id": "fast"}
     unheard = {"providerID": "acme", "id": "unheard"}
 
     with pytest.raises(ProviderNotFound) as provider:
-        await create(desk, "default", create_command(id="ses_1", model=nowhere))
+        await create(context, "default", create_command(id="ses_1", model=nowhere))
     with pytest.raises(InvalidRequest) as model:
-        await create(desk, "default", create_command(id="ses_1", model=unheard))
+        await create(context, "default", create_command(id="ses_1", model=unheard))
 
     assert provider.value.body.provider_id == "nowhere"
     assert model.value.body.field == "model"
     assert await events(eventlog) == []
 
 
-async def test_an_unknown_variant_is_refused(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_unknown_variant_is_refused(context: CommandContext, eventlog: EventLog) -> None:
     """O-31: at creation, before anything is written; `default` is always known."""
     low = {"providerID": "acme", "id": "fast", "variant": "low"}
 
     with pytest.raises(InvalidRequest, match="acme/fast: low") as refused:
-        await create(desk, "default", create_command(id="ses_1", model=low))
+        await create(context, "default", create_command(id="ses_1", model=low))
 
     assert refused.value.body.field == "model.variant"
     assert await events(eventlog) == []
-    await create(desk, "default", create_command(id="ses_1", model={**low, "variant": "default"}))
+    await create(
+        context, "default", create_command(id="ses_1", model={**low, "variant": "default"})
+    )
 
 
-async def test_a_purged_id_is_used_up(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_purged_id_is_used_up(context: CommandContext, eventlog: EventLog) -> None:
     """H-29: nobody can write under it any more, and nobody can begin anew."""
-    await created(desk)
-    await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
+    await created(context)
+    await prompt(context, "default", prompt_command(id="msg_1", resume=False))
 
-    await delete(desk, "default", SessionCommand(session_id="ses_1"))
+    await delete(context, "default", SessionCommand(session_id="ses_1"))
 
     with pytest.raises(Conflict, match="purged"):
-        await create(desk, "default", create_command(id="ses_1"))
+        await create(context, "default", create_command(id="ses_1"))
     with pytest.raises(SessionNotFound):
-        await prompt(desk, "default", prompt_command())
+        await prompt(context, "default", prompt_command())
     assert (await events(eventlog))[-1] == SessionPurged()
 
 
 async def test_a_session_may_have_a_time_zone_of_its_own(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """F-23: its model is told the date there."""
-    await create(desk, "default", create_command(id=AT.session_id, timezone="Europe/Oslo"))
+    await create(context, "default", create_command(id=AT.session_id, timezone="Europe/Oslo"))
 
     (made,) = await events(eventlog)
     assert isinstance(made, SessionCreated)
@@ -194,9 +196,9 @@ async def test_a_session_may_have_a_time_zone_of_its_own(
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe"])
-async def test_a_time_zone_that_is_none_is_refused(desk: CommandContext, zone: str) -> None:
+async def test_a_time_zone_that_is_none_is_refused(context: CommandContext, zone: str) -> None:
     """F-23: with its field, before anything is written."""
     with pytest.raises(InvalidRequest) as refused:
-        await create(desk, "default", create_command(timezone=zone))
+        await create(context, "default", create_command(timezone=zone))
 
     assert refused.value.body.field == "timezone"

@@ -21,9 +21,9 @@ COMMAND = SessionCommand(session_id="ses_1")
 BELOW = tuple(Address("default", child_of("ses_1", "msg_a", one)) for one in ("c1", "c2"))
 
 
-async def handing(desk: CommandContext, eventlog: EventLog, *made: Address) -> None:
+async def handing(context: CommandContext, eventlog: EventLog, *made: Address) -> None:
     """A session that waits for two others, of which these were made and prompted."""
-    await created(desk)
+    await created(context)
     calls = (
         ToolCalled(
             assistant_message_id="msg_a", call_id=one, tool=TASK, input={}, provider=Executor()
@@ -32,8 +32,8 @@ async def handing(desk: CommandContext, eventlog: EventLog, *made: Address) -> N
     )
     await written(eventlog, ExecutionClaimed(generation=1, runner="run_a"), *calls)
     for below in made:
-        await created(desk, below.session_id)
-        await prompt(desk, "default", prompt_command(sessionID=below.session_id))
+        await created(context, below.session_id)
+        await prompt(context, "default", prompt_command(sessionID=below.session_id))
 
 
 async def types(eventlog: EventLog, at: Address) -> list[str]:
@@ -41,34 +41,34 @@ async def types(eventlog: EventLog, at: Address) -> list[str]:
 
 
 async def test_a_purge_interrupts_the_sessions_below(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, H-29: at once, not when somebody looks next; one that was never made is none."""
-    await handing(desk, eventlog, BELOW[1])
+    await handing(context, eventlog, BELOW[1])
 
-    await delete(desk, "default", COMMAND)
+    await delete(context, "default", COMMAND)
 
     assert (await types(eventlog, AT))[-1] == "session.purged"
     assert (await types(eventlog, BELOW[1]))[-1] == "interrupt.requested"
     assert await types(eventlog, BELOW[0]) == []
 
 
-async def test_its_owner_is_told(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_its_owner_is_told(context: CommandContext, eventlog: EventLog) -> None:
     """H-29: a turn under way is given up now, not at its next look."""
     heard: list[Address] = []
     await eventlog.liveness.answer_pings("run_a", heard.append)
-    await handing(desk, eventlog)
+    await handing(context, eventlog)
 
-    await delete(desk, "default", COMMAND)
+    await delete(context, "default", COMMAND)
 
     assert heard == [AT]
 
 
 async def test_a_purge_stands_although_nobody_below_can_be_told(
-    desk: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
+    context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-29: whoever looks after its calls stops them later."""
-    await handing(desk, eventlog, *BELOW)
+    await handing(context, eventlog, *BELOW)
     read: Callable[..., Awaitable[CommitPage]] = eventlog.log.read
 
     async def away(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
@@ -77,7 +77,7 @@ async def test_a_purge_stands_although_nobody_below_can_be_told(
         return await read(at, after=after, limit=limit)
 
     monkeypatch.setattr(eventlog.log, "read", away)
-    await delete(desk, "default", COMMAND)
+    await delete(context, "default", COMMAND)
 
     assert (await types(eventlog, AT))[-1] == "session.purged"
     assert (await types(eventlog, BELOW[1]))[-1] == "interrupt.requested"

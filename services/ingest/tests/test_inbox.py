@@ -50,73 +50,73 @@ def editing(**fields: object) -> EditPendingInput:
     return EditPendingInput.model_validate({**ONE, "messageID": "msg_1", **fields})
 
 
-async def listed(desk: CommandContext) -> list[Receipt]:
-    found = await pending(desk, "default", SessionCommand.model_validate(ONE))
+async def listed(context: CommandContext) -> list[Receipt]:
+    found = await pending(context, "default", SessionCommand.model_validate(ONE))
     return list(found.inputs)
 
 
-async def given(desk: CommandContext, *ids: str, delivery: str = "steer") -> list[Receipt]:
+async def given(context: CommandContext, *ids: str, delivery: str = "steer") -> list[Receipt]:
     """A session with some input that nobody is asked to run."""
-    await created(desk)
+    await created(context)
     return [
-        await prompt(desk, "default", prompt_command(id=id_, delivery=delivery, resume=False))
+        await prompt(context, "default", prompt_command(id=id_, delivery=delivery, resume=False))
         for id_ in ids
     ]
 
 
-async def test_pending_inputs_are_the_receipts_of_admission(desk: CommandContext) -> None:
+async def test_pending_inputs_are_the_receipts_of_admission(context: CommandContext) -> None:
     """A-31, P-29: in order, and without what was promoted."""
-    receipts = await given(desk, "msg_1", "msg_2", "msg_3")
-    assert await listed(desk) == receipts
+    receipts = await given(context, "msg_1", "msg_2", "msg_3")
+    assert await listed(context) == receipts
 
-    await written(desk.eventlog, PROMOTED)
+    await written(context.eventlog, PROMOTED)
 
-    assert await listed(desk) == receipts[1:]
+    assert await listed(context) == receipts[1:]
 
 
-async def test_a_withdrawn_input_makes_room(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: EventLog) -> None:
     """A-30, P-05: a full inbox takes input again; nobody is woken for it."""
-    await given(desk, "msg_1", "msg_2", "msg_3")
+    await given(context, "msg_1", "msg_2", "msg_3")
     with pytest.raises(LimitReached):
-        await prompt(desk, "default", prompt_command(id="msg_4"))
+        await prompt(context, "default", prompt_command(id="msg_4"))
 
-    reached = await cancel(desk, "default", cancelling())
+    reached = await cancel(context, "default", cancelling())
 
     assert reached.seq == 5
     assert InputCancelled(message_id="msg_1") in await events(eventlog)
-    assert [one.id for one in await listed(desk)] == ["msg_2", "msg_3"]
-    await prompt(desk, "default", prompt_command(id="msg_4", resume=False))
-    await desk.waker.settle()
+    assert [one.id for one in await listed(context)] == ["msg_2", "msg_3"]
+    await prompt(context, "default", prompt_command(id="msg_4", resume=False))
+    await context.waker.settle()
     assert wakes(eventlog) == []
 
 
-async def test_an_edit_changes_the_receipt(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_edit_changes_the_receipt(context: CommandContext, eventlog: EventLog) -> None:
     """B-03, P-29: words and delivery, each alone; its place stays. Twice is once."""
-    (receipt,) = await given(desk, "msg_1", delivery="queue")
+    (receipt,) = await given(context, "msg_1", delivery="queue")
 
-    steered = await edit(desk, "default", editing(delivery="steer"))
-    better = await edit(desk, "default", editing(prompt={"text": "better"}))
-    again = await edit(desk, "default", editing(prompt={"text": "better"}))
+    steered = await edit(context, "default", editing(delivery="steer"))
+    better = await edit(context, "default", editing(prompt={"text": "better"}))
+    again = await edit(context, "default", editing(prompt={"text": "better"}))
 
     assert (steered.delivery, steered.prompt.text) == ("steer", "hello")
     assert (better.delivery, better.prompt.text) == ("steer", "better")
     assert better.admitted_seq == receipt.admitted_seq
-    assert await listed(desk) == [better] == [again]
+    assert await listed(context) == [better] == [again]
     edits = [event for event in await events(eventlog) if isinstance(event, InputEdited)]
     assert len(edits) == 2
 
 
 async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """B-03, P-29: a conflict that names the message, and no event."""
-    await given(desk, "msg_1")
+    await given(context, "msg_1")
     await written(eventlog, PROMOTED)
     before = await events(eventlog)
 
     for attempt in (
-        cancel(desk, "default", cancelling()),
-        edit(desk, "default", editing(delivery="queue")),
+        cancel(context, "default", cancelling()),
+        edit(context, "default", editing(delivery="queue")),
     ):
         with pytest.raises(Conflict) as refused:
             await attempt
@@ -126,40 +126,40 @@ async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
 
 
 async def test_what_is_not_in_the_inbox_is_not_found(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """P-29: an unknown input, and one that was withdrawn before."""
-    await given(desk, "msg_1")
-    await cancel(desk, "default", cancelling())
+    await given(context, "msg_1")
+    await cancel(context, "default", cancelling())
     before = await events(eventlog)
 
     for message_id in ("msg_1", "msg_9"):
         with pytest.raises(MessageNotFound):
-            await cancel(desk, "default", cancelling(message_id))
+            await cancel(context, "default", cancelling(message_id))
     with pytest.raises(MessageNotFound):
-        await edit(desk, "default", editing(delivery="queue"))
+        await edit(context, "default", editing(delivery="queue"))
 
     assert await events(eventlog) == before
 
 
-async def test_an_edit_is_judged_like_a_prompt(desk: CommandContext) -> None:
+async def test_an_edit_is_judged_like_a_prompt(context: CommandContext) -> None:
     """A-10: it says something, and not too much."""
-    await given(desk, "msg_1")
+    await given(context, "msg_1")
 
     with pytest.raises(InvalidRequest):
-        await edit(desk, "default", editing(prompt={"text": " "}))
+        await edit(context, "default", editing(prompt={"text": " "}))
     with pytest.raises(PayloadTooLarge):
-        await edit(desk, "default", editing(prompt={"text": "x" * 2100}))
+        await edit(context, "default", editing(prompt={"text": "x" * 2100}))
 
 
 async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """B-05: whoever is second sees what the first one wrote."""
-    await given(desk, "msg_1")
+    await given(context, "msg_1")
 
     withdrawn, _ = await asyncio.gather(
-        cancel(desk, "default", cancelling()),
+        cancel(context, "default", cancelling()),
         written(eventlog, PROMOTED),
         return_exceptions=True,
     )
@@ -170,19 +170,19 @@ async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
 
 
 async def test_a_steer_reaches_the_turn_it_expects_or_none(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """P-05: another turn, or none, is a conflict and nothing is admitted."""
-    await created(desk)
+    await created(context)
     with pytest.raises(Conflict, match="msg_a"):
-        await prompt(desk, "default", prompt_command(expectedTurn="msg_a"))
+        await prompt(context, "default", prompt_command(expectedTurn="msg_a"))
     await written(eventlog, ExecutionClaimed(generation=1, runner="run_a"), PROMOTED, DISPATCHED)
 
-    receipt = await prompt(desk, "default", prompt_command(expectedTurn="msg_a"))
+    receipt = await prompt(context, "default", prompt_command(expectedTurn="msg_a"))
     with pytest.raises(Conflict, match="msg_b"):
-        await prompt(desk, "default", prompt_command(expectedTurn="msg_b"))
+        await prompt(context, "default", prompt_command(expectedTurn="msg_b"))
     with pytest.raises(InvalidRequest, match="steer"):
-        await prompt(desk, "default", prompt_command(expectedTurn="msg_a", delivery="queue"))
+        await prompt(context, "default", prompt_command(expectedTurn="msg_a", delivery="queue"))
 
     found = [event for event in await events(eventlog) if isinstance(event, PromptAdmitted)]
     assert [event.message_id for event in found] == [receipt.id]

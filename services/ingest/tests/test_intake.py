@@ -11,7 +11,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_ingest.command_context import CommandContext
-from fairlead_ingest.intake import take_in
+from fairlead_ingest.intake import admit_published
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.subjects import Address
@@ -27,8 +27,8 @@ from services.ingest.tests.conftest import (
 
 
 @asynccontextmanager
-async def taking_in(desk: CommandContext) -> AsyncIterator[None]:
-    task = asyncio.create_task(take_in(desk))
+async def taking_in(context: CommandContext) -> AsyncIterator[None]:
+    task = asyncio.create_task(admit_published(context))
     try:
         yield
     finally:
@@ -37,13 +37,13 @@ async def taking_in(desk: CommandContext) -> AsyncIterator[None]:
             await task
 
 
-async def taken(desk: CommandContext, *payloads: object, at: Address = AT) -> None:
+async def taken(context: CommandContext, *payloads: object, at: Address = AT) -> None:
     """Publish, and wait until nothing is left to take in."""
     for payload in payloads:
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
-        await desk.eventlog.work.put(subjects.prompt(at), body)
-    async with taking_in(desk):
-        await until(lambda: not jobs(desk.eventlog, "PROMPTS"))
+        await context.eventlog.work.put(subjects.prompt(at), body)
+    async with taking_in(context):
+        await until(lambda: not jobs(context.eventlog, "PROMPTS"))
 
 
 async def admitted(eventlog: EventLog) -> list[PromptAdmitted]:
@@ -60,12 +60,12 @@ def buried(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
 
 
 async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-11, A-23: admitted, woken, and the receipt lies on the message's own subject."""
-    await created(desk)
+    await created(context)
 
-    await taken(desk, {"id": "msg_1", "prompt": {"text": "hi"}})
+    await taken(context, {"id": "msg_1", "prompt": {"text": "hi"}})
 
     ((subject, answer),) = receipts(eventlog)
     assert subject == subjects.receipt(AT, "msg_1")
@@ -75,13 +75,13 @@ async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
 
 
 async def test_the_subject_says_which_session_is_meant(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-11: a body that names another session does not get there."""
-    await created(desk)
-    await created(desk, "ses_2")
+    await created(context)
+    await created(context, "ses_2")
 
-    await taken(desk, {"sessionID": "ses_2", "prompt": {"text": "hi"}})
+    await taken(context, {"sessionID": "ses_2", "prompt": {"text": "hi"}})
 
     assert len(await admitted(eventlog)) == 1
     assert len(await events(eventlog, Address("default", "ses_2"))) == 1
@@ -93,12 +93,12 @@ async def test_the_subject_says_which_session_is_meant(
     ids=["no json", "no object", "no text", "wrong type", "wrong id"],
 )
 async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
-    desk: CommandContext, eventlog: EventLog, payload: object
+    context: CommandContext, eventlog: EventLog, payload: object
 ) -> None:
     """A-10: with its reason, once, and what comes after it is admitted."""
-    await created(desk)
+    await created(context)
 
-    await taken(desk, payload, {"prompt": {"text": "after"}})
+    await taken(context, payload, {"prompt": {"text": "after"}})
 
     ((source, subject, _payload, reason),) = buried(eventlog)
     assert (source, subject) == ("prompt", subjects.prompt(AT))
@@ -106,12 +106,12 @@ async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
     assert [event.prompt.text for event in await admitted(eventlog)] == ["after"]
 
 
-async def test_a_refusal_is_a_receipt_too(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: EventLog) -> None:
     """A-10, A-16: not found and conflict are answers, not poison."""
-    await taken(desk, {"id": "msg_1", "prompt": {"text": "hi"}})
-    await created(desk)
+    await taken(context, {"id": "msg_1", "prompt": {"text": "hi"}})
+    await created(context)
     await taken(
-        desk,
+        context,
         {"id": "msg_1", "prompt": {"text": "hi"}},
         {"id": "msg_1", "prompt": {"text": "other"}},
     )
@@ -123,25 +123,25 @@ async def test_a_refusal_is_a_receipt_too(desk: CommandContext, eventlog: EventL
 
 async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: EventLog) -> None:
     """A-10: what can never be written does not come again for ever."""
-    desk = CommandContext(eventlog, settings(prompt_bytes_max=64 * 1024 * 1024))
-    await created(desk)
+    context = CommandContext(eventlog, settings(prompt_bytes_max=64 * 1024 * 1024))
+    await created(context)
     huge = [{"uri": "data:text/plain," + "x" * 9_000_000}]
 
-    await taken(desk, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
+    await taken(context, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
 
     ((_subject, answer),) = receipts(eventlog)
     assert answer["error"]["_tag"] == "TooLargeError"
 
 
-async def test_a_redelivery_is_an_exact_retry(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_a_redelivery_is_an_exact_retry(context: CommandContext, eventlog: EventLog) -> None:
     """A-14: a lost acknowledgement admits nothing twice, with an id of its own or without."""
-    await created(desk)
+    await created(context)
     for body in ({"id": "msg_1", "prompt": {"text": "hi"}}, {"prompt": {"text": "hi"}}):
         await eventlog.work.put(subjects.prompt(AT), json.dumps(body).encode())
     for job in tuple(jobs(eventlog, "PROMPTS")):
         job.expire()
 
-    async with taking_in(desk):
+    async with taking_in(context):
         await until(lambda: len(receipts(eventlog)) == 4)
 
     assert len(await admitted(eventlog)) == 2
@@ -149,12 +149,12 @@ async def test_a_redelivery_is_an_exact_retry(desk: CommandContext, eventlog: Ev
 
 
 async def test_without_an_id_equal_prompts_are_distinct_admissions(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-13: each publication is its own input."""
-    await created(desk)
+    await created(context)
 
-    await taken(desk, *[{"prompt": {"text": "same"}}] * 3)
+    await taken(context, *[{"prompt": {"text": "same"}}] * 3)
 
     ids = [event.message_id for event in await admitted(eventlog)]
     assert len(set(ids)) == 3

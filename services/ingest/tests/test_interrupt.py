@@ -55,13 +55,13 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waker, "HONOUR_S", 0.001)
 
 
-async def test_an_idle_session_is_left_alone(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_idle_session_is_left_alone(context: CommandContext, eventlog: EventLog) -> None:
     """C-11, C-16: no event and no wake, so that what is pending stays so."""
-    await created(desk)
-    await prompt(desk, "default", prompt_command(resume=False))
+    await created(context)
+    await prompt(context, "default", prompt_command(resume=False))
 
-    reached = await interrupt(desk, "default", COMMAND)
-    await desk.waker.settle()
+    reached = await interrupt(context, "default", COMMAND)
+    await context.waker.settle()
 
     assert reached.seq == 2
     assert [type(event) for event in await events(eventlog)] == [SessionCreated, PromptAdmitted]
@@ -69,17 +69,17 @@ async def test_an_idle_session_is_left_alone(desk: CommandContext, eventlog: Eve
 
 
 async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, C-16, A-21: the input stays; the retry is a wake of its own, and is durable."""
-    await created(desk)
-    await prompt(desk, "default", prompt_command(id="msg_1"))
+    await created(context)
+    await prompt(context, "default", prompt_command(id="msg_1"))
 
-    dropped = await interrupt(desk, "default", COMMAND)
-    again = await interrupt(desk, "default", COMMAND)
+    dropped = await interrupt(context, "default", COMMAND)
+    again = await interrupt(context, "default", COMMAND)
     for _ in range(2):
-        await prompt(desk, "default", prompt_command(id="msg_1"))
-    await desk.waker.settle()
+        await prompt(context, "default", prompt_command(id="msg_1"))
+    await context.waker.settle()
 
     assert (dropped.outcome, again.outcome) == ("dropped", "idle")
     made = (await events(eventlog))[2:]
@@ -88,14 +88,14 @@ async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
 
 @pytest.mark.parametrize("made", [(CLAIMED,), PARKED], ids=["owner is dead", "parked"])
 async def test_an_interrupt_that_nobody_honours_brings_somebody(
-    desk: CommandContext, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
+    context: CommandContext, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
 ) -> None:
     """C-12: written once, however often it is asked for; a wake finds who settles it."""
-    await created(desk)
+    await created(context)
     await written(eventlog, *made)
 
-    outcomes = [(await interrupt(desk, "default", COMMAND)).outcome for _ in range(2)]
-    await desk.waker.settle()
+    outcomes = [(await interrupt(context, "default", COMMAND)).outcome for _ in range(2)]
+    await context.waker.settle()
 
     assert outcomes == ["stopping", "stopping"]
     kinds = [type(event) for event in await events(eventlog)]
@@ -104,30 +104,30 @@ async def test_an_interrupt_that_nobody_honours_brings_somebody(
 
 
 async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, C-16: a wake after it would promote what it kept."""
-    await created(desk)
-    await prompt(desk, "default", prompt_command(resume=False))
+    await created(context)
+    await prompt(context, "default", prompt_command(resume=False))
     await written(eventlog, CLAIMED)
 
-    await interrupt(desk, "default", COMMAND)
+    await interrupt(context, "default", COMMAND)
     await written(eventlog, STOPPED)
-    await desk.waker.settle()
+    await context.waker.settle()
 
     assert wakes(eventlog) == []
 
 
 async def test_a_move_interrupts_in_the_same_commit(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """N-22: what runs at the old place stops before anything runs at the new one."""
-    await created(desk)
+    await created(context)
     await written(eventlog, CLAIMED)
 
     there = {"sessionID": "ses_1", "location": {"directory": "/there"}}
-    await move(desk, "default", MoveSession.model_validate(there))
-    await desk.waker.settle()
+    await move(context, "default", MoveSession.model_validate(there))
+    await context.waker.settle()
 
     assert [type(event) for event in (await events(eventlog))[-2:]] == [
         InterruptRequested,

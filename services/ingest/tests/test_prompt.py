@@ -35,53 +35,53 @@ async def admissions(eventlog: EventLog) -> list[PromptAdmitted]:
 
 
 async def test_an_unknown_session_is_not_found_before_anything_is_written(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-10: with an id and without."""
     for command in (prompt_command(), prompt_command(id="msg_1")):
         with pytest.raises(SessionNotFound):
-            await prompt(desk, "default", command)
+            await prompt(context, "default", command)
 
     assert await events(eventlog) == []
     assert await eventlog.message_ids.bind("default", "msg_1", "ses_other") == "ses_other"
 
 
 async def test_admission_is_one_event_and_a_receipt(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-11, A-12: delivery is steer unless said otherwise; nothing is visible yet."""
-    await created(desk)
+    await created(context)
 
-    receipt = await prompt(desk, "default", prompt_command(id="msg_1"))
+    receipt = await prompt(context, "default", prompt_command(id="msg_1"))
 
     (event,) = await admissions(eventlog)
     assert (event.message_id, event.delivery, event.resume) == ("msg_1", "steer", None)
     assert (receipt.admitted_seq, receipt.promoted_seq) == (2, None)
-    session = await desk.load(Address("default", "ses_1"))
+    session = await context.load(Address("default", "ses_1"))
     assert not session.transcript.lines
 
 
 async def test_without_an_id_every_prompt_is_its_own(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-13: identical prompts are two admissions."""
-    await created(desk)
+    await created(context)
 
-    first = await prompt(desk, "default", prompt_command())
-    second = await prompt(desk, "default", prompt_command())
+    first = await prompt(context, "default", prompt_command())
+    second = await prompt(context, "default", prompt_command())
 
     assert first.id != second.id
     assert len(await admissions(eventlog)) == 2
 
 
 async def test_an_exact_retry_gets_the_identical_receipt(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-14: no second event, whichever process serves it."""
-    await created(desk)
-    first = await prompt(desk, "default", prompt_command(id="msg_1"))
+    await created(context)
+    first = await prompt(context, "default", prompt_command(id="msg_1"))
 
-    again = await prompt(desk, "default", prompt_command(id="msg_1"))
+    again = await prompt(context, "default", prompt_command(id="msg_1"))
     elsewhere = await prompt(
         CommandContext(eventlog, settings()), "default", prompt_command(id="msg_1")
     )
@@ -91,13 +91,13 @@ async def test_an_exact_retry_gets_the_identical_receipt(
 
 
 async def test_the_id_we_minted_retries_exactly_too(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-13, A-14: a client that got a receipt may repeat its id."""
-    await created(desk)
-    first = await prompt(desk, "default", prompt_command())
+    await created(context)
+    first = await prompt(context, "default", prompt_command())
 
-    assert await prompt(desk, "default", prompt_command(id=first.id)) == first
+    assert await prompt(context, "default", prompt_command(id=first.id)) == first
     assert len(await admissions(eventlog)) == 1
 
 
@@ -107,7 +107,7 @@ async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> No
     await created(desks[0])
 
     receipts = await asyncio.gather(
-        *(prompt(desk, "default", prompt_command(id="msg_1")) for desk in desks)
+        *(prompt(context, "default", prompt_command(id="msg_1")) for context in desks)
     )
 
     assert len({receipt.admitted_seq for receipt in receipts}) == 1
@@ -120,7 +120,7 @@ async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: Even
     await created(desks[0])
 
     await asyncio.gather(
-        *(prompt(desk, "default", prompt_command()) for desk in desks for _ in range(3))
+        *(prompt(context, "default", prompt_command()) for context in desks for _ in range(3))
     )
 
     assert len(await admissions(eventlog)) == 12
@@ -136,14 +136,14 @@ async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: Even
     ids=["words", "delivery", "files"],
 )
 async def test_the_same_id_with_anything_else_is_a_conflict(
-    desk: CommandContext, eventlog: EventLog, changed: dict[str, str]
+    context: CommandContext, eventlog: EventLog, changed: dict[str, str]
 ) -> None:
     """A-16, A-17: nothing extra is stored."""
-    await created(desk)
-    await prompt(desk, "default", prompt_command(id="msg_1"))
+    await created(context)
+    await prompt(context, "default", prompt_command(id="msg_1"))
 
     with pytest.raises(Conflict) as refused:
-        await prompt(desk, "default", prompt_command(id="msg_1", **changed))
+        await prompt(context, "default", prompt_command(id="msg_1", **changed))
 
     assert refused.value.body.resource == "msg_1"
     assert len(await admissions(eventlog)) == 1
@@ -151,67 +151,67 @@ async def test_the_same_id_with_anything_else_is_a_conflict(
 
 @pytest.mark.parametrize("minted", [False, True], ids=["callers", "ours"])
 async def test_a_message_id_belongs_to_one_session(
-    desk: CommandContext, eventlog: EventLog, *, minted: bool
+    context: CommandContext, eventlog: EventLog, *, minted: bool
 ) -> None:
     """A-18: reuse in another session is a conflict of the second one, for minted ids too."""
-    await created(desk)
-    await created(desk, "ses_2")
+    await created(context)
+    await created(context, "ses_2")
     command = prompt_command() if minted else prompt_command(id="msg_1")
-    first = await prompt(desk, "default", command)
+    first = await prompt(context, "default", command)
 
     with pytest.raises(Conflict):
-        await prompt(desk, "default", prompt_command(id=first.id, sessionID="ses_2"))
+        await prompt(context, "default", prompt_command(id=first.id, sessionID="ses_2"))
 
     assert len(await events(eventlog, Address("default", "ses_2"))) == 1
-    assert (await prompt(desk, "default", prompt_command(id=first.id))) == first
+    assert (await prompt(context, "default", prompt_command(id=first.id))) == first
 
 
-async def test_two_tenants_may_use_one_message_id(desk: CommandContext) -> None:
+async def test_two_tenants_may_use_one_message_id(context: CommandContext) -> None:
     """A-18: ids are unique inside a tenant."""
     for tenant in ("ours", "theirs"):
-        await create(desk, tenant, create_command(id="ses_1"))
-        receipt = await prompt(desk, tenant, prompt_command(id="msg_1"))
+        await create(context, tenant, create_command(id="ses_1"))
+        receipt = await prompt(context, tenant, prompt_command(id="msg_1"))
         assert receipt.admitted_seq == 2
 
 
 async def test_the_id_of_a_visible_message_is_refused(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-19: synthetic messages hold their ids too."""
-    await created(desk)
+    await created(context)
     await written(eventlog, SyntheticAdded(message_id="msg_s", text="note"))
 
     with pytest.raises(Conflict):
-        await prompt(desk, "default", prompt_command(id="msg_s"))
+        await prompt(context, "default", prompt_command(id="msg_s"))
 
     assert await admissions(eventlog) == []
 
 
 async def test_a_full_inbox_refuses_more_but_not_a_retry(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-30: the limit is told, and nothing is written."""
-    await created(desk)
-    first = await prompt(desk, "default", prompt_command(id="msg_1"))
+    await created(context)
+    first = await prompt(context, "default", prompt_command(id="msg_1"))
     for _ in range(2):
-        await prompt(desk, "default", prompt_command())
+        await prompt(context, "default", prompt_command())
 
     with pytest.raises(LimitReached, match="3 inputs"):
-        await prompt(desk, "default", prompt_command())
+        await prompt(context, "default", prompt_command())
 
-    assert await prompt(desk, "default", prompt_command(id="msg_1")) == first
+    assert await prompt(context, "default", prompt_command(id="msg_1")) == first
     assert len(await admissions(eventlog)) == 3
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t "])
-async def test_a_prompt_says_something(desk: CommandContext, text: str) -> None:
+async def test_a_prompt_says_something(context: CommandContext, text: str) -> None:
     """A-10: an empty prompt is refused by its field, unless it brings a file."""
-    await created(desk)
+    await created(context)
 
     with pytest.raises(InvalidRequest) as refused:
-        await prompt(desk, "default", prompt_command(text))
+        await prompt(context, "default", prompt_command(text))
     with_file = {"text": text, "files": [{"uri": "a.png"}]}
-    receipt = await prompt(desk, "default", prompt_command(prompt=with_file))
+    receipt = await prompt(context, "default", prompt_command(prompt=with_file))
 
     assert refused.value.body.field == "prompt.text"
     assert receipt.prompt.files is not None
@@ -220,23 +220,23 @@ async def test_a_prompt_says_something(desk: CommandContext, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["x" * 2100, "é" * 1100], ids=["ascii", "two bytes each"])
 async def test_an_oversize_prompt_is_refused_by_its_bytes(
-    desk: CommandContext, eventlog: EventLog, text: str
+    context: CommandContext, eventlog: EventLog, text: str
 ) -> None:
     """A-10: the limit counts bytes, as the log does."""
-    await created(desk)
+    await created(context)
 
     with pytest.raises(PayloadTooLarge, match="2000"):
-        await prompt(desk, "default", prompt_command(text))
+        await prompt(context, "default", prompt_command(text))
 
     assert await admissions(eventlog) == []
 
 
 async def test_without_any_model_nothing_is_admitted(eventlog: EventLog) -> None:
     """O-29: the refusal says what to configure."""
-    desk = CommandContext(eventlog, IngestSettings(Config()))
-    await created(desk)
+    context = CommandContext(eventlog, IngestSettings(Config()))
+    await created(context)
 
     with pytest.raises(InvalidRequest, match="default_model"):
-        await prompt(desk, "default", prompt_command())
+        await prompt(context, "default", prompt_command())
 
     assert wakes(eventlog) == []

@@ -33,9 +33,9 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waker, "RETRY_S_MAX", 0.001)
 
 
-async def settled(desk: CommandContext) -> None:
+async def settled(context: CommandContext) -> None:
     async with asyncio.timeout(WAIT_S):
-        await desk.waker.settle()
+        await context.waker.settle()
 
 
 class HeldWakes(MemoryWakes):
@@ -72,85 +72,85 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
 ) -> None:
     """What was admitted is in the log, and the sweep finds it there."""
     monkeypatch.setattr(waker, "SETTLE_S", 0.01, raising=False)
-    desk = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
-    await created(desk)
-    await prompt(desk, "default", prompt_command())
+    context = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
+    await created(context)
+    await prompt(context, "default", prompt_command())
 
-    await settled(desk)
+    await settled(context)
 
     assert (await eventlog.log.head(AT)).seq == 2
 
 
 async def test_an_admission_is_followed_by_one_wake(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-23: an advisory wake, addressed to the session."""
-    await created(desk)
+    await created(context)
 
-    await prompt(desk, "default", prompt_command())
-    await settled(desk)
+    await prompt(context, "default", prompt_command())
+    await settled(context)
 
     assert [job.subject for job in wakes(eventlog)] == [wake(AT)]
 
 
-async def test_an_exact_retry_wakes_again(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_an_exact_retry_wakes_again(context: CommandContext, eventlog: EventLog) -> None:
     """A-21: the client's lever after a lost response."""
-    await created(desk)
-    await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
+    await created(context)
+    await prompt(context, "default", prompt_command(id="msg_1", resume=False))
 
-    await prompt(desk, "default", prompt_command(id="msg_1"))
-    await settled(desk)
+    await prompt(context, "default", prompt_command(id="msg_1"))
+    await settled(context)
 
     assert len(wakes(eventlog)) == 1
 
 
-async def test_resume_false_wakes_nobody(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_resume_false_wakes_nobody(context: CommandContext, eventlog: EventLog) -> None:
     """A-22: admitted only, by a first request and by its retry."""
-    await created(desk)
+    await created(context)
 
     for _ in range(2):
-        await prompt(desk, "default", prompt_command(id="msg_1", resume=False))
-    await settled(desk)
+        await prompt(context, "default", prompt_command(id="msg_1", resume=False))
+    await settled(context)
 
     assert wakes(eventlog) == []
 
 
-async def test_the_wake_comes_after_the_append(desk: CommandContext, eventlog: EventLog) -> None:
+async def test_the_wake_comes_after_the_append(context: CommandContext, eventlog: EventLog) -> None:
     """A-26: whoever is woken finds the input in the log."""
-    await created(desk)
-    assert await desk.eventlog.log.head(AT)
+    await created(context)
+    assert await context.eventlog.log.head(AT)
 
-    await prompt(desk, "default", prompt_command())
+    await prompt(context, "default", prompt_command())
 
     assert (await eventlog.log.head(AT)).seq == 2
-    await settled(desk)
+    await settled(context)
     assert len(wakes(eventlog)) == 1
 
 
 async def test_a_refused_wake_is_tried_until_it_is_taken(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-26, C-05: an older wake may already be served, so a new one follows when it is gone."""
-    await created(desk)
+    await created(context)
     await eventlog.wakes.wake(AT)
     (older,) = wakes(eventlog)
 
-    await prompt(desk, "default", prompt_command())
+    await prompt(context, "default", prompt_command())
     await until(lambda: older in wakes(eventlog))
     await older.ack()
-    await settled(desk)
+    await settled(context)
 
     (newer,) = wakes(eventlog)
     assert newer is not older
 
 
 async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
-    desk: CommandContext, eventlog: EventLog
+    context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-26: when the work is done the older wake was enough."""
-    await created(desk)
+    await created(context)
     await eventlog.wakes.wake(AT)
-    receipt = await prompt(desk, "default", prompt_command())
+    receipt = await prompt(context, "default", prompt_command())
 
     await written(
         eventlog,
@@ -158,7 +158,7 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
         InputCancelled(message_id=receipt.id),
         ExecutionReleased(generation=1, reason="idle"),
     )
-    await settled(desk)
+    await settled(context)
 
     assert len(wakes(eventlog)) == 1
 
@@ -166,15 +166,15 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
 async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:
     """A-26: the wake that is being left may be served before the second prompt is written."""
     held = HeldWakes()
-    desk = CommandContext(replace(eventlog, wakes=held), settings())
-    await created(desk)
-    await prompt(desk, "default", prompt_command())
+    context = CommandContext(replace(eventlog, wakes=held), settings())
+    await created(context)
+    await prompt(context, "default", prompt_command())
     await until(lambda: len(held.queue.messages) == 1)
     await held.queue.messages[0].ack()
 
-    await prompt(desk, "default", prompt_command())
+    await prompt(context, "default", prompt_command())
     held.answers.set()
-    await settled(desk)
+    await settled(context)
 
     assert len(held.queue.messages) == 1
 
@@ -182,14 +182,14 @@ async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog:
 async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
     """C-05: any number of prompts while a wake is under way ask for one more, not for many."""
     held = HeldWakes()
-    desk = CommandContext(replace(eventlog, wakes=held), settings(pending_inputs_max=50))
-    await created(desk)
+    context = CommandContext(replace(eventlog, wakes=held), settings(pending_inputs_max=50))
+    await created(context)
     for _ in range(20):
-        await prompt(desk, "default", prompt_command())
+        await prompt(context, "default", prompt_command())
     await held.queue.messages[0].ack()
 
     held.answers.set()
-    await settled(desk)
+    await settled(context)
 
     assert held.asked == 2
 
@@ -197,28 +197,28 @@ async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
 async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> None:
     """A-26: the receipt does not wait for it, and the wake is not forgotten."""
     down = DownWakes()
-    desk = CommandContext(replace(eventlog, wakes=down), settings())
-    await created(desk)
+    context = CommandContext(replace(eventlog, wakes=down), settings())
+    await created(context)
 
-    await prompt(desk, "default", prompt_command())
-    await settled(desk)
+    await prompt(context, "default", prompt_command())
+    await settled(context)
 
     assert len(down.queue.messages) == 1
 
 
 async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
-    desk: CommandContext, eventlog: EventLog, caplog: pytest.LogCaptureFixture
+    context: CommandContext, eventlog: EventLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """H-19: the session has stopped, and says elsewhere why; nothing of ours fails with it."""
-    await created(desk)
+    await created(context)
     await eventlog.wakes.wake(AT)
     assert isinstance(eventlog.log, MemoryLog)
 
-    await prompt(desk, "default", prompt_command())
-    desk.waker.attend(AT)
+    await prompt(context, "default", prompt_command())
+    context.waker.attend(AT)
     await eventlog.log.append_raw(AT, b"?")
-    under_way = [*desk.waker._running.values(), *desk.waker._attending]  # noqa: SLF001
-    await settled(desk)
+    under_way = [*context.waker._running.values(), *context.waker._attending]  # noqa: SLF001
+    await settled(context)
 
     assert [task.exception() for task in under_way] == [None, None]
     assert "malformed commit" in str([one.__dict__ for one in caplog.records])

@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CONTEXT, CommandContext
-from fairlead_ingest.intake import take_in
+from fairlead_ingest.intake import admit_published
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
@@ -100,7 +100,7 @@ class Ingest:
             self._context = CommandContext(eventlog, self._settings)
             self.server.provide(CONTEXT, self._context)
             await self.server.start()
-            intake = asyncio.create_task(take_in(self._context))
+            intake = asyncio.create_task(admit_published(self._context))
             try:
                 yield
             finally:

@@ -28,63 +28,64 @@ DELIVERIES_MAX = 5
 _ANSWERER = Answerer(LOG_REFUSALS)
 
 
-async def take_in(desk: CommandContext) -> None:
+async def admit_published(context: CommandContext) -> None:
     """Admit published prompts for ever."""
     running: set[asyncio.Task[None]] = set()
     slots = Slots(JOBS_MAX)
 
     async def admit_all() -> None:
-        async for job in desk.eventlog.work.take("PROMPTS", "ingest", slots):
-            task = asyncio.create_task(_admit(desk, job))
+        async for job in context.eventlog.work.take("PROMPTS", "ingest", slots):
+            task = asyncio.create_task(_admit(context, job))
             running.add(task)
             task.add_done_callback(running.discard)
 
     await supervise("durable intake", admit_all)
 
 
-async def _admit(desk: CommandContext, job: Job) -> None:
+async def _admit(context: CommandContext, job: Job) -> None:
     async with job:
         try:
-            await _settle(desk, job)
+            await _admit_and_answer(context, job)
             await job.ack()
         except LogError as error:
             # Not acknowledged: the message comes again, and an exact retry admits nothing twice.
-            log.warning("intake deferred", extra={"subject": job.subject, "reason": str(error)})
+            extra = {"subject": job.subject, "reason": str(error)}
+            log.warning("published prompt not admitted: it comes again", extra=extra)
         except Exception as error:
-            log.exception("intake defect", extra={"subject": job.subject})
+            log.exception("published prompt failed on a defect", extra={"subject": job.subject})
             if job.deliveries >= DELIVERIES_MAX:
-                await desk.eventlog.dead_letters.add(
+                await context.eventlog.dead_letters.add(
                     "prompt", job.subject, job.payload, repr(error)
                 )
                 await job.ack()
 
 
-async def _settle(desk: CommandContext, job: Job) -> None:
+async def _admit_and_answer(context: CommandContext, job: Job) -> None:
     _root, _kind, tenant, session_id = job.subject.split(".")
     at = Address(tenant, session_id)
     try:
-        command = _command(job, at)
-    except InvalidRequest as poison:
-        await desk.eventlog.dead_letters.add("prompt", job.subject, job.payload, str(poison))
+        command = _parse_prompt(job, at)
+    except InvalidRequest as refused:
+        await context.eventlog.dead_letters.add("prompt", job.subject, job.payload, str(refused))
         return
     try:
-        answer = encode_data(await prompt(desk, tenant, command))
+        answer = encode_data(await prompt(context, tenant, command))
     except (Refused, CommitTooLarge, RecordError) as error:
         answer = _ANSWERER.refuse(error).body
     assert command.id is not None, "intake names every message"
-    await desk.eventlog.work.put(subjects.receipt(at, command.id), answer)
+    await context.eventlog.work.put(subjects.receipt(at, command.id), answer)
 
 
-def _command(job: Job, at: Address) -> AdmitPrompt:
-    """The prompt, addressed by its subject. Without an id its place in the queue names it."""
+def _parse_prompt(job: Job, at: Address) -> AdmitPrompt:
+    """The prompt. Its subject names the session; without an id its place in the queue is its id."""
     raw = parse_json(job.payload)
     if not isinstance(raw, dict):
         raise InvalidRequest("not a JSON object")
-    named = parse_command(AdmitPrompt, to_json({**raw, "sessionID": at.session_id}))
-    if named.id is not None:
-        return named
-    return named.model_copy(update={"id": _derived(job)})
+    command = parse_command(AdmitPrompt, to_json({**raw, "sessionID": at.session_id}))
+    if command.id is not None:
+        return command
+    return command.model_copy(update={"id": _message_id(job)})
 
 
-def _derived(job: Job) -> MessageId:
+def _message_id(job: Job) -> MessageId:
     return "msg_" + sha256(f"{job.subject}#{job.sequence}".encode()).hexdigest()[:26]

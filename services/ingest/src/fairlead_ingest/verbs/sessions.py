@@ -8,18 +8,18 @@ from fairlead_schema.subjects import Address
 from fairlead_session.state.session import Session
 
 
-async def load(desk: CommandContext, at: Address) -> Session:
+async def load(context: CommandContext, at: Address) -> Session:
     """The session as it is now. Raises SessionNotFound."""
-    return _existing(await desk.load(at))
+    return _existing(await context.load(at))
 
 
-async def change(desk: CommandContext, at: Address, decide: Decide) -> Session:
+async def change(context: CommandContext, at: Address, decide: Decide) -> Session:
     """Write what `decide` says of a session that exists. Raises SessionNotFound."""
 
     def decided(session: Session) -> tuple[SessionEvent, ...]:
         return decide(_existing(session))
 
-    return await desk.commit(at, decided)
+    return await context.commit(at, decided)
 
 
 def reached(session: Session) -> ExecutionReached:

@@ -11,7 +11,7 @@ from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
 
-async def budget(desk: ContextDep, tenant: TenantParam, command: SetBudget) -> ExecutionReached:
+async def budget(context: ContextDep, tenant: TenantParam, command: SetBudget) -> ExecutionReached:
     """Set both limits; a raised one lets a session go on that rested over it."""
     at, limits = Address(tenant, command.session_id), Budget(command.cost, command.tokens)
     raised = False
@@ -21,7 +21,7 @@ async def budget(desk: ContextDep, tenant: TenantParam, command: SetBudget) -> E
         raised = limits.exceeds(session.usage.budget)
         return maybe(set_budget(session, limits))
 
-    session = await change(desk, at, decide)
+    session = await change(context, at, decide)
     if raised and session.execution.rested == "over-budget":
-        desk.waker.wake(at)
+        context.waker.wake(at)
     return reached(session)

@@ -9,10 +9,10 @@ from fairlead_session.execution import commands
 
 
 async def compact(
-    desk: ContextDep, tenant: TenantParam, command: SessionCommand
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
     """Ask for it durably, and for somebody to come."""
     at = Address(tenant, command.session_id)
-    session = await change(desk, at, lambda found: maybe(commands.compact(found)))
-    desk.waker.wake(at)
+    session = await change(context, at, lambda found: maybe(commands.compact(found)))
+    context.waker.wake(at)
     return reached(session)

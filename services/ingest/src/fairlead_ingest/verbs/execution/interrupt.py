@@ -12,7 +12,7 @@ from fairlead_session.state.session import Session
 
 
 async def interrupt(
-    desk: ContextDep, tenant: TenantParam, command: SessionCommand
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> InterruptReached:
     """Ask for it durably, and see that it is honoured even when the owner is dead."""
     at = Address(tenant, command.session_id)
@@ -25,11 +25,11 @@ async def interrupt(
         # What waits for people here is answered by it, too.
         return (*close_asks(session), *asked)
 
-    session = await change(desk, at, decide)
+    session = await change(context, at, decide)
     if session.execution.interrupted and session.execution.owner is not None:
-        await desk.eventlog.liveness.nudge(session.execution.owner.runner, at)
+        await context.eventlog.liveness.nudge(session.execution.owner.runner, at)
     if session.execution.interrupted:
-        desk.waker.attend(at)
+        context.waker.attend(at)
         return InterruptReached(session_id=session.id, seq=session.seq, outcome="stopping")
     # What waited for a runner, a timer or a budget had nothing open: it is at rest already.
     return InterruptReached(

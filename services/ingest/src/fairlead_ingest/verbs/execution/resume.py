@@ -12,12 +12,12 @@ from fairlead_session.state.session import Session
 
 
 async def resume(
-    desk: ContextDep, tenant: TenantParam, command: SessionCommand
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
     """Ask for it durably, and for somebody to come."""
     at = Address(tenant, command.session_id)
-    session = await change(desk, at, _resumed)
-    desk.waker.wake(at)
+    session = await change(context, at, _resumed)
+    context.waker.wake(at)
     return reached(session)
 
 

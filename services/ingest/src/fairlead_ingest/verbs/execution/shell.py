@@ -8,17 +8,21 @@ from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 
 
-async def shell(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> ExecutionReached:
+async def shell(
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
+) -> ExecutionReached:
     """A command of the user's own. Raises SessionNotFound, else Unavailable."""
-    await load(desk, Address(tenant, command.session_id))
+    await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(
         "Shell commands are not available: ask the agent", service="session.shell"
     )
 
 
-async def skill(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> ExecutionReached:
+async def skill(
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
+) -> ExecutionReached:
     """A skill put in by hand. Raises SessionNotFound, else Unavailable."""
-    await load(desk, Address(tenant, command.session_id))
+    await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(
         "Skills are not put in by hand: name it in a prompt", service="session.skill"
     )

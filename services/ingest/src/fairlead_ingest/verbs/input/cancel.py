@@ -17,7 +17,9 @@ from fairlead_session.state.session import Session
 PROMOTED = "The input is already promoted"
 
 
-async def cancel(desk: ContextDep, tenant: TenantParam, command: CancelInput) -> ExecutionReached:
+async def cancel(
+    context: ContextDep, tenant: TenantParam, command: CancelInput
+) -> ExecutionReached:
     """Withdraw it while the model has not seen it. Raises Conflict or MessageNotFound."""
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
@@ -32,4 +34,4 @@ async def cancel(desk: ContextDep, tenant: TenantParam, command: CancelInput) ->
             case _:
                 assert_never(outcome)
 
-    return reached(await change(desk, Address(tenant, command.session_id), decide))
+    return reached(await change(context, Address(tenant, command.session_id), decide))

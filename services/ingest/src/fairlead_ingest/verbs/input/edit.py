@@ -17,11 +17,11 @@ from fairlead_session.input.inbox import AlreadyPromoted, InputNotPending, Input
 from fairlead_session.state.session import Session
 
 
-async def edit(desk: ContextDep, tenant: TenantParam, command: EditPendingInput) -> Receipt:
+async def edit(context: ContextDep, tenant: TenantParam, command: EditPendingInput) -> Receipt:
     """Change it while the model has not seen it. Raises Conflict or MessageNotFound."""
     at = Address(tenant, command.session_id)
-    await load(desk, at)
-    prompt = None if command.prompt is None else resolved_prompt(desk, command.prompt)
+    await load(context, at)
+    prompt = None if command.prompt is None else resolved_prompt(context, command.prompt)
     message_id, delivery = command.message_id, command.delivery
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
@@ -38,5 +38,5 @@ async def edit(desk: ContextDep, tenant: TenantParam, command: EditPendingInput)
             case _:
                 assert_never(outcome)
 
-    session = await change(desk, at, decide)
+    session = await change(context, at, decide)
     return next(one for one in inbox.pending(session) if one.id == message_id)

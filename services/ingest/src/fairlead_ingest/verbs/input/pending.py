@@ -9,7 +9,9 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.input import inbox
 
 
-async def pending(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> PendingInputs:
+async def pending(
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
+) -> PendingInputs:
     """The receipts of the inbox, from the log."""
-    session = await load(desk, Address(tenant, command.session_id))
+    session = await load(context, Address(tenant, command.session_id))
     return PendingInputs(inputs=inbox.pending(session))

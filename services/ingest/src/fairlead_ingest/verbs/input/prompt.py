@@ -35,26 +35,26 @@ from fairlead_session.state.session import Session
 REUSED = "Message id is already in use"
 
 
-async def prompt(desk: ContextDep, tenant: TenantParam, command: AdmitPrompt) -> Receipt:
+async def prompt(context: ContextDep, tenant: TenantParam, command: AdmitPrompt) -> Receipt:
     """Admit, or give an exact retry its receipt again. Either way somebody is asked to work."""
     at = Address(tenant, command.session_id)
     if command.expected_turn is not None and command.delivery != "steer":
         raise InvalidRequest("Only a steer expects a turn", kind="Body", field="expectedTurn")
-    resolved = resolved_prompt(desk, command.prompt)
+    resolved = resolved_prompt(context, command.prompt)
     message_id = command.id or ids.message_id()
-    seen = None if command.id is None else await _bound(desk, at, command.id)
+    seen = None if command.id is None else await _bound(context, at, command.id)
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
-        return _events(desk, session, command, message_id, resolved)
+        return _events(context, session, command, message_id, resolved)
 
-    session = await desk.commit(at, decide, seen=seen)
+    session = await context.commit(at, decide, seen=seen)
     if command.resume:
-        desk.waker.wake(at)
+        context.waker.wake(at)
     return receipt(session, message_id, resolved, session.inbox.admissions[message_id])
 
 
 def _events(
-    desk: CommandContext,
+    context: CommandContext,
     session: Session,
     command: AdmitPrompt,
     message_id: MessageId,
@@ -62,9 +62,9 @@ def _events(
 ) -> tuple[SessionEvent, ...]:
     if session.profile is None:
         raise SessionNotFound(session.id)
-    if session.profile.model is None and desk.settings.default_model is None:
+    if session.profile.model is None and context.settings.default_model is None:
         raise InvalidRequest("No model: set default_model in fairlead.toml", field="model")
-    limit = desk.settings.pending_inputs_max
+    limit = context.settings.pending_inputs_max
     outcome = admit(
         session,
         message_id,
@@ -90,31 +90,33 @@ def _events(
             assert_never(outcome)
 
 
-def resolved_prompt(desk: CommandContext, prompt: PromptInput) -> Prompt:
+def resolved_prompt(context: CommandContext, prompt: PromptInput) -> Prompt:
     """A prompt as it will be stored. Raises InvalidRequest for an empty one, and TooLarge."""
     resolved = resolve_attachments(prompt)
     if not resolved.text.strip() and not resolved.files:
         raise InvalidRequest("A prompt needs text or a file", kind="Body", field="prompt.text")
     size = len(resolved.model_dump_json().encode())
-    if size > desk.settings.prompt_bytes_max:
-        raise PayloadTooLarge(f"A prompt of {size} bytes exceeds {desk.settings.prompt_bytes_max}")
+    if size > context.settings.prompt_bytes_max:
+        raise PayloadTooLarge(
+            f"A prompt of {size} bytes exceeds {context.settings.prompt_bytes_max}"
+        )
     return resolved
 
 
-async def _bound(desk: CommandContext, at: Address, message_id: MessageId) -> Versioned[Session]:
+async def _bound(context: CommandContext, at: Address, message_id: MessageId) -> Versioned[Session]:
     """Bind a caller's message id to its one session; the answer is that session as it is now.
 
     Ids that Fairlead minted need no register: the seal tells them, and one that this session does
     not know was minted for another.
     """
-    seen = await desk.look(at)
+    seen = await context.look(at)
     if seen.state.profile is None:
         raise SessionNotFound(at.session_id)
     if message_id in seen.state.inbox.admissions:
         return seen
     if is_minted(message_id):
         raise Conflict(REUSED, message_id)
-    bound = await desk.eventlog.message_ids.bind(at.tenant, message_id, at.session_id)
+    bound = await context.eventlog.message_ids.bind(at.tenant, message_id, at.session_id)
     if bound != at.session_id:
         raise Conflict(REUSED, message_id)
     return seen

@@ -7,16 +7,16 @@ from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
 
 
-async def answer_with(desk: CommandContext, at: Address, decide: Decide) -> Session:
+async def answer_with(context: CommandContext, at: Address, decide: Decide) -> Session:
     """One commit, then a nudge for its owner and a wake if nobody is at it.
 
     Said again it wakes again: who said it first may have died before the wake.
     """
-    session = await change(desk, at, decide)
+    session = await change(context, at, decide)
     if session.execution.owner is not None:
-        await desk.eventlog.liveness.nudge(session.execution.owner.runner, at)
+        await context.eventlog.liveness.nudge(session.execution.owner.runner, at)
     if session.execution.interrupted:
-        desk.waker.attend(at)
+        context.waker.attend(at)
     elif is_moving(session):
-        desk.waker.wake(at)
+        context.waker.wake(at)
     return session

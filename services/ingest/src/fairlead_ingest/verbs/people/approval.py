@@ -10,12 +10,16 @@ from fairlead_schema.commands.asks import (
 from fairlead_service.rpc.server import TenantParam
 
 
-async def list_(desk: ContextDep, tenant: TenantParam, command: ListApprovals) -> SavedApprovals:
+async def list_(context: ContextDep, tenant: TenantParam, command: ListApprovals) -> SavedApprovals:
     """The approvals of a project, in the order in which they were given."""
-    return SavedApprovals(saved=await desk.eventlog.approvals.get_all(tenant, command.project_id))
+    return SavedApprovals(
+        saved=await context.eventlog.approvals.get_all(tenant, command.project_id)
+    )
 
 
-async def remove(desk: ContextDep, tenant: TenantParam, command: RemoveApproval) -> ApprovalRemoved:
+async def remove(
+    context: ContextDep, tenant: TenantParam, command: RemoveApproval
+) -> ApprovalRemoved:
     """Later calls are asked about again; what was permitted before stays as it was."""
-    await desk.eventlog.approvals.remove(tenant, command.id)
+    await context.eventlog.approvals.remove(tenant, command.id)
     return ApprovalRemoved(id=command.id)

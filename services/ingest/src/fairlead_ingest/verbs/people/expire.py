@@ -11,12 +11,12 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people import asks
 
 
-async def expire(desk: ContextDep, tenant: TenantParam, command: ExpireAsk) -> ExecutionReached:
+async def expire(context: ContextDep, tenant: TenantParam, command: ExpireAsk) -> ExecutionReached:
     """Refuse it, if it is as old as that; whoever asks for this decides nothing."""
-    limit_s = desk.settings.config.asks.expire_s
+    limit_s = context.settings.config.asks.expire_s
     before = 0 if limit_s is None else ids.now_ms() - int(limit_s * 1000)
     at = Address(tenant, command.session_id)
     session = await answer_with(
-        desk, at, lambda found: asks.expire_ask(found, command.request_id, before=before)
+        context, at, lambda found: asks.expire_ask(found, command.request_id, before=before)
     )
     return reached(session)

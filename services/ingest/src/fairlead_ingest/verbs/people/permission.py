@@ -25,14 +25,16 @@ from fairlead_session.state.session import Session
 TAKEN = "The permission id is already in use"
 
 
-async def ask(desk: ContextDep, tenant: TenantParam, command: AskPermission) -> PermissionDecision:
+async def ask(
+    context: ContextDep, tenant: TenantParam, command: AskPermission
+) -> PermissionDecision:
     """Judge by the agent's rules and saved approvals; only what a person decides is written."""
     at = Address(tenant, command.session_id)
-    session = await load(desk, at)
+    session = await load(context, at)
     assert session.profile is not None, "it was just found"
-    agent = command.agent or session.profile.agent or desk.settings.config.default_agent
+    agent = command.agent or session.profile.agent or context.settings.config.default_agent
     need = Need(command.action, command.resources)
-    effect = judge(desk.settings.config.rules(agent), await _saved(desk, at, session), need)
+    effect = judge(context.settings.config.rules(agent), await _saved(context, at, session), need)
     id_ = command.id or ids.permission_id()
     if effect == "ask":
         request = PermissionRequest(
@@ -45,24 +47,24 @@ async def ask(desk: ContextDep, tenant: TenantParam, command: AskPermission) -> 
             source=command.source,
         )
         asked = PermissionAsked(request=request, agent=agent)
-        await desk.commit(at, lambda found: _asked(found, asked))
+        await context.commit(at, lambda found: _asked(found, asked))
     return PermissionDecision(id=id_, effect=effect)
 
 
 async def reply(
-    desk: ContextDep, tenant: TenantParam, command: ReplyPermission
+    context: ContextDep, tenant: TenantParam, command: ReplyPermission
 ) -> ExecutionReached:
     """Write a person's word in one commit, and have the session go on. Raises PermissionNotFound.
 
     The very same reply again is answered as the first one was: a client may lose the answer.
     """
     at = Address(tenant, command.session_id)
-    session = await load(desk, at)
+    session = await load(context, at)
     pending = session.asks.permissions.get(command.request_id)
     saved: tuple[PermissionRule, ...] = ()
     if command.reply == "always" and pending is not None:
-        await _keep(desk, at, session, pending.request)
-        saved = await _saved(desk, at, session)
+        await _keep(context, at, session, pending.request)
+        saved = await _saved(context, at, session)
     message = command.message or None
     answer = PermissionReplied(
         request_id=command.request_id,
@@ -71,42 +73,42 @@ async def reply(
     )
 
     def decide(found: Session) -> tuple[SessionEvent, ...]:
-        decided = asks.reply_permission(found, answer, desk.settings.config.rules, saved)
+        decided = asks.reply_permission(found, answer, context.settings.config.rules, saved)
         if isinstance(decided, AskNotPending):
             raise PermissionNotFound(command.request_id)
         return decided
 
-    return reached(await answer_with(desk, at, decide))
+    return reached(await answer_with(context, at, decide))
 
 
 async def recheck(
-    desk: ContextDep, tenant: TenantParam, command: PermissionCommand
+    context: ContextDep, tenant: TenantParam, command: PermissionCommand
 ) -> ExecutionReached:
     """Answer a request that was approved for always meanwhile, perhaps in another session."""
     at = Address(tenant, command.session_id)
-    session = await load(desk, at)
-    saved, rules = await _saved(desk, at, session), desk.settings.config.rules
+    session = await load(context, at)
+    saved, rules = await _saved(context, at, session), context.settings.config.rules
     decided = await answer_with(
-        desk, at, lambda found: asks.recheck_permission(found, command.request_id, rules, saved)
+        context, at, lambda found: asks.recheck_permission(found, command.request_id, rules, saved)
     )
     return reached(decided)
 
 
 async def list_(
-    desk: ContextDep, tenant: TenantParam, command: SessionCommand
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> PendingPermissions:
     """What waits in this session, in the order of asking, from the log."""
-    session = await load(desk, Address(tenant, command.session_id))
+    session = await load(context, Address(tenant, command.session_id))
     return PendingPermissions(
         requests=tuple(one.request for one in session.asks.permissions.values())
     )
 
 
 async def get(
-    desk: ContextDep, tenant: TenantParam, command: PermissionCommand
+    context: ContextDep, tenant: TenantParam, command: PermissionCommand
 ) -> PermissionRequest:
     """One pending request of this session. Raises PermissionNotFound."""
-    session = await load(desk, Address(tenant, command.session_id))
+    session = await load(context, Address(tenant, command.session_id))
     pending = session.asks.permissions.get(command.request_id)
     if pending is None:
         raise PermissionNotFound(command.request_id)
@@ -123,18 +125,20 @@ def _asked(session: Session, asked: PermissionAsked) -> tuple[SessionEvent, ...]
 
 
 async def _keep(
-    desk: CommandContext, at: Address, session: Session, request: PermissionRequest
+    context: CommandContext, at: Address, session: Session, request: PermissionRequest
 ) -> None:
     """Before the reply is written: should we die in between, the approval answers the request."""
     assert session.profile is not None, "it was just found"
     if request.save:
-        await desk.eventlog.approvals.save(
+        await context.eventlog.approvals.save(
             at.tenant, session.profile.project_id, request.action, request.save
         )
 
 
-async def _saved(desk: CommandContext, at: Address, session: Session) -> tuple[PermissionRule, ...]:
+async def _saved(
+    context: CommandContext, at: Address, session: Session
+) -> tuple[PermissionRule, ...]:
     assert session.profile is not None, "it was just found"
     return approval_rules(
-        await desk.eventlog.approvals.get_all(at.tenant, session.profile.project_id)
+        await context.eventlog.approvals.get_all(at.tenant, session.profile.project_id)
     )

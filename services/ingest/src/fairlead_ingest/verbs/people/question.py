@@ -14,18 +14,20 @@ from fairlead_session.people.asks import AnswerDecision, AskNotPending
 from fairlead_session.state.session import Session
 
 
-async def reply(desk: ContextDep, tenant: TenantParam, command: ReplyQuestion) -> ExecutionReached:
+async def reply(
+    context: ContextDep, tenant: TenantParam, command: ReplyQuestion
+) -> ExecutionReached:
     """The answers settle the call that asked, in one commit. Raises QuestionNotFound."""
     answer = QuestionReplied(request_id=command.request_id, answers=command.answers)
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
         return _found(asks.answer_question(session, answer), command.request_id)
 
-    return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
+    return reached(await answer_with(context, Address(tenant, command.session_id), decide))
 
 
 async def reject(
-    desk: ContextDep, tenant: TenantParam, command: QuestionCommand
+    context: ContextDep, tenant: TenantParam, command: QuestionCommand
 ) -> ExecutionReached:
     """A dismissal stops the session, as a decline does. Raises QuestionNotFound."""
     rejected = QuestionRejected(request_id=command.request_id)
@@ -33,12 +35,14 @@ async def reject(
     def decide(session: Session) -> tuple[SessionEvent, ...]:
         return _found(asks.reject_question(session, rejected), command.request_id)
 
-    return reached(await answer_with(desk, Address(tenant, command.session_id), decide))
+    return reached(await answer_with(context, Address(tenant, command.session_id), decide))
 
 
-async def list_(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> PendingQuestions:
+async def list_(
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
+) -> PendingQuestions:
     """What waits in this session, in the order of asking, from the log."""
-    session = await load(desk, Address(tenant, command.session_id))
+    session = await load(context, Address(tenant, command.session_id))
     return PendingQuestions(requests=tuple(one.request for one in session.asks.questions.values()))
 
 

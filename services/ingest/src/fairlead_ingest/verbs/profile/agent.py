@@ -10,10 +10,10 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.switches import switch_agent
 
 
-async def agent(desk: ContextDep, tenant: TenantParam, command: SwitchAgent) -> ExecutionReached:
+async def agent(context: ContextDep, tenant: TenantParam, command: SwitchAgent) -> ExecutionReached:
     """Switch to a configured agent."""
     at = Address(tenant, command.session_id)
-    await load(desk, at)
-    check_agent(desk.settings.config, command.agent)
+    await load(context, at)
+    check_agent(context.settings.config, command.agent)
     switched = switch_agent(ids.message_id(), command.agent)
-    return reached(await change(desk, at, lambda _session: (switched,)))
+    return reached(await change(context, at, lambda _session: (switched,)))

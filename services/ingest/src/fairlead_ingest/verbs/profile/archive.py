@@ -12,13 +12,13 @@ from fairlead_session.state.session import Session
 
 
 async def archive(
-    desk: ContextDep, tenant: TenantParam, command: SessionCommand
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
     """Put it away; what is away already stays so."""
     at = Address(tenant, command.session_id)
-    session = await change(desk, at, _archived)
+    session = await change(context, at, _archived)
     if session.execution.interrupted:
-        desk.waker.attend(at)
+        context.waker.attend(at)
     return reached(session)
 
 

@@ -20,13 +20,13 @@ from fairlead_session.info import info
 from fairlead_session.state.session import Session
 
 
-async def create(desk: ContextDep, tenant: TenantParam, command: CreateSession) -> SessionInfo:
+async def create(context: ContextDep, tenant: TenantParam, command: CreateSession) -> SessionInfo:
     """Create once by id: a repeated create gives the session as it is now, whatever it asks for."""
     at = Address(tenant, command.id or ids.session_id())
-    known = await desk.load(at) if command.id else None
+    known = await context.load(at) if command.id else None
     if known is not None and known.profile is not None:
         return info(known)
-    created = _created(desk.settings.config, command)
+    created = _created(context.settings.config, command)
 
     def decide(session: Session) -> tuple[SessionEvent, ...]:
         if session.profile is not None:
@@ -35,7 +35,7 @@ async def create(desk: ContextDep, tenant: TenantParam, command: CreateSession) 
             raise Conflict("The session was purged, and its id is used up", session.id)
         return created
 
-    return info(await desk.commit(at, decide))
+    return info(await context.commit(at, decide))
 
 
 def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 async def delete(
-    desk: ContextDep, tenant: TenantParam, command: SessionCommand
+    context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
     """Write the last word (docs/adr/0012): every older owner and writer is fenced by it.
 
@@ -35,23 +35,23 @@ async def delete(
         return (SessionPurged(),)
 
     # In a commit of its own: the last word stands alone.
-    await change(desk, at, close_asks)
-    purged = await change(desk, at, purge)
+    await change(context, at, close_asks)
+    purged = await change(context, at, purge)
     assert before is not None, "the last word was decided from it"
     if before.execution.owner is not None:
-        await desk.eventlog.liveness.nudge(before.execution.owner.runner, at)
+        await context.eventlog.liveness.nudge(before.execution.owner.runner, at)
     for child in before.usage.children.uncounted:
-        await _stop(desk, tenant, child)
+        await _stop(context, tenant, child)
     return reached(purged)
 
 
-async def _stop(desk: CommandContext, tenant: TenantId, child: SessionId) -> None:
+async def _stop(context: CommandContext, tenant: TenantId, child: SessionId) -> None:
     """Interrupt a session below, which does the same to its own.
 
     What cannot be told now is stopped by the worker that looks after the call, a little later.
     """
     try:
-        await interrupt(desk, tenant, SessionCommand(session_id=child))
+        await interrupt(context, tenant, SessionCommand(session_id=child))
     except SessionNotFound:
         return  # It was never made: whoever makes it finds that nobody waits for it.
     except (LogError, RecordError, Refused) as error:

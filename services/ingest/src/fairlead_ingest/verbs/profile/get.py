@@ -9,6 +9,6 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.info import info
 
 
-async def get(desk: ContextDep, tenant: TenantParam, command: SessionCommand) -> SessionInfo:
+async def get(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SessionInfo:
     """The session as readers see it, whatever the read models know."""
-    return info(await load(desk, Address(tenant, command.session_id)))
+    return info(await load(context, Address(tenant, command.session_id)))

@@ -10,12 +10,12 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.switches import switch_model
 
 
-async def model(desk: ContextDep, tenant: TenantParam, command: SwitchModel) -> ExecutionReached:
+async def model(context: ContextDep, tenant: TenantParam, command: SwitchModel) -> ExecutionReached:
     """Switch to a configured model; the one in use already is nothing to write."""
     at, message_id = Address(tenant, command.session_id), ids.message_id()
-    await load(desk, at)
-    check_model(desk.settings.config, command.model)
+    await load(context, at)
+    check_model(context.settings.config, command.model)
     switch = command.model
     return reached(
-        await change(desk, at, lambda session: maybe(switch_model(session, message_id, switch)))
+        await change(context, at, lambda session: maybe(switch_model(session, message_id, switch)))
     )

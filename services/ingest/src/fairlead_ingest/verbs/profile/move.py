@@ -9,11 +9,11 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.switches import move as decide_move
 
 
-async def move(desk: ContextDep, tenant: TenantParam, command: MoveSession) -> ExecutionReached:
+async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -> ExecutionReached:
     """Move, and stop what runs at the old place; somebody comes to settle it."""
     at = Address(tenant, command.session_id)
-    check_location(desk.settings.config.location.roots, command.location)
-    session = await change(desk, at, lambda found: decide_move(found, command.location))
+    check_location(context.settings.config.location.roots, command.location)
+    session = await change(context, at, lambda found: decide_move(found, command.location))
     if session.execution.interrupted:
-        desk.waker.attend(at)
+        context.waker.attend(at)
     return reached(session)
