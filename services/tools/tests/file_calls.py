@@ -9,7 +9,7 @@ from typing import Any
 from fairlead_schema.location import LocationRef
 from fairlead_session.calls.lifecycle import Failed, Succeeded
 from fairlead_session.people.permission import Need
-from fairlead_tools.calls.execution import ToolRun
+from fairlead_tools.calls.tool_run import ToolRun
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from services.tools.tests.conftest import AT
@@ -44,7 +44,7 @@ async def try_call(
         return Failed(str(error))
     await asyncio.to_thread(between)
     at = replace(call_context(directory), permitted=needs)
-    ended = await ToolRun(PreparedCall(tool, decoded), at).run()
+    ended = await ToolRun(PreparedCall(tool, decoded), at).result()
     assert isinstance(ended, Succeeded | Failed)
     return ended
 

@@ -7,9 +7,7 @@ import pytest
 
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
-from fairlead_session.state.calls import UnsettledCall
-from fairlead_tools.calls.begin import ANSWER_RECHECK_S, Duplicate, Left, RequestDedup
-from fairlead_tools.calls.taken_request import Unheld
+from fairlead_tools.calls.request import ANSWER_RECHECK_S, RequestDedup, TakenRequest
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import AT, EchoInput, Harness, run_worker, tool, wait_until
 
@@ -67,17 +65,16 @@ def test_a_request_is_not_spare_for_one_that_does_not_come_again(
 ) -> None:
     """A server that lost its newest requests gives their sequences once more, from lower ones on."""
     now = 100.0
-    monkeypatch.setattr("fairlead_tools.calls.begin.monotonic", lambda: now)
-    call = UnsettledCall("msg_a", "call_1", "task", {}, "build", "idempotent", "r1", 7)
-    looks = RequestDedup()
+    monkeypatch.setattr("fairlead_tools.calls.request.monotonic", lambda: now)
+    dedup = RequestDedup()
 
-    def again(sequence: int) -> Left | Duplicate:
-        return looks.again(AT, call, Unheld(sequence=sequence))
+    def is_duplicate(sequence: int) -> bool:
+        return dedup.is_duplicate(TakenRequest(AT, "msg_a", "call_1", sequence))
 
-    assert isinstance(again(120), Left)
+    assert not is_duplicate(120)
     now += ANSWER_RECHECK_S
-    assert isinstance(again(118), Duplicate)
+    assert is_duplicate(118)
     now += ANSWER_RECHECK_S + 1
-    assert isinstance(again(118), Left)
-    assert isinstance(again(119), Left)
-    assert isinstance(again(118), Duplicate)
+    assert not is_duplicate(118)
+    assert not is_duplicate(119)
+    assert is_duplicate(118)

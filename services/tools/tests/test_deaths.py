@@ -125,21 +125,21 @@ async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
     """E-20: what counts is silence without a word between, also when nobody looks at the call."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
-    monkeypatch.setattr("fairlead_tools.calls.liveness.EVERY_S", 0.001)
+    monkeypatch.setattr("fairlead_tools.calls.liveness.PING_EVERY_S", 0.001)
     harness.liveness.alive.add("wkr_dead")
-    silences = PeerLiveness(harness.liveness)
+    peers = PeerLiveness(harness.liveness)
 
     for silent in (True, False, True):
         (harness.liveness.paused.add if silent else harness.liveness.paused.discard)("wkr_dead")
         if silent:
-            assert not silences.over("wkr_dead")
+            assert not peers.is_overdue("wkr_dead")
         await asyncio.sleep(0.02)
         now += TOOL_DEADLINE_S - 1.0
-    assert not silences.over("wkr_dead")
+    assert not peers.is_overdue("wkr_dead")
     now += 1.0
-    assert silences.over("wkr_dead")
+    assert peers.is_overdue("wkr_dead")
     harness.liveness.alive.discard("wkr_dead")
-    assert await silences.ask("wkr_dead") == "gone"
+    assert await peers.ping("wkr_dead") == "gone"
 
 
 async def test_a_live_workers_call_is_left_to_it(harness: Harness) -> None:

@@ -7,15 +7,13 @@ import pytest
 from fairlead_eventlog import session_writer
 from fairlead_eventlog.errors import LogUnavailable
 from fairlead_eventlog.memory.work_queues import MemoryMessage
-from fairlead_eventlog.ports import Job
 from fairlead_schema.events import SessionArchived
 from fairlead_schema.record import Commit, Draft, encode, record
-from fairlead_schema.subjects import Address
-from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.begin import BeginDecider, Decision
+from fairlead_tools.calls.decision import BeginDecider, Decision
+from fairlead_tools.calls.request import TakenRequest
 from fairlead_tools.calls.worker import DEFECTS_MAX, ToolWorker
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
@@ -129,15 +127,15 @@ def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
     """Let the worker's own code fail so often; the deliveries at which it did."""
     decide, failed = BeginDecider.decide, list[int]()
 
-    async def wrong(
-        self: BeginDecider, session: Session, at: Address, request: ToolRequest, job: Job
+    async def decide_or_fail(
+        self: BeginDecider, session: Session, request: TakenRequest
     ) -> Decision:
         if len(failed) < times:
-            failed.append(job.deliveries)
+            failed.append(request.deliveries)
             raise ZeroDivisionError("a defect")
-        return await decide(self, session, at, request, job)
+        return await decide(self, session, request)
 
-    monkeypatch.setattr(BeginDecider, "decide", wrong)
+    monkeypatch.setattr(BeginDecider, "decide", decide_or_fail)
     return failed
 
 

@@ -125,7 +125,7 @@ async def test_a_crash_in_words_that_are_no_text_is_told_in_escapes(
     await harness.call(crashing)
 
     # The report of a captured log travels between test processes, which only text can do.
-    with caplog.at_level(logging.CRITICAL, logger="fairlead_tools.calls.execution"):
+    with caplog.at_level(logging.CRITICAL, logger="fairlead_tools.calls.tool_run"):
         assert await harness.serve_all() == ["Tool execution failed: \\ud800"]
 
 

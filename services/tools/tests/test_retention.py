@@ -88,7 +88,7 @@ async def bounded(
     patience_s: float = 5.0,
 ) -> Succeeded:
     keeping_ = replace(keeping(outputs), patience_s=patience_s)
-    made = await keeping_.bounded(AT, outcome, limits=None, spool=spool)
+    made = await keeping_.bound(AT, outcome, spool=spool)
     assert isinstance(made, Succeeded)
     return made
 
@@ -121,7 +121,7 @@ async def test_all_texts_have_one_budget_and_become_one_preview() -> None:
     assert f"read or grep {path} for the whole" in preview
     assert len(preview.encode()) <= SMALL.bytes
     assert await whole(outputs, path) == b"a" * 200 + b"b" * 200
-    assert await keeping(outputs).bounded(AT, made, limits=None, spool=None) == made
+    assert await keeping(outputs).bound(AT, made) == made
 
 
 async def test_without_content_the_value_itself_is_measured() -> None:
@@ -411,7 +411,7 @@ async def test_a_failure_is_not_longer_than_a_success() -> None:
     """J-36: one that fits stays."""
     short = Failed("no such file")
 
-    assert await keeping(MemoryOutputs()).bounded(AT, short, limits=None, spool=None) is short
+    assert await keeping(MemoryOutputs()).bound(AT, short) is short
 
 
 async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(

@@ -17,7 +17,7 @@ from fairlead_schema.record import Draft
 from fairlead_schema.tools.content import ErrorInfo, Executor, RetryClass
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_tools.calls import execution
+from fairlead_tools.calls import tool_run
 from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import (
     EchoInput,
@@ -138,7 +138,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-16: its call is settled all the same."""
-    monkeypatch.setattr(execution, "CANCEL_S", 0.01)
+    monkeypatch.setattr(tool_run, "CANCEL_S", 0.01)
     gate, stubborn = asyncio.Event(), asyncio.Event()
 
     async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from starlette.applications import Starlette
 
-from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import LogError
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_schema import subjects
@@ -22,7 +21,6 @@ from fairlead_service.rpc.server import RpcServer
 from fairlead_service.supervise import cancel_and_wait, report_defects, supervise
 from fairlead_tools import probes, spool
 from fairlead_tools.builtin import builtins, skill, task
-from fairlead_tools.calls.lifecycle import CallLifecycle
 from fairlead_tools.calls.subagents import Subagents
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.context.observe import Observer
@@ -70,32 +68,34 @@ class Tools:
                 eventlog, self._settings.pool, timeout_s
             )
             spool.remove_stale_spools(config.tools.spool_dir)
-            execute = ToolWorker(
+            worker = ToolWorker(
                 self._worker_id, eventlog, self.registry, config.tools, config.rules
             )
             records = ToolRecords(
                 eventlog.tool_registrations, self.registry, partial(tool_from_record, eventlog)
             )
             self.registry.refresh_with(records.refresh)
-            self.server.provide(verbs.TOOL_VERBS, ToolVerbs(records, self.registry, execute.life))
-            self._hire(eventlog, execute.life)
+            self.server.provide(
+                verbs.TOOL_VERBS, ToolVerbs(records, self.registry, worker.lifecycle)
+            )
+            self._offer_subagents(worker.lifecycle.subagents)
             await self.server.start()
-            standing = asyncio.create_task(execute.run())
+            worker_task = asyncio.create_task(worker.run())
             report = report_defects(LogError)
-            beating = asyncio.create_task(
-                supervise("heartbeat of tool requests", execute.heartbeat, report=report)
+            heartbeat_task = asyncio.create_task(
+                supervise("heartbeat of tool requests", worker.heartbeat, report=report)
             )
             try:
                 yield
             finally:
-                await cancel_and_wait(standing)
-                await execute.shutdown()
-                await cancel_and_wait(beating)
+                await cancel_and_wait(worker_task)
+                await worker.shutdown()
+                await cancel_and_wait(heartbeat_task)
                 await self.server.stop()
                 await self.observer.close()
 
-    def _hire(self, eventlog: EventLog, life: CallLifecycle) -> None:
-        """Offer the tool that gives work to other sessions, where there are any agents for it."""
+    def _offer_subagents(self, subagents: Subagents) -> None:
+        """Offer the tool that gives work to sub-agents, if any agent may be one."""
         config = self._settings.config
         agents = {
             name: agent.description or name
@@ -103,9 +103,7 @@ class Tools:
             if agent.mode != "primary" and not agent.hidden
         }
         if config.tools.builtin and agents:
-            children = Subagents(eventlog, life, depth_max=config.tools.depth_max)
-            self.registry.register(task.tool(children, agents))
-            life.abandon = children.abandon
+            self.registry.register(task.tool(subagents, agents))
 
     async def _list_tools(self, command: ListTools) -> ToolCatalog:
         return await list_tools(self.registry, command, self._settings.config.rules)
@@ -125,12 +123,12 @@ class Tools:
 
 def registry(settings: ToolsSettings) -> Registry:
     """The tools that the configuration asks for."""
-    made = Registry()
+    tools = Registry()
     for tool in builtins(settings.config):
-        made.register(tool)
+        tools.register(tool)
     if settings.config.tools.probes:
-        probes.register(made, settings.config.tools.probe_file)
-    return made
+        probes.register(tools, settings.config.tools.probe_file)
+    return tools
 
 
 async def list_tools(

@@ -339,7 +339,7 @@ async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None
     retention = OutputRetention(outputs, OutputLimits(), 1 << 20)
 
     read_ = await run_call(reader, tmp_path, path="long.txt")
-    shown = await retention.recordable(AT, read_, limits=reader.limits or retention.limits)
+    shown = await retention.bound(AT, read_, limits=reader.limits)
 
     assert text(read_).endswith(f"(There is more: continue with offset {read_.structured['next']})")
     assert (shown, outputs.outputs) == (read_, {})

@@ -15,8 +15,8 @@ from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_session.people.permission import Need
 from fairlead_tools.builtin import skill
-from fairlead_tools.calls.execution import ToolRun
-from fairlead_tools.calls.rules import agent_rules
+from fairlead_tools.calls.permission import agent_rules
+from fairlead_tools.calls.tool_run import ToolRun
 from fairlead_tools.context.sources import skills
 from fairlead_tools.context.web_pages import WebClient
 from fairlead_tools.registry.registry import PreparedCall
@@ -46,7 +46,7 @@ def context(place: Path, agent: str = "build") -> CallContext:
 async def ran(made: Tool, name: str, place: Path, agent: str = "build") -> str | None:
     """What the model reads, or None when the call failed."""
     asked = PreparedCall(made, made.input.model_validate({"name": name}))
-    outcome = await ToolRun(asked, context(place, agent)).run()
+    outcome = await ToolRun(asked, context(place, agent)).result()
     if not isinstance(outcome, Succeeded):
         assert outcome.message == f"Unable to load skill {name}"  # type: ignore[union-attr]
         return None

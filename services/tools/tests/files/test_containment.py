@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_tools.builtin import edit, grep, read, write
-from fairlead_tools.calls.execution import encode_output
 from fairlead_tools.files import mutation
 from fairlead_tools.files.path import PathRefused, open_place, resolve
 from fairlead_tools.files.search.globs import matches_glob
 from fairlead_tools.files.search.search import SearchEngine, find_engine
+from fairlead_tools.registry.outcome import encode_output
 from fairlead_tools.registry.tool import CallFailed, Tool
 from services.tools.tests.file_calls import call_context, text
 

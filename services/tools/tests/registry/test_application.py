@@ -103,7 +103,7 @@ def office(harness: Harness) -> Office:
     )
     harness.registry.refresh_with(made.refresh)
     worker = harness.worker()
-    return Office(harness, ToolVerbs(made, harness.registry, worker.life), worker)
+    return Office(harness, ToolVerbs(made, harness.registry, worker.lifecycle), worker)
 
 
 async def doubled(body: bytes) -> bytes:

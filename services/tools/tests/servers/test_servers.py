@@ -17,7 +17,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.tools.content import FileContent, TextContent
 from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Succeeded
-from fairlead_tools.calls.execution import encode_output
+from fairlead_tools.registry.outcome import encode_output
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from fairlead_tools.servers.pool import ToolServers

@@ -22,7 +22,7 @@ from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_testing.web_server import Site, reply, site
 from fairlead_tools.app import registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, execute, needs, tool_with
-from fairlead_tools.calls.execution import encode_output
+from fairlead_tools.registry.outcome import encode_output
 from fairlead_tools.registry.tool import CallContext, CallFailed
 from fairlead_tools.settings import ToolsSettings
 from fairlead_tools.web import guard

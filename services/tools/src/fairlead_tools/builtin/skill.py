@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlead_schema.tools.content import Json, TextContent, ToolContent
 from fairlead_service.config.configuration import Config
 from fairlead_session.people.permission import Need, effect
-from fairlead_tools.calls.rules import agent_rules
+from fairlead_tools.calls.permission import agent_rules
 from fairlead_tools.context.sources.files import printable_path
 from fairlead_tools.context.sources.skills import ACTION
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool

@@ -1,8 +1,8 @@
-"""Watches a session's log while a tool runs, and stops the run when the log says so."""
+"""Watches a session's log while a tool runs, and stops the tool when the log says so."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final, cast
 
@@ -12,19 +12,23 @@ from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.lifecycle import HaltReason, halt_reason
 from fairlead_session.state.calls import UnsettledCall
-from fairlead_tools.calls.execution import ToolRun
 
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-# Most calls are over sooner: they are not worth a subscription. Nothing is missed meanwhile.
+# Most calls are over sooner and are not worth a subscription. The watch begins at the start event,
+# so it misses nothing.
 PATIENCE_S: Final = 0.05
 
 
-async def watch(
-    session_log: SessionLog, at: Address, call: UnsettledCall, after: int, performance: ToolRun
+async def watch_interrupts(
+    session_log: SessionLog,
+    at: Address,
+    call: UnsettledCall,
+    after: int,
+    stop: Callable[[HaltReason], None],
 ) -> None:
-    """Follow the session from its start event on, through outages, until the run must stop."""
+    """Read the session from a sequence on, through outages, until the run has to stop."""
     await asyncio.sleep(PATIENCE_S)
     while True:
         try:
@@ -32,19 +36,20 @@ async def watch(
             async with aclosing(tail):
                 async for stored in tail:
                     after = stored.head.seq
-                    why = _halted(call, stored)
+                    why = _reason_to_stop(call, stored)
                     if why is not None:
-                        performance.stop(why)
+                        stop(why)
                         return
         except LogError as error:
             ids = {"session_id": at.session_id, "call_id": call.call_id}
-            log.warning("watch paused", extra={**ids, "reason": str(error)})
+            extra = {**ids, "reason": str(error), "again_s": RETRY_S}
+            log.warning("watch for interrupts failed: it starts again", extra=extra)
             await asyncio.sleep(RETRY_S)
         except RecordError:
-            # Nothing after this can be read: the settlement will find that out and say so.
+            # The log cannot be read from here on. The settlement reads it too, and reports that.
             return
 
 
-def _halted(call: UnsettledCall, stored: StoredCommit) -> HaltReason | None:
-    found = (halt_reason(call, recorded.event) for recorded in stored.commit.events)
-    return next((why for why in found if why is not None), None)
+def _reason_to_stop(call: UnsettledCall, stored: StoredCommit) -> HaltReason | None:
+    reasons = (halt_reason(call, recorded.event) for recorded in stored.commit.events)
+    return next((why for why in reasons if why is not None), None)

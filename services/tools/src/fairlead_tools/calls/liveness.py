@@ -1,8 +1,7 @@
-"""How long workers that do not answer have been silent: watched without a break, by one's own clock.
+"""Liveness of the other workers, and since when a silent one has been silent.
 
-A worker that is only paused keeps its calls until the deadline of their requests is over. How often
-a request was delivered says nothing about that: a second one for the same call may have been put
-back any number of times.
+A paused worker keeps its calls until the deadline of its requests. The number of deliveries says
+nothing about that time, because a second request for the call is put back any number of times.
 """
 
 import asyncio
@@ -15,44 +14,44 @@ from fairlead_eventlog.streams import TOOL_DEADLINE_S
 from fairlead_schema.ids import WorkerId
 
 PING_TIMEOUT_S: Final = 2.0
-EVERY_S: Final = 1.0
+PING_EVERY_S: Final = 1.0
 
 
 class PeerLiveness:
-    """The silent workers, as one of the others sees them."""
+    """The other workers, as this one sees them."""
 
     def __init__(self, liveness: Liveness) -> None:
         self._liveness = liveness
-        self._since: dict[WorkerId, float] = {}
-        self._watching: set[asyncio.Task[None]] = set()
+        self._silent_since: dict[WorkerId, float] = {}
+        self._watches: set[asyncio.Task[None]] = set()
 
-    async def ask(self, worker: WorkerId) -> PingResult:
-        """Whether a worker lives; one that answers, or is gone, is silent no longer."""
+    async def ping(self, worker: WorkerId) -> PingResult:
+        """Whether a worker lives. A worker that answers, or is gone, is no longer silent."""
         life = await self._liveness.ping(worker, timeout_s=PING_TIMEOUT_S)
         if life != "silent":
-            self._since.pop(worker, None)
+            self._silent_since.pop(worker, None)
         return life
 
-    def over(self, worker: WorkerId) -> bool:
-        """Whether a silent worker was so for longer than a request of its own would have waited.
+    def is_overdue(self, worker: WorkerId) -> bool:
+        """Whether a silent worker has been silent for the whole deadline of a request.
 
-        It fell silent before anybody saw it, so to count from there is never too early.
+        The first call starts the clock. That is never too early: the worker fell silent before.
         """
-        since = self._since.get(worker)
+        since = self._silent_since.get(worker)
         if since is None:
-            self._since[worker] = monotonic()
+            self._silent_since[worker] = monotonic()
             task = asyncio.create_task(self._watch(worker))
-            self._watching.add(task)
-            task.add_done_callback(self._watching.discard)
+            self._watches.add(task)
+            task.add_done_callback(self._watches.discard)
             return False
         return monotonic() - since >= TOOL_DEADLINE_S
 
     async def _watch(self, worker: WorkerId) -> None:
-        """Ask until it answers or the server has given it up, so that no sign of life is missed."""
+        """Ping a silent worker until it answers or is gone, so that no sign of life is missed."""
         try:
-            while worker in self._since:
-                await asyncio.sleep(EVERY_S)
-                await self.ask(worker)
+            while worker in self._silent_since:
+                await asyncio.sleep(PING_EVERY_S)
+                await self.ping(worker)
         except LogError:
-            # Nobody could be heard: what was counted so far proves nothing.
-            self._since.pop(worker, None)
+            # This worker could hear nobody, so the silence so far proves nothing.
+            self._silent_since.pop(worker, None)

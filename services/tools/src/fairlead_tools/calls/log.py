@@ -63,6 +63,6 @@ class CallLog:
         """The session as it is now. Does not wait for a commit of this process."""
         return (await self._writer.read(at)).state
 
-    async def lags(self, at: Address, session: Session) -> bool:
+    async def is_stale(self, at: Address, session: Session) -> bool:
         """Whether the leader of the log has more events than a session that was just read."""
         return (await self._log.head(at)).seq > session.seq

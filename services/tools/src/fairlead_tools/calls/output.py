@@ -1,8 +1,8 @@
-"""Retention: what a call returned becomes what its settlement holds, and the whole is kept aside.
+"""Bounds the outcome of a call to what the log may hold, and stores the whole output beside the log.
 
-Runs after the tool and before the settlement, where nothing stops it: the log never holds more than
-the limits, and names no output that is not there yet. An output that cannot be kept is still a
-success: the model sees both ends of it, and operators see the metric.
+This runs after the tool and before the settlement, and nothing stops it. The output is stored first,
+so the log names no output that is not there. An output that cannot be stored is still a success:
+the model sees its start and its end, and a metric counts it.
 """
 
 import asyncio
@@ -21,177 +21,182 @@ from fairlead_eventlog.ports import OutputStore
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import FileContent, TextContent, ToolContent, managed_path
 from fairlead_service import ids
-from fairlead_session.calls.lifecycle import Failed, Outcome
+from fairlead_session.calls.lifecycle import Failed, Outcome, Succeeded
 from fairlead_session.calls.output_bounds import (
-    MeasuredText,
     OutputLimits,
     kept_marker,
     lossy_marker,
     measure_text,
     preview,
 )
-from fairlead_tools.calls.execution import error_text, tool_crash
 from fairlead_tools.metrics import OUTPUTS_CUT
+from fairlead_tools.registry.outcome import error_text, tool_crash
 from fairlead_tools.spool import read_pieces
 
 log = logging.getLogger(__name__)
 
-# How long servers that are away are waited for, and how long one output may take.
-RETAIN_S: Final = 30.0
+# How long one output may take, an outage of the store included.
+STORE_S: Final = 30.0
 HURRY_S: Final = 2.0
 RETRY_S: Final = 0.5
-TEXT: Final = "text/plain; charset=utf-8"
+TEXT_MIME: Final = "text/plain; charset=utf-8"
 
-Source: TypeAlias = Callable[[], Iterator[bytes]]
-"""A text in pieces, from its start each time it is asked for."""
+TextSource: TypeAlias = Callable[[], Iterator[bytes]]
+"""Gives a text in pieces. Each call gives it from its start."""
 
 
 @dataclass(slots=True)
 class OutputRetention:
-    """Bounds outcomes and keeps what does not fit."""
+    """Bounds outcomes and stores what does not fit."""
 
     outputs: OutputStore
     limits: OutputLimits
     media_bytes_max: int
-    patience_s: float = RETAIN_S
-    _under_way: set[asyncio.Timeout] = field(default_factory=set)
+    patience_s: float = STORE_S
+    _deadlines: set[asyncio.Timeout] = field(default_factory=set)
 
     def hurry(self) -> None:
-        """The worker leaves: a result without its middle is better than none."""
+        """Shorten all deadlines: the worker leaves, and a cut result is better than none."""
         self.patience_s = HURRY_S
         deadline = asyncio.get_running_loop().time() + HURRY_S
-        for timeout in self._under_way:
+        for timeout in self._deadlines:
             timeout.reschedule(deadline)
 
-    async def recordable(
-        self, at: Address, outcome: Outcome, *, limits: OutputLimits, spool: Path | None = None
+    async def bound(
+        self,
+        at: Address,
+        outcome: Outcome,
+        *,
+        limits: OutputLimits | None = None,
+        spool: Path | None = None,
     ) -> Outcome:
-        """The outcome as the log may hold it; a defect in here is this call's failure."""
+        """The outcome as the log may hold it. Removes the spool. A defect here fails the call."""
+        limits = limits or self.limits
         try:
-            return await self.bounded(at, outcome, limits=limits, spool=spool)
+            if isinstance(outcome, Failed):
+                return await self._bound_failure(at, outcome, limits)
+            return await self._bound_success(at, outcome, limits, spool)
         except Exception as error:
-            log.exception("output cannot be bounded", extra={"session_id": at.session_id})
+            log.exception(
+                "output cannot be bounded: the call fails", extra={"session_id": at.session_id}
+            )
             return tool_crash(error_text(error))
         finally:
             if spool is not None:
                 await asyncio.to_thread(spool.unlink, missing_ok=True)
 
-    async def bounded(
-        self, at: Address, outcome: Outcome, *, limits: OutputLimits | None, spool: Path | None
-    ) -> Outcome:
-        """The outcome as the log may hold it. A failure is bounded like anything else."""
-        limits = limits or self.limits
-        if isinstance(outcome, Failed):
-            message, _ = await self._text(at, limits, None, outcome.message)
-            return outcome if message is None else replace(outcome, message=message)
-        texts = tuple(one.text for one in outcome.content if isinstance(one, TextContent))
-        bare = not outcome.content and spool is None
-        told = (json.dumps(outcome.structured, indent=2, ensure_ascii=False),) if bare else texts
-        shown, path = await self._text(at, limits, spool, *told)
-        if shown is None:
-            begin = () if spool is None else (TextContent(text=await _read(spool)),)
-            content = (*begin, *outcome.content)
-        else:
-            media = (one for one in outcome.content if isinstance(one, FileContent))
-            content = (TextContent(text=shown), *media)
-        content, references = await self._media(at, content)
-        paths = (*(outcome.output_paths or ()), *((path,) if path else ()), *references)
-        return replace(outcome, content=content, output_paths=paths or None)
+    async def _bound_failure(self, at: Address, failed: Failed, limits: OutputLimits) -> Failed:
+        message, _path = await self._bound_text(at, limits, None, failed.message)
+        return failed if message is None else replace(failed, message=message)
 
-    async def _text(
+    async def _bound_success(
+        self, at: Address, succeeded: Succeeded, limits: OutputLimits, spool: Path | None
+    ) -> Succeeded:
+        texts = tuple(part.text for part in succeeded.content if isinstance(part, TextContent))
+        if not succeeded.content and spool is None:
+            texts = (json.dumps(succeeded.structured, indent=2, ensure_ascii=False),)
+        shown, path = await self._bound_text(at, limits, spool, *texts)
+        if shown is None:
+            start = () if spool is None else (TextContent(text=await _read_text(spool)),)
+            content = (*start, *succeeded.content)
+        else:
+            media = (part for part in succeeded.content if isinstance(part, FileContent))
+            content = (TextContent(text=shown), *media)
+        content, references = await self._bound_media(at, content)
+        paths = (*(succeeded.output_paths or ()), *((path,) if path else ()), *references)
+        return replace(succeeded, content=content, output_paths=paths or None)
+
+    async def _bound_text(
         self, at: Address, limits: OutputLimits, spool: Path | None, *texts: str
     ) -> tuple[str | None, str | None]:
-        """What is shown instead of a text, and where the whole is; nothing if it fits."""
-        source = _source(spool, *texts)
-        # A spool may be long: it is measured beside the event loop.
-        sample = (
+        """The text to show instead, and the path of the whole; neither if the text fits."""
+        source = _text_source(spool, *texts)
+        # A spool may be long, so a thread measures it.
+        measured = (
             measure_text(source(), limits)
             if spool is None
             else await asyncio.to_thread(lambda: measure_text(source(), limits))
         )
-        if sample.fits(limits):
+        if measured.fits(limits):
             return None, None
-        path = await self._kept(at, source, TEXT)
-        return preview(sample, _marker(sample, path), limits), path
+        path = await self._store(at, source, TEXT_MIME)
+        marker = lossy_marker(measured) if path is None else kept_marker(measured, path)
+        return preview(measured, marker, limits), path
 
-    async def _media(
+    async def _bound_media(
         self, at: Address, content: tuple[ToolContent, ...]
     ) -> tuple[tuple[ToolContent, ...], tuple[str, ...]]:
-        """Media as long as there is room for it in the log, by reference beyond that (J-29)."""
+        """Media stay inline as long as there is room in the log. The others are stored (J-29)."""
         shown: list[ToolContent] = []
         references: list[str] = []
         room = self.media_bytes_max
-        for one in content:
-            if isinstance(one, TextContent) or len(one.uri) <= room:
-                room -= 0 if isinstance(one, TextContent) else len(one.uri)
-                shown.append(one)
+        for part in content:
+            if isinstance(part, TextContent) or len(part.uri) <= room:
+                room -= 0 if isinstance(part, TextContent) else len(part.uri)
+                shown.append(part)
                 continue
-            raw = _decoded(one.uri)
-            path = await self._kept(at, lambda raw=raw: iter((raw,)), one.mime)  # type: ignore[misc]
+            raw = _uri_bytes(part.uri)
+            path = await self._store(at, lambda raw=raw: iter((raw,)), part.mime)  # type: ignore[misc]
             if path is None:
-                size = f"{one.mime}, {len(raw):,} bytes"
+                size = f"{part.mime}, {len(raw):,} bytes"
                 shown.append(TextContent(text=f"[media left out: {size}; it could not be kept]"))
             else:
-                shown.append(one.model_copy(update={"uri": path}))
+                shown.append(part.model_copy(update={"uri": path}))
                 references.append(path)
         return tuple(shown), tuple(references)
 
-    async def _kept(self, at: Address, source: Source, mime: str) -> str | None:
-        """Where the whole is from now on; None if it cannot be kept."""
+    async def _store(self, at: Address, source: TextSource, mime: str) -> str | None:
+        """The path of the stored output; None if it cannot be stored in time."""
         output_id = ids.output_id()
         try:
-            async with self._patiently():
+            async with self._deadline():
                 while True:
                     try:
-                        await self.outputs.put(at, output_id, _flow(source), mime=mime)
+                        await self.outputs.put(at, output_id, _read_in_thread(source), mime=mime)
                     except LogUnavailable:
                         await asyncio.sleep(RETRY_S)
                     else:
                         return managed_path(output_id)
         except (LogError, OSError, TimeoutError) as error:
             OUTPUTS_CUT.inc()
-            log.warning("output not kept", extra={"reason": str(error) or type(error).__name__})
+            extra = {"session_id": at.session_id, "reason": error_text(error)}
+            log.warning("output cannot be stored: its middle is lost", extra=extra)
             return None
 
     @asynccontextmanager
-    async def _patiently(self) -> AsyncIterator[None]:
+    async def _deadline(self) -> AsyncIterator[None]:
         async with asyncio.timeout(self.patience_s) as timeout:
-            self._under_way.add(timeout)
+            self._deadlines.add(timeout)
             try:
                 yield
             finally:
-                self._under_way.discard(timeout)
+                self._deadlines.discard(timeout)
 
 
-def _source(spool: Path | None, *texts: str) -> Source:
-    """All text of a settlement, one after another without a separator: it has one budget (J-26)."""
+def _text_source(spool: Path | None, *texts: str) -> TextSource:
+    """All texts of a settlement without a separator: together they have one budget (J-26)."""
 
-    def flow() -> Iterator[bytes]:
+    def read() -> Iterator[bytes]:
         if spool is not None:
             yield from read_pieces(spool)
         for text in texts:
             yield text.encode(errors="backslashreplace")
 
-    return flow
+    return read
 
 
-async def _flow(source: Source) -> AsyncIterator[bytes]:
-    """Pieces, read beside the event loop."""
-    flow = source()
-    while (piece := await asyncio.to_thread(next, flow, None)) is not None:
+async def _read_in_thread(source: TextSource) -> AsyncIterator[bytes]:
+    pieces = source()
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
         yield piece
 
 
-def _marker(sample: MeasuredText, path: str | None) -> str:
-    return lossy_marker(sample) if path is None else kept_marker(sample, path)
-
-
-async def _read(spool: Path) -> str:
+async def _read_text(spool: Path) -> str:
     return (await asyncio.to_thread(spool.read_bytes)).decode(errors="replace")
 
 
-def _decoded(uri: str) -> bytes:
-    """The bytes of a data URI; of any other URI, the URI."""
+def _uri_bytes(uri: str) -> bytes:
+    """The bytes of a data URI. Of any other URI, the URI itself."""
     head, comma, body = uri.partition(",")
     if not comma or not head.endswith(";base64"):
         return uri.encode(errors="backslashreplace")

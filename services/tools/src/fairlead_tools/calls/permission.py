@@ -1,4 +1,4 @@
-"""Whether a call may begin: its needs against the rules of its agent and what people approved."""
+"""Whether a call may begin: what it needs, against the rules of its agent and people's approvals."""
 
 import asyncio
 import logging
@@ -9,63 +9,72 @@ from fairlead_eventlog.ports import Approvals
 from fairlead_schema.events import PermissionAsked, QuestionAsked
 from fairlead_schema.permission import PermissionRule
 from fairlead_service import ids
+from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Failed
 from fairlead_session.people import asks
 from fairlead_session.people.asks import AgentRules, Denied, permit
 from fairlead_session.people.permission import Need
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.execution import error_text, tool_crash, tool_failure
+from fairlead_tools.registry.outcome import error_text, tool_crash, tool_failure
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed
 
 log = logging.getLogger(__name__)
 
 UNPERMITTED: Final = (
-    "The call was stopped when it had begun, and may not run again: what it would do now is not"
-    " what was permitted"
+    "The call was stopped after its start and does not run again: now it would do something that"
+    " nobody permitted"
 )
+
+
+def agent_rules(config: Config, agent: str | None) -> tuple[PermissionRule, ...] | None:
+    """The rules of an agent. None for an unknown agent, which may do nothing."""
+    name = config.agent_name(agent)
+    return config.rules(name) if name in config.agents else None
 
 
 @dataclass(frozen=True, slots=True)
 class Permitted:
-    """The call may begin, to do this and nothing else."""
+    """The call may begin, and may do what these needs say."""
 
     needs: tuple[Need, ...]
 
 
 class PermissionCheck:
-    """Decides for every call of one worker."""
+    """Checks the calls of one worker."""
 
     def __init__(self, approvals: Approvals, rules: AgentRules) -> None:
         self._approvals = approvals
         self._rules = rules
 
-    async def decide(
+    async def check(
         self, session: Session, call: UnsettledCall, prepared: PreparedCall, context: CallContext
     ) -> PermissionAsked | QuestionAsked | Failed | Permitted:
         """What a person is asked first, why the call never runs, or that it may begin."""
         needs = await self._needs(prepared, context)
         if isinstance(needs, Failed):
             return needs
-        found = permit(self._rules(call.agent), (), call.grants, needs)
-        if isinstance(found, asks.Ask):
-            # Approvals are only looked up where they can change something.
-            saved = await self._saved(session, context)
-            found = permit(self._rules(call.agent), saved, call.grants, needs)
-        if isinstance(found, Denied):
-            return tool_failure(found.message)
-        if found is not None and call.worker is not None:
-            # What it did when it began was permitted; this is something else, or no longer is.
+        refusal = permit(self._rules(call.agent), (), call.grants, needs)
+        if isinstance(refusal, asks.Ask):
+            # Only an ask can be answered by an approval, so only an ask looks them up.
+            approvals = await self._saved_approvals(session, context)
+            refusal = permit(self._rules(call.agent), approvals, call.grants, needs)
+        if isinstance(refusal, Denied):
+            return tool_failure(refusal.message)
+        if refusal is not None and call.worker is not None:
+            # The call began with permission. Now it needs another one, or has lost the first.
             return tool_failure(UNPERMITTED)
-        if found is not None:
-            return asks.ask_permission(session.id, call, found.need, ids.permission_id())
+        if refusal is not None:
+            return asks.ask_permission(session.id, call, refusal.need, ids.permission_id())
         if prepared.tool.questions is not None:
-            asked = prepared.tool.questions(prepared.input)
-            return asks.ask_question(session.id, call, asked, ids.question_id())
+            questions = prepared.tool.questions(prepared.input)
+            return asks.ask_question(session.id, call, questions, ids.question_id())
         return Permitted(needs)
 
-    async def _saved(self, session: Session, context: CallContext) -> tuple[PermissionRule, ...]:
+    async def _saved_approvals(
+        self, session: Session, context: CallContext
+    ) -> tuple[PermissionRule, ...]:
         assert session.profile is not None, "a session with calls was created"
         saved = await self._approvals.get_all(context.at.tenant, session.profile.project_id)
         return asks.approval_rules(saved)
@@ -82,6 +91,6 @@ class PermissionCheck:
         except TimeoutError:
             return tool_crash(f"no answer within {tool.timeout_s:g} s")
         except Exception as error:
-            # What a tool needs is the tool's own code: its crash is this call's failure.
-            log.exception("needs cannot be told", extra={"tool": tool.name})
+            # The needs come from the code of the tool: its crash is the failure of this call.
+            log.exception("needs cannot be determined: the call fails", extra={"tool": tool.name})
             return tool_crash(error_text(error))

@@ -1,4 +1,4 @@
-"""What a running call tells: progress in the log at a bounded pace, output live while it appears."""
+"""Progress of a running call: reports in the log at a bounded pace, output live as it appears."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from fairlead_eventlog.errors import LogError, SessionErased
 from fairlead_eventlog.ports import Deltas
 from fairlead_schema.delta import ToolOutputDelta
-from fairlead_schema.events import SessionEvent, ToolProgressed
+from fairlead_schema.events import SessionEvent
 from fairlead_schema.record import RecordError
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import TextContent, ToolContent
@@ -20,65 +20,64 @@ from fairlead_tools.calls.log import CallLog
 
 log = logging.getLogger(__name__)
 
-# The first progress is written after this long, so quick calls write none; a long call's log grows
-# slowly, because each pause is twice the one before.
+# The first report is written after this time, so a quick call writes none. Each pause is twice the
+# one before, so the log of a long call grows slowly.
 PROGRESS_S: Final = 1.0
 PROGRESS_S_MAX: Final = 16.0
 LIVE_S: Final = 0.1
 LIVE_LENGTH_MAX: Final = 16 * 1024
 SKIPPED: Final = "\n[... skipped ...]\n"
 
-Report: TypeAlias = tuple[dict[str, Any], tuple[ToolContent, ...]]
+ProgressReport: TypeAlias = tuple[dict[str, Any], tuple[ToolContent, ...]]
 
 
 class CallProgress:
-    """The voice of one run. Only what the log still takes for this worker's call is written."""
+    """What the tool of one call reports while it runs. The log fences it like the settlement."""
 
     def __init__(
         self,
-        ledger: CallLog,
+        call_log: CallLog,
         deltas: Deltas,
         at: Address,
         call: UnsettledCall,
         limits: OutputLimits,
     ) -> None:
-        self._ledger = ledger
+        self._log = call_log
         self._deltas = deltas
         self._at = at
         self._call = call
         self._limits = limits
-        self._last: Report | None = None
-        self._written: Report | None = None
+        self._last: ProgressReport | None = None
+        self._written: ProgressReport | None = None
         self._reported = asyncio.Event()
-        self._live = ""
-        self._heard = asyncio.Event()
+        self._output = ""
+        self._has_output = asyncio.Event()
 
     async def report(self, structured: Mapping[str, Any], content: tuple[ToolContent, ...]) -> None:
-        """Note how far the run is. The last word counts; it is written when its time comes."""
-        told = tuple(
-            TextContent(text=shorten(one.text, self._limits))
-            if isinstance(one, TextContent)
-            else one
-            for one in content
+        """Note how far the tool is. The next write takes the last report, and skips the others."""
+        bounded = tuple(
+            TextContent(text=shorten(part.text, self._limits))
+            if isinstance(part, TextContent)
+            else part
+            for part in content
         )
-        self._last = (dict(structured), told)
+        self._last = (dict(structured), bounded)
         self._reported.set()
 
     async def emit_output(self, text: str) -> None:
-        """Broadcast output. What comes too fast for listeners is left out, the newest is kept."""
-        self._live += text
-        if len(self._live) > LIVE_LENGTH_MAX:
-            self._live = SKIPPED + self._live[-LIVE_LENGTH_MAX // 2 :]
-        self._heard.set()
+        """Add to the live output. A flood is cut to its newest part."""
+        self._output += text
+        if len(self._output) > LIVE_LENGTH_MAX:
+            self._output = SKIPPED + self._output[-LIVE_LENGTH_MAX // 2 :]
+        self._has_output.set()
 
-    def unwritten(self, session: Session) -> tuple[ToolProgressed, ...]:
-        """The last report if the log does not have it: a failure keeps it (E-28)."""
-        if self._last is None or self._last == self._written:
-            return ()
-        return progress(session, self._call, *self._last)
+    @property
+    def unwritten(self) -> ProgressReport | None:
+        """The last report, if the log does not have it."""
+        return None if self._last == self._written else self._last
 
-    async def write(self) -> None:
-        """Write progress for ever, each time after a longer pause."""
+    async def write_reports(self) -> None:
+        """Write the last report again and again, each time after a longer pause."""
         pause_s = PROGRESS_S
         while True:
             await self._reported.wait()
@@ -87,26 +86,27 @@ class CallProgress:
             self._reported.clear()
             last = self._last
             try:
-                await self._ledger.commit(self._at, self._decide)
+                await self._log.commit(self._at, self._decide)
             except (SessionErased, RecordError):
                 return
             except (LogError, ValueError) as error:
-                # Too large, or no text at all: the run goes on without it.
                 extra = {"session_id": self._at.session_id, "call_id": self._call.call_id}
-                log.warning("progress dropped", extra=extra, exc_info=error)
+                log.warning(
+                    "progress cannot be recorded: the call runs on", extra=extra, exc_info=error
+                )
             self._written = last
 
-    async def broadcast(self) -> None:
-        """Send output for ever, a few times in a second."""
+    async def broadcast_output(self) -> None:
+        """Send the live output a few times a second, for as long as the tool runs."""
         while True:
-            await self._heard.wait()
-            await self.flush()
+            await self._has_output.wait()
+            await self.flush_output()
             await asyncio.sleep(LIVE_S)
 
-    async def flush(self) -> None:
-        """Send what was said and not sent yet."""
-        self._heard.clear()
-        text, self._live = self._live, ""
+    async def flush_output(self) -> None:
+        """Send the live output that was not sent yet."""
+        self._has_output.clear()
+        text, self._output = self._output, ""
         if text:
             call = self._call
             await self._deltas.send(
@@ -119,4 +119,5 @@ class CallProgress:
             )
 
     async def _decide(self, session: Session) -> tuple[tuple[SessionEvent, ...], None]:
-        return self.unwritten(session), None
+        report = self.unwritten
+        return () if report is None else progress(session, self._call, *report), None

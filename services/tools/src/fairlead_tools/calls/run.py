@@ -1,108 +1,129 @@
-"""One run of a call in this worker: the tool, what it tells on the way, and what it came to."""
+"""The second phase of a call: its tool runs, bounded in time, and stops when the log says so."""
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.lifecycle import Outcome, Succeeded
-from fairlead_tools.calls.begin import Ready
-from fairlead_tools.calls.execution import Stop, Stopped, ToolRun
-from fairlead_tools.calls.interrupts import watch
+from fairlead_session.calls.output_bounds import OutputLimits
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_tools.calls.decision import Runnable
+from fairlead_tools.calls.interrupts import watch_interrupts
 from fairlead_tools.calls.log import CallLog
 from fairlead_tools.calls.output import OutputRetention
-from fairlead_tools.calls.progress import CallProgress
+from fairlead_tools.calls.progress import CallProgress, ProgressReport
+from fairlead_tools.calls.tool_run import Stopped, ToolRun
 from fairlead_tools.outputs import open_output_file
-from fairlead_tools.registry.tool import DeferredCall
+from fairlead_tools.registry.tool import Deferred
 
-# How long a call that may run any number of times runs before its start is written: one that is over
-# by then is started and settled in one commit (docs/adr/0020).
-SPRINT_S: Final = 0.01
-
-Ended: TypeAlias = Outcome | Stopped | DeferredCall
+# A pure tool may run for this long before its start is written. If it is over by then, one commit
+# starts and settles its call (docs/adr/0020).
+SPECULATIVE_RUN_S: Final = 0.01
 
 
-class Run:
-    """Its tool runs at most once, from the sprint on or from the wait for its end."""
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that this worker may run. Whoever has it closes it."""
+
+    at: Address
+    call: UnsettledCall
+    run: ToolRun
+    progress: CallProgress
+    limits: OutputLimits
+    outcome: Outcome | None = None
+    """The outcome as the log may hold it, if the tool is over already."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended, and the last progress if the log does not have it."""
+
+    end: Outcome | Stopped | Deferred
+    unwritten: ProgressReport | None = None
+
+
+class RunPhase:
+    """Runs the tools of one worker's calls."""
 
     def __init__(
-        self,
-        at: Address,
-        ready: Ready,
-        eventlog: EventLog,
-        ledger: CallLog,
-        retention: OutputRetention,
-        spool_dir: str | None,
+        self, eventlog: EventLog, log: CallLog, outputs: OutputRetention, spool_dir: str | None
     ) -> None:
-        self.at = at
-        self.call = ready.call
-        self._log = eventlog.log
-        self._retention = retention
-        self._limits = ready.prepared.tool.limits or retention.limits
-        self.telling = CallProgress(ledger, eventlog.deltas, at, ready.call, self._limits)
+        self._eventlog = eventlog
+        self._log = log
+        self._outputs = outputs
+        self._spool_dir = spool_dir
+        self._open: set[ToolRun] = set()
+        self.is_leaving = False
+
+    def prepare(self, runnable: Runnable) -> Ready:
+        """Prepare a run. The tool does not start yet."""
+        at, call = runnable.context.at, runnable.call
+        limits = runnable.prepared.tool.limits or self._outputs.limits
+        progress = CallProgress(self._log, self._eventlog.deltas, at, call, limits)
+        outputs, directory = self._eventlog.outputs, self._spool_dir
         context = replace(
-            ready.context,
-            report=self.telling.report,
-            emit_output=self.telling.emit_output,
-            open_managed=partial(
-                open_output_file, eventlog.outputs, at.tenant, directory=spool_dir
-            ),
+            runnable.context,
+            report=progress.report,
+            emit_output=progress.emit_output,
+            open_managed=partial(open_output_file, outputs, at.tenant, directory=directory),
         )
-        self._performance = ToolRun(ready.prepared, context)
-        self._recorded: Outcome | None = None
-        self._quick = True
+        run = ToolRun(runnable.prepared, context)
+        self._open.add(run)
+        return Ready(at, call, run, progress, limits)
 
-    def stop(self, why: Stop) -> None:
-        """Cancel the tool; once it has returned, nothing does."""
-        self._performance.stop(why)
+    async def speculative_run(self, ready: Ready) -> Ready:
+        """Start a pure tool and wait a moment: with its outcome if it has succeeded by then."""
+        result = await ready.run.result_within(SPECULATIVE_RUN_S)
+        if not isinstance(result, Succeeded):
+            return ready
+        await ready.progress.flush_output()
+        return replace(ready, outcome=await self._bound(ready, result))
 
-    async def sprint(self) -> None:
-        """Let it run for a moment before anything is written of it."""
-        task = self._performance.begin()
-        await asyncio.wait({task}, timeout=SPRINT_S)
-        if task.done() and isinstance(ended := await self._performance.run(), Succeeded):
-            await self.telling.flush()
-            await self.recordable(ended)
-
-    @property
-    def quick(self) -> Succeeded | None:
-        """What it came to, if it was over at once and well."""
-        return self._recorded if self._quick and isinstance(self._recorded, Succeeded) else None
-
-    def slow_down(self) -> None:
-        """Its start and its end do not go into one commit."""
-        self._quick = False
-
-    async def ended(self, seq: int) -> Ended:
-        """Wait for its end, watching the log from a sequence on for a reason to stop."""
-        beside = (
-            watch(self._log, self.at, self.call, seq, self._performance),
-            self.telling.write(),
-            self.telling.broadcast(),
-        )
-        tasks = tuple(asyncio.create_task(one) for one in beside)
+    async def run(self, ready: Ready, seq: int) -> RunResult:
+        """Run a tool to its end. The log is watched from a sequence on for a reason to stop."""
+        if ready.outcome is not None:
+            return RunResult(ready.outcome, ready.progress.unwritten)
+        if self.is_leaving:
+            ready.run.stop("leaving")
         try:
-            return await self._performance.run()
+            end = await self._follow(ready, seq)
+            # From here on nothing from outside keeps the result of the tool from being settled.
+            if not isinstance(end, Stopped | Deferred):
+                end = await self._bound(ready, end)
+            return RunResult(end, ready.progress.unwritten)
         finally:
-            for one in tasks:
-                one.cancel()
-            await self.telling.flush()
+            await self.close(ready)
 
-    async def recordable(self, ended: Outcome) -> Outcome:
-        """What the tool came to as the log may hold it; what it left in a file goes."""
-        if self._recorded is None:
-            spool, self._performance.spool = self._performance.spool, None
-            self._recorded = await self._retention.recordable(
-                self.at, ended, limits=self._limits, spool=spool
-            )
-        return self._recorded
+    def stop_all(self) -> None:
+        """Stop every tool, and every one that is still to run: the worker leaves."""
+        self.is_leaving = True
+        for run in self._open:
+            run.stop("leaving")
 
-    async def drop(self) -> None:
-        """Nobody wants it any more, or it is over."""
-        if not self._performance.over:
-            self.stop("lost")
-            await self._performance.run()
-        if self._performance.spool is not None:
-            await asyncio.to_thread(self._performance.spool.unlink, missing_ok=True)
+    async def close(self, ready: Ready) -> None:
+        """Stop the tool if it runs, and remove what it left. A second call does nothing."""
+        self._open.discard(ready.run)
+        await ready.run.close()
+
+    async def _follow(self, ready: Ready, seq: int) -> Outcome | Stopped | Deferred:
+        """Wait for the tool; meanwhile watch for interrupts and pass on what the tool reports."""
+        beside = (
+            watch_interrupts(self._eventlog.log, ready.at, ready.call, seq, ready.run.stop),
+            ready.progress.write_reports(),
+            ready.progress.broadcast_output(),
+        )
+        tasks = tuple(asyncio.create_task(work) for work in beside)
+        try:
+            return await ready.run.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await ready.progress.flush_output()
+
+    async def _bound(self, ready: Ready, outcome: Outcome) -> Outcome:
+        """The outcome as the log may hold it."""
+        spool = ready.run.take_spool()
+        return await self._outputs.bound(ready.at, outcome, limits=ready.limits, spool=spool)

@@ -1,84 +1,57 @@
-"""Takes requests from the work queue and runs their calls. A request is a hint: the log says whether."""
+"""Takes requests from the work queue and handles their calls. A request is a hint: the log decides."""
 
 import asyncio
 import logging
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final, TypeAlias
-
-from pydantic import ValidationError
+from typing import Final, assert_never
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.errors import CommitTooLarge, LogError
 from fairlead_eventlog.ports import Job
 from fairlead_eventlog.slots import Slots
 from fairlead_eventlog.streams import TOOL_DEADLINE_S, TOOLS, tools_consumer
-from fairlead_schema.ids import CallId, MessageId, WorkerId
+from fairlead_schema.ids import WorkerId
 from fairlead_schema.location import LocationRef
 from fairlead_schema.record import RecordError
-from fairlead_schema.subjects import Address
-from fairlead_schema.tools.request import ToolRequest
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.supervise import report_defects, supervise
-from fairlead_session.fold.calls import find_call
 from fairlead_session.people.asks import AgentRules
-from fairlead_tools.calls.execution import error_text, tool_crash
 from fairlead_tools.calls.lifecycle import CallLifecycle
-from fairlead_tools.calls.taken_request import Held
+from fairlead_tools.calls.request import (
+    Acknowledge,
+    Handled,
+    LeaveInQueue,
+    MalformedRequest,
+    PutBack,
+    RequestKey,
+    TakenRequest,
+    parse_request,
+)
 from fairlead_tools.metrics import CALLS
 from fairlead_tools.registry.registry import Registry
 
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S: Final = 3.0
-RETRY_S: Final = 1.0
-# Only what failed in this code counts: a request that waits is delivered any number of times.
+# A request whose handling fails by a defect so often goes to the dead letters. Deliveries do not
+# count: a request that waits is put back any number of times.
 DEFECTS_MAX: Final = 5
-DEFECTS_KNOWN_MAX: Final = 4096
-# After the grace time: how long stopped calls may take to settle or to be put back.
-LAST_S: Final = 8.0
-# How soon a request is looked at again whose location has as many calls as it may.
+DEFECTIVE_REQUESTS_MAX: Final = 4096
+# After the grace time: how long stopped calls may take to settle, and cancelled ones to end.
+SETTLE_S: Final = 8.0
+CANCEL_S: Final = 1.0
+# How soon a request comes again whose location runs as many calls as it may.
 CROWDED_S: Final = 0.25
 
 DEFAULT_RULES: Final[AgentRules] = Config().rules
 
 assert HEARTBEAT_S * 3 < TOOL_DEADLINE_S, "two heartbeats may be lost"
 
-Key: TypeAlias = tuple[Address, MessageId, CallId]
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A request and the session it was addressed to."""
-
-    at: Address
-    request: ToolRequest
-
-    @property
-    def key(self) -> Key:
-        return self.at, self.request.assistant_message_id, self.request.call_id
-
-
-class MalformedRequest(Exception):
-    """A message that is no request and never will be."""
-
-
-def read(job: Job) -> Asked:
-    """What a message asks for. Raises Poison."""
-    try:
-        request = ToolRequest.model_validate_json(job.payload)
-    except ValidationError as error:
-        raise MalformedRequest(error.errors()[0]["msg"]) from error
-    _root, _kind, _pool, tenant, session_id = job.subject.split(".")
-    if session_id != request.session_id:
-        raise MalformedRequest(f"addressed to {session_id}, asks for {request.session_id}")
-    return Asked(Address(tenant, session_id), request)
-
 
 class ToolWorker:
-    """Every call that one worker has in its hands."""
+    """Handles requests side by side, each in a slot of the worker and a share of its location."""
 
     def __init__(
         self,
@@ -88,180 +61,174 @@ class ToolWorker:
         settings: ToolsConfig,
         rules: AgentRules = DEFAULT_RULES,
     ) -> None:
+        self.lifecycle = CallLifecycle(worker, eventlog, registry, settings, rules)
         self._eventlog = eventlog
         self._settings = settings
-        self._life = CallLifecycle(worker, eventlog, registry, settings, rules)
-        self._held: dict[Key, Held] = {}
-        self._next: dict[Key, Job] = {}
-        self._busy: Counter[LocationRef | None] = Counter()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._slots = Slots(settings.concurrency)
-        self._worker = worker
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._deliveries: dict[RequestKey, Job] = {}
+        """The newest delivery of each request that is handled now."""
+        self._next: dict[RequestKey, Job] = {}
+        """The newest further request for each call that is handled now."""
+        self._running: Counter[LocationRef | None] = Counter()
         self._defects: Counter[int] = Counter()
 
-    @property
-    def life(self) -> CallLifecycle:
-        """Who lives this worker's calls through."""
-        return self._life
-
     async def run(self) -> None:
-        """Take requests for ever."""
+        """Take requests until cancelled."""
         report = report_defects(LogError)
         await supervise("taking tool requests", self._take_requests, report=report)
 
-    async def _take_requests(self) -> None:
-        consumer = tools_consumer(self._settings.pool)
-        async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
-            task = asyncio.create_task(self._on_job(job))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
     async def heartbeat(self, every_s: float = HEARTBEAT_S) -> None:
-        """Keep every held request in progress, so that nobody else is given it."""
+        """Extend every request that this worker has, so that no other worker gets it."""
         while True:
             await asyncio.sleep(every_s)
-            for job in (*(held.job for held in self._held.values()), *self._next.values()):
+            for job in (*self._deliveries.values(), *self._next.values()):
                 with suppress(LogError):
                     await job.extend()
 
     async def shutdown(self) -> None:
-        """Finish within the grace time; then stop what is left, which settles or is put back."""
+        """Let calls finish within the grace time. Then stop the others: each settles or is put back."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._settings.grace_s)
-        self._life.over = True
-        self._life.retention.hurry()
-        for held in self._held.values():
-            held.stop("leaving")
+        self.lifecycle.leave()
         if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=LAST_S)
+            _, late = await asyncio.wait(self._tasks, timeout=SETTLE_S)
             for task in late:
                 task.cancel()
             if late:
-                await asyncio.wait(late, timeout=RETRY_S)
+                await asyncio.wait(late, timeout=CANCEL_S)
         for job in self._next.values():
             with suppress(LogError):
                 await job.retry_later(0.0)
 
-    async def _on_job(self, job: Job) -> None:
-        """Serve a request, then any newer request for its call, all in the slot of the first."""
+    async def _take_requests(self) -> None:
+        consumer = tools_consumer(self._settings.pool)
+        async for job in self._eventlog.work.take(TOOLS.name, consumer, self._slots):
+            task = asyncio.create_task(self._work(job))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _work(self, job: Job) -> None:
+        """Handle a request, then any newer request for its call, all in the slot of the first."""
         async with job:
-            request: Job | None = job
-            while request is not None:
-                await self._handle(request)
-                request = self._take_next(request)
+            try:
+                request = parse_request(job)
+            except MalformedRequest as error:
+                log.warning("request malformed: moved to dead letters", extra=_why(job, error))
+                await self._bury(job, str(error))
+                CALLS.labels("poison").inc()
+                return
+            delivery: Job | None = job
+            while delivery is not None:
+                CALLS.labels(await self._handle(request, delivery)).inc()
+                handled_elsewhere = request.key in self._deliveries
+                delivery = None if handled_elsewhere else self._next.pop(request.key, None)
+                if delivery is not None:
+                    request = parse_request(delivery)
 
-    async def _handle(self, job: Job) -> None:
+    async def _handle(self, request: TakenRequest, job: Job) -> str:
+        """Handle one request. No failure gets out of here. The answer says how the work ended."""
         try:
-            end = await self._served(job)
-        except MalformedRequest as poison:
-            log.warning("poison request", extra={"subject": job.subject, "reason": str(poison)})
-            end = await self._bury(job, "poison", str(poison))
+            return await self._handle_once(request, job)
         except RecordError as error:
-            log.warning("session cannot be read", extra=_why(job, error))
-            await self._told(job, error)
-            end = await self._bury(job, "unreadable", str(error))
+            log.warning("session cannot be read: request to dead letters", extra=_why(job, error))
+            await self._fail_call(request, error)
+            await self._bury(job, str(error))
+            return "unreadable"
         except CommitTooLarge as error:
-            log.warning("call unrecordable", extra=_why(job, error))
-            await self._told(job, RuntimeError(f"it cannot be recorded: {error}"))
-            end = await self._finished(job, "refused")
+            log.warning("call cannot be recorded: it fails", extra=_why(job, error))
+            await self._fail_call(request, RuntimeError(f"it cannot be recorded: {error}"))
+            with suppress(LogError):
+                await job.ack()
+            return "refused"
         except LogError as error:
-            # Not acknowledged: the request comes again, and the log says what is left to do.
-            log.warning("request deferred", extra=_why(job, error))
-            end = "unavailable"
+            # Not acknowledged, so the request comes again. The log then says what is left to do.
+            log.warning("log unavailable: the request comes again", extra=_why(job, error))
+            return "unavailable"
         except Exception as error:
-            log.exception("request failed", extra={"subject": job.subject})
-            end = await self._on_defect(job, error)
-        CALLS.labels(end).inc()
+            log.exception("request failed by a defect", extra={"subject": job.subject})
+            await self._note_defect(request, job, error)
+            return "defect"
 
-    async def _served(self, job: Job) -> str:
-        asked = read(job)
-        held = self._held.get(asked.key)
-        if held is not None:
-            return await self._joined(asked.key, held, job)
-        held = self._held[asked.key] = Held(job)
-        try:
-            return await self._in_turn(asked, held)
-        finally:
-            del self._held[asked.key]
-
-    def _take_next(self, job: Job) -> Job | None:
-        """The newer request for the call of a finished one, unless another task serves the call."""
-        if not self._next:
-            return None
-        try:
-            key = read(job).key
-        except MalformedRequest:
-            return None
-        return None if key in self._held else self._next.pop(key, None)
-
-    async def _joined(self, key: Key, held: Held, job: Job) -> str:
-        """A request for a call that is in hand.
-
-        The same message again: its newest delivery is the one to acknowledge. Another one may know
-        more than the first was decided from, a person's answer for example: it comes right after.
-        """
-        if held.job.sequence == job.sequence:
-            held.job = job
+    async def _handle_once(self, request: TakenRequest, job: Job) -> str:
+        """Handle a request, unless this worker handles one for the same call."""
+        if request.key in self._deliveries:
+            await self._join(request, job)
             return "joined"
-        earlier = self._next.get(key)
-        self._next[key] = job
+        self._deliveries[request.key] = job
+        try:
+            handled = await self._handle_in_share(request)
+            # A repeated delivery replaced the first: the queue listens to the newest one.
+            await _finish(self._deliveries[request.key], handled)
+            return handled.end
+        finally:
+            del self._deliveries[request.key]
+
+    async def _join(self, request: TakenRequest, job: Job) -> None:
+        """Keep a delivery for a call that is handled now.
+
+        The same message again replaces its earlier delivery. Another message may know more, a
+        person's answer for example: the newest one is handled right after.
+        """
+        if self._deliveries[request.key].sequence == job.sequence:
+            self._deliveries[request.key] = job
+            return
+        earlier = self._next.get(request.key)
+        self._next[request.key] = job
         if earlier is not None and earlier.sequence != job.sequence:
             await earlier.ack()
-        return "joined"
 
-    async def _in_turn(self, asked: Asked, held: Held) -> str:
-        """Serve a request unless its location has its share: then it waits in the queue.
+    async def _handle_in_share(self, request: TakenRequest) -> Handled:
+        """Handle a request, unless its location runs as many calls as it may.
 
-        A busy location must not take every slot, nor hold one while it waits.
+        A busy location must not take every slot, so its further requests wait in the queue.
         """
-        location = await self._life.location(asked.at, asked.request)
-        if self._busy[location] >= self._settings.location_concurrency:
-            await held.job.retry_later(CROWDED_S)
-            return "crowded"
-        self._busy[location] += 1
+        location = await self.lifecycle.location(request)
+        if self._running[location] >= self._settings.location_concurrency:
+            return Handled("crowded", PutBack(CROWDED_S))
+        self._running[location] += 1
         try:
-            return await self._life.serve(asked.at, asked.request, held)
+            return await self.lifecycle.handle(request)
         finally:
-            self._busy[location] -= 1
-            if not self._busy[location]:
-                del self._busy[location]
+            self._running[location] -= 1
+            if not self._running[location]:
+                del self._running[location]
 
-    async def _on_defect(self, job: Job, error: Exception) -> str:
-        """Let the request come again; one that never gets through is given up, and its call told."""
+    async def _note_defect(self, request: TakenRequest, job: Job, error: Exception) -> None:
+        """Let the request come again. After too many defects its call fails."""
         self._defects[job.sequence] += 1
         if self._defects[job.sequence] < DEFECTS_MAX:
-            if len(self._defects) > DEFECTS_KNOWN_MAX:
+            if len(self._defects) > DEFECTIVE_REQUESTS_MAX:
                 self._defects.clear()
-            return "defect"
+            return
         del self._defects[job.sequence]
-        await self._told(job, error)
-        return await self._bury(job, "defect", repr(error))
+        await self._fail_call(request, error)
+        await self._bury(job, repr(error))
 
-    async def _told(self, job: Job, error: Exception) -> None:
-        """Settle a call that cannot be served, as far as its log can be read: nobody waits for ever.
-
-        Not one that somebody else works on: only this worker's handling of it failed.
-        """
-        asked = read(job)
+    async def _fail_call(self, request: TakenRequest, error: Exception) -> None:
+        """Settle the call, as far as its log can be read, so that nobody waits for it for ever."""
         try:
-            session = await self._life.read(asked.at)
-            call = find_call(session, asked.request.assistant_message_id, asked.request.call_id)
-            if call is None or call.worker not in {None, self._worker} or call.deferred_until:
-                return
-            await self._life.conclude(asked.at, call, tool_crash(error_text(error)))
+            await self.lifecycle.fail(request, error)
         except Exception:
-            log.exception("call left unsettled", extra={"subject": job.subject})
+            ids = {"session_id": request.at.session_id, "call_id": request.call_id}
+            log.exception("call cannot be settled: it stays open", extra=ids)
 
-    async def _bury(self, job: Job, end: str, reason: str) -> str:
+    async def _bury(self, job: Job, reason: str) -> None:
         with suppress(LogError):
             await self._eventlog.dead_letters.add("tool", job.subject, job.payload, reason)
             await job.ack()
-        return end
 
-    async def _finished(self, job: Job, end: str) -> str:
-        with suppress(LogError):
+
+async def _finish(job: Job, handled: Handled) -> None:
+    match handled.then:
+        case Acknowledge():
             await job.ack()
-        return end
+        case PutBack(delay_s=delay_s):
+            await job.retry_later(delay_s)
+        case LeaveInQueue():
+            pass
+        case _:
+            assert_never(handled.then)
 
 
 def _why(job: Job, error: Exception) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Final
 
 from fairlead_schema.context import ContextSample, Observation, ObserveContext
 from fairlead_service.config.configuration import Config
-from fairlead_tools.calls.rules import agent_rules
+from fairlead_tools.calls.permission import agent_rules
 from fairlead_tools.context.reader import ReadSource, SourceReader, unavailable
 from fairlead_tools.context.registered import RegisteredSources
 from fairlead_tools.context.sources import date, environment, instructions, references, skills

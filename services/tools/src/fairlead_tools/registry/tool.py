@@ -79,7 +79,7 @@ class CallContext:
 
 
 @dataclass(frozen=True, slots=True)
-class DeferredCall:
+class Deferred:
     """Returned by an executor that left the call in a queue. Its worker settles it until then."""
 
     until: int

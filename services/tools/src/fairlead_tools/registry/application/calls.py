@@ -16,7 +16,7 @@ from fairlead_schema.tools.content import RetryClass
 from fairlead_service.ids import now_ms
 from fairlead_tools.registry.json_schema import Document, document_model, input_model
 from fairlead_tools.registry.registry import describe_errors
-from fairlead_tools.registry.tool import CallContext, CallFailed, DeferredCall, Result, Tool
+from fairlead_tools.registry.tool import CallContext, CallFailed, Deferred, Result, Tool
 
 # No responder means that nothing ran: a service that restarts gets a moment.
 PAUSES_S: Final = (0.2, 0.5, 1.0)
@@ -72,7 +72,7 @@ async def request_answer(
 
 async def enqueue_call(
     eventlog: EventLog, record: RegisteredTool, request: Document, context: CallContext
-) -> DeferredCall:
+) -> Deferred:
     """Put the call into the queue of the service, which settles it later. Raises CallFailed."""
     until = now_ms() + record.timeout_ms
     body = _task(record, request, context, until)
@@ -80,7 +80,7 @@ async def enqueue_call(
         await eventlog.work.put(record.subject, body, once=context.key)
     except LogUnavailable as error:
         raise CallFailed(unknown_outcome(record.name, record.retry)) from error
-    return DeferredCall(until)
+    return Deferred(until)
 
 
 def unknown_outcome(name: str, retry: RetryClass) -> str:

@@ -28,11 +28,11 @@ from fairlead_session.calls.lifecycle import Outcome
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
-from fairlead_tools.calls.execution import encode_output, tool_failure
 from fairlead_tools.calls.lifecycle import CallLifecycle
 from fairlead_tools.registry.application.calls import answer_result
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.json_schema import Document
+from fairlead_tools.registry.outcome import encode_output, tool_failure
 from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.registry.tool import CallFailed, Tool
 
@@ -46,7 +46,7 @@ class ToolVerbs:
 
     records: ToolRecords
     registry: Registry
-    life: CallLifecycle
+    calls: CallLifecycle
 
     async def register(self, tenant: TenantId, command: RegisterTool) -> RegisteredTool:
         return await self.records.register(tenant, command)
@@ -64,8 +64,7 @@ class ToolVerbs:
         at = Address(tenant, command.session_id)
         session, call = await self._find_waiting(at, command)
         answer = await self._outcome(session, call, at, command)
-        end = await self.life.conclude(at, call, answer)
-        if end in {"late", "lost"}:
+        if not await self.calls.settle(at, call, answer):
             raise Conflict("The call is not waiting for a settlement", command.call_id)
         return CallSettled(session_id=command.session_id, call_id=command.call_id)
 
@@ -78,7 +77,7 @@ class ToolVerbs:
         log is read again for a few seconds before the answer is refused.
         """
         for pause_s in (*READ_PAUSES_S, None):
-            session = await self.life.read(at)
+            session = await self.calls.read(at)
             call = find_call(session, command.assistant_message_id, command.call_id)
             if call is not None and call.deferred_until is not None:
                 return session, call

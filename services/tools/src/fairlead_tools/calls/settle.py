@@ -1,0 +1,195 @@
+"""The last phase of a call: its end is written, its session woken, and its request answered for."""
+
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import Final, assert_never
+
+from fairlead_eventlog.connection import EventLog
+from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_eventlog.session_writer import AssumedState
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.subjects import Address
+from fairlead_service.ids import now_ms
+from fairlead_session.calls.lifecycle import (
+    INTERRUPTED,
+    Failed,
+    NotOpen,
+    Outcome,
+    defer,
+    progress,
+    settle,
+)
+from fairlead_session.fold.calls import find_call
+from fairlead_session.next_move import is_moving
+from fairlead_session.state.calls import UnsettledCall
+from fairlead_session.state.session import Session
+from fairlead_tools.calls.decision import Asked, Duplicate, Left, SettledAtOnce
+from fairlead_tools.calls.log import CallLog
+from fairlead_tools.calls.progress import ProgressReport
+from fairlead_tools.calls.request import Handled, LeaveInQueue, PutBack, TakenRequest
+from fairlead_tools.calls.run import RunResult
+from fairlead_tools.calls.subagents import Subagents
+from fairlead_tools.calls.tool_run import Stopped
+from fairlead_tools.registry.outcome import error_text, tool_crash
+from fairlead_tools.registry.tool import Deferred
+
+log = logging.getLogger(__name__)
+
+# How soon a request comes again whose session was read from a server that lags behind.
+STALE_RECHECK_S: Final = 0.2
+REASON_LENGTH_MAX: Final = 1000
+
+
+class SettlePhase:
+    """Ends calls for one worker, and says what becomes of their requests."""
+
+    def __init__(self, eventlog: EventLog, log: CallLog, subagents: Subagents) -> None:
+        self._eventlog = eventlog
+        self._log = log
+        self._subagents = subagents
+
+    async def settle_run(
+        self, at: Address, call: UnsettledCall, result: RunResult, after: AssumedState[Session]
+    ) -> Handled:
+        """Write how a run ended. `after` is the session after the commit that began the call."""
+        end = result.end
+        if isinstance(end, Deferred):
+            return await self._defer(at, call, end.until)
+        if isinstance(end, Stopped):
+            log.info("call stopped", extra={**_ids(at, call), "why": end.why})
+            if end.why == "leaving" and call.retry != "once":
+                return Handled("handed-over", PutBack())
+            end = INTERRUPTED
+        return await self.settle(at, call, end, unwritten=result.unwritten, after=after)
+
+    async def settle(
+        self,
+        at: Address,
+        call: UnsettledCall,
+        outcome: Outcome,
+        *,
+        unwritten: ProgressReport | None = None,
+        after: AssumedState[Session] | None = None,
+    ) -> Handled:
+        """Write the settlement, unless another worker or an interrupt was first; then wake."""
+        decide = partial(_decide_settlement, call, outcome, unwritten)
+        assumed = None if after is None else self._log.latest(at, after)
+        try:
+            written = await self._log.commit(at, decide, assumed=assumed)
+        except (CommitTooLarge, ValueError) as error:
+            extra = _ids(at, call)
+            log.warning("result cannot be recorded: the call fails", extra=extra, exc_info=error)
+            reason = error_text(error)[:REASON_LENGTH_MAX]
+            outcome = tool_crash(f"the result cannot be recorded: {reason}")
+            written = await self._log.commit(at, partial(_decide_settlement, call, outcome, None))
+        session, is_settled = written.after.state, written.value
+        if session.profile is None:
+            await self.remove_outputs(at)
+        is_open = find_call(session, call.assistant_message_id, call.call_id) is not None
+        if is_open and not is_settled:
+            log.warning("call lost: another worker runs it", extra=_ids(at, call))
+            return Handled("lost", LeaveInQueue())
+        await self._wake(at, session)
+        end = _end(outcome) if is_settled else "late"
+        log.info("call settled", extra={**_ids(at, call), "end": end})
+        return Handled(end)
+
+    async def finish(
+        self,
+        request: TakenRequest,
+        session: Session,
+        begun: Asked | Left | Duplicate | SettledAtOnce | NotOpen,
+    ) -> Handled:
+        """Answer for the request of a call that does not run now."""
+        match begun:
+            case Asked():
+                return await self._finish_asked(request, session)
+            case Left(delay_s=delay_s):
+                return Handled("left", PutBack(delay_s))
+            case Duplicate():
+                return Handled("spare")
+            case SettledAtOnce(end=end):
+                ids = {"session_id": request.at.session_id, "call_id": request.call_id}
+                log.info("call settled at once", extra={**ids, "end": end})
+                await self._wake(request.at, session)
+                return Handled(end)
+            case NotOpen():
+                return await self._finish_not_open(request, session)
+            case _:
+                assert_never(begun)
+
+    async def remove_outputs(self, at: Address) -> None:
+        """Leave nothing of a purged session: an output may have been stored after the purge."""
+        with suppress(LogError):
+            await self._eventlog.outputs.remove_all(at)
+
+    async def _finish_asked(self, request: TakenRequest, session: Session) -> Handled:
+        """Nobody waits for a person: neither this worker nor the runner, which is told."""
+        if await self._log.is_stale(request.at, session):
+            # The log may hold the answer, and this may be the request that the answer brought.
+            return Handled("behind", PutBack(STALE_RECHECK_S))
+        await self._nudge_owner(request.at, session)
+        return Handled("asked")
+
+    async def _finish_not_open(self, request: TakenRequest, session: Session) -> Handled:
+        """Drop the request of a call that is settled, interrupted or unknown.
+
+        A repeated delivery may mean that a worker died between its settlement and its wake, or that
+        it left a sub-agent at work. An interrupted session may have no owner that settles its calls.
+        """
+        at = request.at
+        if await self._log.is_stale(at, session):
+            return Handled("behind", PutBack(STALE_RECHECK_S))
+        if session.profile is None:
+            await self.remove_outputs(at)
+        is_repeated = request.deliveries > 1
+        if is_moving(session) and (session.execution.interrupted or is_repeated):
+            await self._eventlog.wakes.wake(at)
+        if is_repeated:
+            await self._subagents.abandon(at, request.assistant_message_id, request.call_id)
+        return Handled("gone")
+
+    async def _defer(self, at: Address, call: UnsettledCall, until: int) -> Handled:
+        """Write that a service has the call in its queue. The request comes again at the deadline."""
+        await self._log.commit(at, partial(_decide_deferral, call, until))
+        return Handled("deferred", PutBack(max((until - now_ms()) / 1000, 0.0)))
+
+    async def _wake(self, at: Address, session: Session) -> None:
+        """Tell the owner of the session, and wake the session if it has work.
+
+        A session that an interrupt brought to rest gets no wake, which would start pending input.
+        """
+        await self._nudge_owner(at, session)
+        if is_moving(session):
+            await self._eventlog.wakes.wake(at)
+
+    async def _nudge_owner(self, at: Address, session: Session) -> None:
+        if session.execution.owner is not None:
+            await self._eventlog.liveness.nudge(session.execution.owner.runner, at)
+
+
+async def _decide_settlement(
+    call: UnsettledCall, outcome: Outcome, unwritten: ProgressReport | None, session: Session
+) -> tuple[tuple[SessionEvent, ...], bool]:
+    """The settlement, and whether it counts. A failure keeps the last progress with it (E-28)."""
+    events = settle(session, call, outcome)
+    if not events or unwritten is None or not isinstance(outcome, Failed):
+        return events, bool(events)
+    return (*progress(session, call, *unwritten), *events), True
+
+
+async def _decide_deferral(
+    call: UnsettledCall, until: int, session: Session
+) -> tuple[tuple[SessionEvent, ...], None]:
+    return defer(session, call, until), None
+
+
+def _end(outcome: Outcome) -> str:
+    if outcome == INTERRUPTED:
+        return "interrupted"
+    return "failed" if isinstance(outcome, Failed) else "succeeded"
+
+
+def _ids(at: Address, call: UnsettledCall) -> dict[str, str]:
+    return {"session_id": at.session_id, "call_id": call.call_id, "tool": call.tool}
