@@ -12,14 +12,16 @@ from fairlead_schema.events import (
     ExecutionReleased,
     PromptAdmitted,
     PromptPromoted,
+    SessionCreated,
     SessionEvent,
     StepEnded,
     StepStarted,
     TextEnded,
     TextStarted,
 )
+from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
-from fairlead_schema.record import Draft
+from fairlead_schema.record import Draft, Recorded, record
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 
@@ -43,11 +45,25 @@ async def append_history(eventlog: EventLog, at: Address, *, events: int, compac
     return head
 
 
+def record_history(*, events: int) -> tuple[Recorded, ...]:
+    """The events of a session with about this many events, without a log."""
+    created = SessionCreated(title="", project_id="bench", location=LocationRef(directory="/"))
+    history: list[SessionEvent] = [created]
+    generation = 0
+    while len(history) + TURN_EVENTS < events:
+        generation += 1
+        history.extend(event for commit in _turn(generation) for event in commit)
+    return record(_drafts(tuple(history)), after=0)
+
+
 async def _append(
     eventlog: EventLog, at: Address, head: Head, events: tuple[SessionEvent, ...]
 ) -> Head:
-    drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
-    return (await eventlog.log.append(at, ids.commit_id(), drafts, after=head)).head
+    return (await eventlog.log.append(at, ids.commit_id(), _drafts(events), after=head)).head
+
+
+def _drafts(events: tuple[SessionEvent, ...]) -> tuple[Draft, ...]:
+    return tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
 
 
 def _turn(generation: int) -> Iterator[tuple[SessionEvent, ...]]:

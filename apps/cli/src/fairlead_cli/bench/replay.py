@@ -6,14 +6,18 @@ from statistics import median
 
 from fairlead_cli.bench.admissions import create_sessions
 from fairlead_cli.bench.load_connection import LoadConnection
-from fairlead_cli.bench.long_sessions import append_history
+from fairlead_cli.bench.long_sessions import append_history, record_history
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
+from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import SESSION_FOLD
+from fairlead_session.state.session import Session
 
 REPEATS = 3
+FOLDS = 7
+WINDOW = 1_000
 
 
 async def time_replay(url: str, eventlog: EventLog, *, events: int) -> tuple[float, float]:
@@ -31,6 +35,24 @@ async def time_replay(url: str, eventlog: EventLog, *, events: int) -> tuple[flo
         await _stream_history(url, session)
         streams.append(time.perf_counter() - start)
     return median(folds) * 1000, median(streams) * 1000
+
+
+def time_fold(*, events: int) -> tuple[float, float]:
+    """Milliseconds of processor time to fold a session in memory, and how flat that is.
+
+    Flat means 1: the last events of the session cost as much as its first ones.
+    """
+    history = record_history(events=events)
+    totals, ratios = [], []
+    for _ in range(FOLDS):
+        session, times = Session(id="ses_bench"), [time.process_time()]
+        for recorded in history:
+            session = evolve(session, recorded)
+            if recorded.seq % WINDOW == 0:
+                times.append(time.process_time())
+        totals.append(time.process_time() - times[0])
+        ratios.append((times[-1] - times[-2]) / (times[1] - times[0]))
+    return min(totals) * 1000, median(ratios)
 
 
 async def _stream_history(url: str, session: str) -> None:

@@ -27,6 +27,8 @@ from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import load
 
+FLATNESS = "fold of an event, last 1,000 / first 1,000"
+
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
@@ -176,6 +178,10 @@ async def _measure_long_sessions(results: Results, eventlog: EventLog, url: str,
         fold_ms, stream_ms = await replay.time_replay(url, eventlog, events=events)
         results.figures[f"fold {events:,} events, ms"] = fold_ms
         results.figures[f"stream {events:,} events over SSE, ms"] = stream_ms
+    (
+        results.figures["fold 10,000 events in memory, ms"],
+        results.figures[FLATNESS],
+    ) = replay.time_fold(events=10_000)
     for events, compacted in ((10, False), (5_000, True), (5_000, False)):
         (session,) = await admissions.create_sessions(eventlog, 1)
         at = Address(DEFAULT_TENANT, session)
@@ -241,6 +247,7 @@ def _compare(results: Results) -> None:
             at_most=False,
         ),
         Ratio("turn at 5,000 events / at 10", long / short, 1.2, at_most=True),
+        Ratio(FLATNESS, figures[FLATNESS], 1.3, at_most=True),
     ]
     if AGAINST_SDK in figures:
         results.ratios.append(Ratio(AGAINST_SDK, figures[AGAINST_SDK], 1, at_most=True))
