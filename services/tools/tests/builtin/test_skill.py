@@ -22,8 +22,8 @@ from fairlead_tools.context.web_pages import WebClient
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from fairlead_tools.skills.catalog import BUILT_IN, SkillCatalog, builtin_skill
+from services.tools.tests.calls.test_permission import ask, asks, configured, served
 from services.tools.tests.conftest import Harness
-from services.tools.tests.test_permitting import ask, asks, configured, served
 
 
 def tool(**changes: Any) -> Tool:  # noqa: ANN401

@@ -147,7 +147,7 @@ class SettlePhase:
         if is_moving(session) and (session.execution.interrupted or is_repeated):
             await self._eventlog.wakes.wake(at)
         if is_repeated:
-            await self._subagents.abandon(at, request.assistant_message_id, request.call_id)
+            await self._subagents.stop_child(at, request.assistant_message_id, request.call_id)
         return Handled("gone")
 
     async def _defer(self, at: Address, call: UnsettledCall, until: int) -> Handled:

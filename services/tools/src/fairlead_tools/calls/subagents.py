@@ -1,13 +1,17 @@
-"""Sessions below a call: made once, prompted once, looked at until they have an answer."""
+"""Sub-agents: a call whose answer comes from a session of its own, a child of the caller's session.
+
+The ids of the child and of its first prompt follow from the call. So every step here can be repeated:
+a worker that repeats it finds what exists (docs/adr/0015).
+"""
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_schema import subjects
-from fairlead_schema.ids import SessionId, TenantId
+from fairlead_schema.ids import CallId, MessageId, SessionId, TenantId
 from fairlead_schema.subjects import Address
 from fairlead_session.calls.child_ids import child_of, first_prompt
 from fairlead_session.calls.lifecycle import Failed, Outcome
@@ -16,113 +20,106 @@ from fairlead_session.execution.budget import remaining_budget
 from fairlead_session.execution.commands import is_at_rest
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.session import Session
+from fairlead_tools.calls.log import CallLog
 from fairlead_tools.registry.tool import CallContext, CallFailed
 
 TIMEOUT_S: Final = 10.0
 UNWANTED: Final = Failed("The call was settled before its sub-agent began")
 
 
-class SessionReader(Protocol):
-    """Sessions as the log holds them."""
-
-    async def read(self, at: Address) -> Session:
-        """A session now. Raises RecordError if it cannot be read."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SubagentTask:
-    """What a session below is made for."""
+    """The work of a sub-agent."""
 
     agent: str
     prompt: str
 
 
 class Subagents:
-    """Makes sessions for calls and reads their answers. Everything here may be done again."""
+    """Creates the children of calls, reads their answers, and stops them."""
 
-    def __init__(self, eventlog: EventLog, sessions: SessionReader, *, depth_max: int) -> None:
+    def __init__(self, eventlog: EventLog, log: CallLog, *, depth_max: int) -> None:
         self._requests = eventlog.requests
-        self._sessions = sessions
+        self._log = log
         self._depth_max = depth_max
 
-    async def attend(self, context: CallContext, work: SubagentTask) -> Outcome | None:
-        """Make and prompt the session of a call, if that is still to do; its answer, if any.
+    async def attend(self, context: CallContext, task: SubagentTask) -> Outcome | None:
+        """Create and prompt the child of a call, unless that is done; its answer, if there is one.
 
-        Raises CallFailed when it cannot be made, LogError while nobody serves.
+        Raises CallFailed when the child cannot be created, LogError while no ingest answers.
         """
-        below = Address(context.at.tenant, _child(context))
-        child = await self._sessions.read(below)
-        if first_prompt(child.id) not in child.inbox.admissions:
-            parent = await self._sessions.read(context.at)
-            if find_call(parent, *_key(context)) is None:
-                return UNWANTED
-            await self._check_depth(context.at.tenant, parent)
-            await self._make(context, work, child.id, parent)
-            if find_call(await self._sessions.read(context.at), *_key(context)) is None:
-                # Settled meanwhile, by an interrupt: what was just begun must not run on.
-                await self._interrupt(below)
-                return UNWANTED
-            return None
-        return (
-            None
-            if child_outcome(child) is None
-            else child_outcome(child, await self._below(below, child))
-        )
+        at = Address(context.at.tenant, child_of(context.at.session_id, *_call_key(context)))
+        child = await self._log.read(at)
+        if first_prompt(child.id) in child.inbox.admissions:
+            return await self._answer(at, child)
+        parent = await self._log.read(context.at)
+        if find_call(parent, *_call_key(context)) is None:
+            return UNWANTED
+        await self._check_depth(context.at.tenant, parent)
+        await self._create(context, task, child.id, parent)
+        if find_call(await self._log.read(context.at), *_call_key(context)) is None:
+            # An interrupt settled the call meanwhile, and found no child to stop.
+            await self._interrupt(at)
+            return UNWANTED
+        return None
 
-    async def _below(self, at: Address, child: Session) -> dict[SessionId, Session]:
-        """The sessions below one that stopped before they could tell it what they used."""
-        known: dict[SessionId, Session] = {}
-        while (next_ := next_unread(child.usage.children.uncounted, known)) is not None:
-            known[next_] = await self._sessions.read(Address(at.tenant, next_))
-        return known
-
-    async def abandon(self, at: Address, assistant_message_id: str, call_id: str) -> None:
-        """Stop the session of a call that is settled, should there be one at work."""
-        below = Address(at.tenant, child_of(at.session_id, assistant_message_id, call_id))
-        child = await self._sessions.read(below)
+    async def stop_child(self, at: Address, message_id: MessageId, call_id: CallId) -> None:
+        """Stop the child of a call that is settled, if there is one at work."""
+        child_at = Address(at.tenant, child_of(at.session_id, message_id, call_id))
+        child = await self._log.read(child_at)
         if child.profile is not None and not is_at_rest(child):
-            await self._interrupt(below)
+            await self._interrupt(child_at)
 
-    async def _make(
-        self, context: CallContext, work: SubagentTask, child: SessionId, parent: Session
+    async def _answer(self, at: Address, child: Session) -> Outcome | None:
+        """The outcome of a child at rest. It counts the usage of descendants that stopped early."""
+        if child_outcome(child) is None:
+            return None
+        descendants: dict[SessionId, Session] = {}
+        uncounted = child.usage.children.uncounted
+        while (unread := next_unread(uncounted, descendants)) is not None:
+            descendants[unread] = await self._log.read(Address(at.tenant, unread))
+        return child_outcome(child, descendants)
+
+    async def _create(
+        self, context: CallContext, task: SubagentTask, child: SessionId, parent: Session
     ) -> None:
+        """Create a child with what is left of its parent's budget, and prompt it."""
         assert parent.profile is not None, "a session with calls was created"
         limits, model = remaining_budget(parent), parent.profile.model
+        budget = {"cost": limits.cost, "tokens": limits.tokens}
         create: dict[str, Any] = {
             "id": child,
-            "agent": work.agent,
+            "agent": task.agent,
             "location": context.location.wire(),
             "parentID": context.at.session_id,
+            "budget": {limit: left for limit, left in budget.items() if left is not None},
         }
-        budget = {"cost": limits.cost, "tokens": limits.tokens}
-        create["budget"] = {limit: value for limit, value in budget.items() if value is not None}
         if model is not None:
             create["model"] = model.wire()
-        await self._tell(context.at.tenant, "session.create", create)
+        await self._command(context.at.tenant, "session.create", create)
         prompt = {
             "sessionID": child,
             "id": first_prompt(child),
-            "prompt": {"text": work.prompt},
+            "prompt": {"text": task.prompt},
         }
-        await self._tell(context.at.tenant, "session.prompt", prompt)
+        await self._command(context.at.tenant, "session.prompt", prompt)
 
     async def _check_depth(self, tenant: TenantId, parent: Session) -> None:
-        """Sub-agents of sub-agents of sub-agents end somewhere."""
-        above = parent.profile.parent_id if parent.profile else None
+        """Raise CallFailed if the parent has as many ancestors as a sub-agent may have."""
+        ancestor = parent.profile.parent_id if parent.profile else None
         for _ in range(self._depth_max - 1):
-            if above is None:
+            if ancestor is None:
                 return
-            session = await self._sessions.read(Address(tenant, above))
-            above = session.profile.parent_id if session.profile else None
-        if above is not None:
+            session = await self._log.read(Address(tenant, ancestor))
+            ancestor = session.profile.parent_id if session.profile else None
+        if ancestor is not None:
             raise CallFailed(f"Sub-agents may be nested {self._depth_max} deep, and no deeper")
 
-    async def _interrupt(self, below: Address) -> None:
-        await self._tell(below.tenant, "session.interrupt", {"sessionID": below.session_id})
+    async def _interrupt(self, at: Address) -> None:
+        await self._command(at.tenant, "session.interrupt", {"sessionID": at.session_id})
 
-    async def _tell(self, tenant: TenantId, verb: str, command: dict[str, Any]) -> None:
-        """One command to ingest. Raises CallFailed with the reason of a refusal."""
+    async def _command(self, tenant: TenantId, verb: str, command: dict[str, Any]) -> None:
+        """Send a command to ingest. Raises CallFailed with the reason of a refusal."""
         answer = await self._requests.request(
             subjects.api(tenant, verb), to_json(command), timeout_s=TIMEOUT_S
         )
@@ -131,9 +128,5 @@ class Subagents:
             raise CallFailed(f"The sub-agent cannot be started: {error.get('message', error)}")
 
 
-def _child(context: CallContext) -> SessionId:
-    return child_of(context.at.session_id, *_key(context))
-
-
-def _key(context: CallContext) -> tuple[str, str]:
+def _call_key(context: CallContext) -> tuple[MessageId, CallId]:
     return context.assistant_message_id, context.call_id

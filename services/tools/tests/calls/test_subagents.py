@@ -124,11 +124,11 @@ async def test_what_an_abandoned_call_began_is_stopped(harness: Harness) -> None
     """A worker died right after it made the child of a call that is settled by now."""
     await harness.write(*BEFORE, CALLED)
     ingest = Ingest(harness)
-    await children(harness).abandon(AT, "msg_a", "call_1")
+    await children(harness).stop_child(AT, "msg_a", "call_1")
     assert ingest.told == []
     await children(harness).attend(CONTEXT, WORK)
 
-    await children(harness).abandon(AT, "msg_a", "call_1")
+    await children(harness).stop_child(AT, "msg_a", "call_1")
 
     assert ingest.told[-1] == ("interrupt", {"sessionID": BELOW.session_id})
 
