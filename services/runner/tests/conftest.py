@@ -5,7 +5,7 @@ import json
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
 import httpx
@@ -23,11 +23,8 @@ from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_eventlog.memory.work_queues import MemoryMessage
 from fairlead_eventlog.ports import START, Head, StoredCommit
-from fairlead_eventlog.session_cache import SessionCache
-from fairlead_eventlog.session_writer import SessionWriter
-from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.settings import RunnerSettings
-from fairlead_runner.tool_calls import Catalogs
+from fairlead_runner.runner_context import RunnerContext, build_context
+from fairlead_runner.settings import RunnerSettings, RunnerTimings
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema import subjects
 from fairlead_schema.context import ContextSample, Observation, ObservedSource
@@ -39,7 +36,6 @@ from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
-from fairlead_session.fold.snapshot import SESSION_FOLD
 from fairlead_session.state.session import Session
 
 AT = Address("default", "ses_1")
@@ -118,19 +114,15 @@ class World:
     client: httpx.AsyncClient
     config: dict[str, Any]
 
+    timings: RunnerTimings = field(default_factory=RunnerTimings)
+
     def context(self, runner: str = "run_a") -> RunnerContext:
-        folded = SessionCache(self.log, self.eventlog.snapshots, SESSION_FOLD, capacity=10)
-        settings = RunnerSettings(Config.model_validate(self.config))
-        catalogs = Catalogs(self.eventlog, pool="default", timeout_s=1)
-        return RunnerContext(
-            runner,
-            self.eventlog,
-            folded,
-            SessionWriter(self.log, folded, ids),
-            lambda _transport: self.client,
-            settings,
-            catalogs,
-        )
+        settings = RunnerSettings(Config.model_validate(self.config), self.timings)
+        return build_context(runner, self.eventlog, lambda _transport: self.client, settings)
+
+    def shorten(self, **timings: float) -> None:
+        """Change pauses of the runner."""
+        self.timings = replace(self.timings, **timings)
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
         """Write as anybody else would."""

@@ -6,7 +6,6 @@ import pytest
 
 from fairlead_eventlog.memory.requests import MemoryRequests
 from fairlead_eventlog.memory.timers import MemoryTimers
-from fairlead_runner import runner_context
 from fairlead_schema import subjects
 from services.runner.tests.conftest import AT, World, admitted
 
@@ -25,8 +24,8 @@ def used(world: World, tokens: int | None) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _limited(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner_context, "SPENDING_FRESH_S", 0.0)
+def _limited(world: World) -> None:
+    world.shorten(usage_fresh_s=0.0)
     world.config["tenant"] = {"default": {"tokens": 10}}
     world.config["runner"] = {"observe_timeout_s": 0.05}
 
@@ -52,17 +51,17 @@ async def test_while_nobody_can_say_what_was_used_the_session_waits_on_a_timer(
     assert (await world.session()).execution.rested == "idle"
 
 
-async def test_the_last_known_sum_stands_for_a_while_and_no_longer(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_known_sum_stands_for_a_while_and_no_longer(world: World) -> None:
     used(world, 5)
-    held = world.context()
-    assert (await held.spending("default")).tokens == 5
+    patient = world.context().tenant_usage
+    world.shorten(usage_kept_s=0.0)
+    impatient = world.context().tenant_usage
+    assert (await patient.load("default")).tokens == 5
+    assert (await impatient.load("default")).tokens == 5
     used(world, None)
 
-    kept = await held.spending("default")
-    monkeypatch.setattr(runner_context, "SPENDING_KEPT_S", 0.0)
-    lost = await held.spending("default")
+    kept = await patient.load("default")
+    lost = await impatient.load("default")
 
     assert (kept.known, kept.tokens) == (True, 5)
     assert (lost.known, lost.limited) == (False, True)

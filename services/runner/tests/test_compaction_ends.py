@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from starlette.responses import Response
 
-from fairlead_runner.drain import Drain
-from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
+from fairlead_runner.drain.drain import Drain
+from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     BudgetSet,

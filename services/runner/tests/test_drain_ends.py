@@ -84,7 +84,7 @@ async def test_a_defect_releases_the_session_with_its_reason(
 ) -> None:
     """C-09, C-20: it strikes before anything is written, and does not strike again by itself."""
     await world.write(admitted("msg_1"))
-    monkeypatch.setattr("fairlead_runner.boundary.dispatch", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("fairlead_runner.turn.boundary.dispatch", lambda *_, **__: 1 / 0)
     await world.wake()
     (job,) = world.wakes
     job.deliveries = 4
@@ -107,7 +107,7 @@ async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
 ) -> None:
     """C-09, C-20: the turn's owner was in the log; it says why it gave up."""
     await world.write(admitted("msg_1"))
-    monkeypatch.setattr("fairlead_runner.drain.ProviderAttempt.perform", lambda *_: 1 / 0)
+    monkeypatch.setattr("fairlead_runner.turn.turn_runner.ProviderAttempt.run", lambda *_: 1 / 0)
     await world.wake()
     (job,) = world.wakes
     job.deliveries = 4

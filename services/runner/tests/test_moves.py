@@ -293,7 +293,7 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
 
     A server that restarts takes every worker for gone until it is connected again.
     """
-    monkeypatch.setattr("fairlead_runner.tool_calls.RECONNECT_S", 0.0)
+    world.shorten(worker_reconnect_s=0.0)
     world.config["runner"] = {"tools_wait_s": 0.01}
     world.provider.replies.append(calls("c1"))
     await world.write(admitted("msg_1"))

@@ -8,7 +8,6 @@ from starlette.responses import Response
 
 from fairlead_eventlog.memory import session_log
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
-from fairlead_runner import wake_consumer
 from fairlead_schema.events import ExecutionReleased, StepFailed, TextEnded, ToolCalled, ToolFailed
 from fairlead_schema.record import Draft, Recorded
 from fairlead_session.turn.stream import BLOCK_LENGTH_MAX
@@ -24,8 +23,8 @@ def bulky(size: int) -> str:
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wake_consumer, "RETRY_S", 0.001)
+def _impatient(world: World) -> None:
+    world.shorten(log_retry_s=0.001)
 
 
 def calls(*sizes: int) -> Response:

@@ -6,7 +6,6 @@ import pytest
 
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_eventlog.ports import START
-from fairlead_runner import tool_calls
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.events import (
     InterruptRequested,
@@ -22,7 +21,7 @@ from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.tools.request import ToolRequest
 from services.runner.tests.conftest import AT, World, admitted, says, standing, until
 from services.runner.tests.test_moves import calls, first, settled
-from services.runner.tests.test_takeover import LEFT, PARTIAL
+from services.runner.tests.test_ownership import LEFT, PARTIAL
 
 # A runner that waited for people would exceed every test's patience.
 PATIENT = {"tools_wait_s": 60.0}
@@ -259,7 +258,7 @@ async def test_a_large_input_is_not_sent_beside_the_log(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-01: the worker finds it where it is."""
-    monkeypatch.setattr(tool_calls, "BRIEF_LENGTH_MAX", 64)
+    monkeypatch.setattr("fairlead_runner.calls.requests.SNAPSHOT_LENGTH_MAX", 64)
     await parked(world, "c1")
 
     assert [request.snapshot for request in requests(world)] == [None]

@@ -56,7 +56,11 @@ async def test_a_break_inside_an_epoch_is_counted_and_told(
         await turn(world, "msg_3")
 
     assert counted("system") == before + 1
-    (told,) = [record for record in caplog.records if record.message == "prefix broken"]
+    (told,) = [
+        record
+        for record in caplog.records
+        if record.message == "request prefix changed: the provider's cache is lost"
+    ]
     first, second, _third = await hashes(world)
     assert (vars(told)["source"], vars(told)["was"], vars(told)["now"]) == ("system", first, second)
 

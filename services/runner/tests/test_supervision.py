@@ -7,8 +7,8 @@ from services.runner.tests.conftest import World, admitted, standing, until
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlead_runner.wake_consumer.RETRY_S", 0.001)
+def _impatient(world: World) -> None:
+    world.shorten(log_retry_s=0.001)
 
 
 async def test_a_defect_while_taking_wakes_does_not_end_the_runner(

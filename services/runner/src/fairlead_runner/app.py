@@ -1,4 +1,4 @@
-"""A runner as a process."""
+"""The process of a runner: its connections and its loops."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,58 +7,43 @@ from contextlib import asynccontextmanager, suppress
 from starlette.applications import Starlette
 
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_eventlog.session_cache import SessionCache
-from fairlead_eventlog.session_writer import SessionWriter
 from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.transport import clients
-from fairlead_runner.model_target import transports
-from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.runner_context import build_context
 from fairlead_runner.settings import RunnerSettings
-from fairlead_runner.tool_calls import Catalogs
+from fairlead_runner.turn.model_target import transports
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_service import ids
 from fairlead_service.health import Health
 from fairlead_service.process import application
 from fairlead_service.supervise import cancel_and_wait
-from fairlead_session.fold.snapshot import SESSION_FOLD
 
 
 @asynccontextmanager
 async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
-    """Connect, take wakes, and on the way out finish what is under way and hand over."""
+    """Connect and consume wakes; at the end finish the current turns and hand the sessions over."""
     config = settings.config
     async with (
         connect(settings.nats_url, name="fairlead-runner") as eventlog,
-        clients(keepalive_max=config.runner.sessions_max) as reach,
+        clients(keepalive_max=config.runner.sessions_max) as get_client,
     ):
         health.depend("nats", eventlog.complaint)
-        # A client reads the trusted authorities, for tenths of a second: not while sessions wait.
+        # A new client reads the trusted certificates for tenths of a second: make it before any wake.
         for transport in transports(config):
-            with suppress(InvalidTransport):  # The turn that needs it says so.
-                reach(transport)
+            with suppress(InvalidTransport):  # The turn that needs the transport reports the error.
+                get_client(transport)
         runner = ids.runner_id()
-        folded = SessionCache(
-            eventlog.log,
-            eventlog.snapshots,
-            SESSION_FOLD,
-            capacity=config.runner.cache_sessions_max,
-        )
-        catalogs = Catalogs(
-            eventlog, pool=config.tools.pool, timeout_s=config.runner.observe_timeout_s
-        )
-        writer = SessionWriter(eventlog.log, folded, ids)
-        context = RunnerContext(runner, eventlog, folded, writer, reach, settings, catalogs)
-        watch = WakeConsumer(context)
-        await eventlog.liveness.answer_pings(runner, watch.nudge)
-        standing = asyncio.create_task(watch.run())
-        ringing = asyncio.create_task(watch.fire_timers())
-        beating = asyncio.create_task(watch.heartbeat())
+        consumer = WakeConsumer(build_context(runner, eventlog, get_client, settings))
+        await eventlog.liveness.answer_pings(runner, consumer.nudge)
+        consuming = asyncio.create_task(consumer.run())
+        timers = asyncio.create_task(consumer.fire_timers())
+        heartbeat = asyncio.create_task(consumer.heartbeat())
         try:
             yield
         finally:
-            await cancel_and_wait(standing, ringing)
-            await watch.shutdown()
-            await cancel_and_wait(beating)
+            await cancel_and_wait(consuming, timers)
+            await consumer.shutdown()
+            await cancel_and_wait(heartbeat)
 
 
 def build(settings: RunnerSettings) -> Starlette:

@@ -1,8 +1,16 @@
-"""What a runner counts. Labels are bounded: never a session id."""
+"""The metrics of a runner. Labels are bounded: never a session id."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from prometheus_client import Counter, Gauge, Histogram
+
+from fairlead_schema.provider.events import StepFinish
+from fairlead_session.compaction import estimate
+from fairlead_session.state.session import Epoch
+from fairlead_session.state.turn import Attempt
+from fairlead_session.turn import epoch
+from fairlead_session.turn.usage import tokens
 
 TURNS: Final = Counter("fairlead_turns", "Provider turns, by how they ended.", ("end",))
 DRAINS: Final = Counter("fairlead_drains", "Drains, by how they ended.", ("end",))
@@ -41,3 +49,30 @@ BASELINE_BYTES: Final = Histogram(
     "How long the baseline of a new epoch is.",
     buckets=(256, 1024, 4096, 16384, 65536, 262144, 1048576),
 )
+
+
+def observe_turn(
+    attempt: Attempt, ratios: Mapping[str, float], finish: StepFinish | None, *, cached: int
+) -> None:
+    """Compare the estimates of a request with the tokens that its provider counted."""
+    counted = None if finish is None else tokens(finish.usage)
+    reported = 0 if counted is None else estimate.prompt_tokens(counted)
+    if counted is None or reported <= 0:
+        return
+    CACHE_TOKENS.labels("read").inc(counted.cache.read)
+    CACHE_TOKENS.labels("expected").inc(cached)
+    if attempt.estimate is not None:
+        corrected = estimate.apply_ratio(attempt.estimate, ratios.get(estimate.key(attempt.model)))
+        ESTIMATE_ERROR.labels("plain").observe(abs(attempt.estimate - reported) / reported)
+        ESTIMATE_ERROR.labels("corrected").observe(abs(corrected - reported) / reported)
+
+
+def count_epoch_change(before: Epoch | None, after: Epoch | None) -> None:
+    """Count a new epoch with the size of its baseline, or an update inside the old epoch."""
+    if after is None or after is before:
+        return
+    if before is None or before.seq != after.seq:
+        EPOCHS.inc()
+        BASELINE_BYTES.observe(len(epoch.text(after.baseline).encode()))
+    elif before.snapshot != after.snapshot:
+        CONTEXT_UPDATES.inc()

@@ -1,12 +1,12 @@
-"""What a runner is told."""
+"""The settings of a runner: its configuration, and pauses that nobody configures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.ids import TenantId
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import TenantConfig
-from fairlead_session.compaction import compaction
+from fairlead_session.compaction.compaction import CompactionPolicy
 from fairlead_session.execution.budget import TenantUsage
 from fairlead_session.execution.recovery import RecoveryPolicy
 from fairlead_session.execution.retry import RetryPolicy
@@ -15,17 +15,38 @@ from fairlead_session.state.session import Session
 
 
 @dataclass(frozen=True, slots=True)
+class RunnerTimings:
+    """Pauses that no operator needs to change; tests shorten them."""
+
+    log_retry_s: float = 1.0
+    """Before a drain or a loop starts again after the log was unavailable."""
+    owned_retry_s: float = 1.0
+    """Before a wake of a session whose owner lives is delivered again."""
+    interrupt_look_s: float = 2.0
+    """Between two looks at the log during a stream. A nudge makes the drain look at once."""
+    worker_reconnect_s: float = 2.5
+    """How long a worker may take to connect again before it counts as gone."""
+    catalog_fresh_s: float = 1.0
+    usage_fresh_s: float = 1.0
+    usage_kept_s: float = 30.0
+    """How long the last usage of a tenant holds while the projector does not answer."""
+    usage_retry_s: float = 3.0
+    """Before a session that rests because of an unknown usage is woken."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunnerSettings:
     """One frozen view of the configuration."""
 
     config: Config
+    timings: RunnerTimings = field(default_factory=RunnerTimings)
 
     @property
     def nats_url(self) -> str:
         return self.config.nats.url
 
-    def limits(self, session: Session, spending: TenantUsage) -> DrainLimits:
-        """What bounds a drain of this session now."""
+    def limits(self, session: Session, usage: TenantUsage) -> DrainLimits:
+        """The limits of a drain of this session now."""
         runner, agent = self.config.runner, self.config.agents.get(self.agent(session))
         return DrainLimits(
             turns_max=runner.turns_max,
@@ -33,31 +54,31 @@ class RunnerSettings:
             recoveries_max=runner.recoveries_max,
             steers_max=runner.steers_max,
             repeats_max=runner.repeats_max,
-            tenant=spending,
+            tenant=usage,
         )
 
     def agent(self, session: Session) -> str:
-        """The agent that speaks next."""
+        """The agent of the next turn."""
         return self.config.agent_name(session.profile.agent if session.profile else None)
 
     def model(self, session: Session) -> ModelRef | None:
-        """The model that speaks next, if there is one."""
+        """The model of the next turn, if one is configured."""
         return (session.profile.model if session.profile else None) or self.config.model_ref()
 
     def tenant(self, tenant: TenantId) -> TenantConfig:
-        """What is configured for a tenant."""
+        """The configuration of a tenant."""
         return self.config.tenant.get(tenant, TenantConfig())
 
     def policy(self, tenant: TenantId, session: Session) -> RecoveryPolicy:
-        """What follows a crash: the agent's word, else the tenant's."""
+        """The recovery policy: the agent's own, else the tenant's."""
         agent = self.config.agents.get(self.agent(session))
         own = agent.recovery if agent else None
         return own or self.tenant(tenant).recovery
 
     @property
-    def compaction(self) -> compaction.CompactionPolicy:
+    def compaction(self) -> CompactionPolicy:
         """When and how history is compacted."""
-        return compaction.CompactionPolicy(**self.config.compaction.model_dump())
+        return CompactionPolicy(**self.config.compaction.model_dump())
 
     @property
     def retries(self) -> RetryPolicy:

@@ -1,4 +1,4 @@
-"""Sessions above and below: an interrupt reaches down, an answer is told upwards."""
+"""Parent and child sessions: an interrupt goes down, an answer and the usage go up."""
 
 import logging
 from typing import Final
@@ -7,7 +7,8 @@ from pydantic_core import to_json
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.session_cache import SessionCache
-from fairlead_runner.tool_calls import CallRequest, send_calls
+from fairlead_runner.calls.requests import CallRequest, send_calls
+from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema import subjects
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.ids import SessionId
@@ -27,49 +28,51 @@ log = logging.getLogger(__name__)
 TIMEOUT_S: Final = 5.0
 
 
-async def stop_below(eventlog: EventLog, at: Address, session: Session) -> None:
-    """Interrupt every session that this one's calls wait for.
+async def interrupt_children(eventlog: EventLog, at: Address, session: Session) -> None:
+    """Interrupt every child session that a call of this one waits for.
 
-    Raises LogError while nobody takes the interrupt: the session stays interrupted until all below
-    it were told, whoever stops it.
+    Raises LogError while no service takes the interrupt. The parent then stays interrupted, and its
+    next drain tries again.
     """
     for child in awaited_children(session):
         body = to_json({"sessionID": child})
         subject = subjects.api(at.tenant, "session.interrupt")
         answer = await eventlog.requests.request(subject, body, timeout_s=TIMEOUT_S)
-        # A child that was never made has nothing to stop: whoever makes it looks here first.
-        log.info("interrupted below", extra={"session_id": child, "answer": answer.decode()})
+        # A child that does not exist yet cannot be interrupted: its creator looks at the parent first.
+        log.info(
+            "child session interrupted", extra={"session_id": child, "answer": answer.decode()}
+        )
 
 
-async def count_below(
-    folded: SessionCache[Session], at: Address, session: Session
+async def count_child_usage(
+    sessions: SessionCache[Session], at: Address, session: Session
 ) -> tuple[SessionEvent, ...]:
-    """What sessions used whose calls were settled without them. Raises LogUnavailable.
+    """The usage of children whose calls were settled without them. Raises LogUnavailable.
 
-    Looked up before each provider call, because a budget reaches the whole tree. Of one that cannot
-    be read nothing is known, and nobody waits for it.
+    A budget covers the whole tree, so this is read before each provider call. The usage of a child
+    that cannot be read stays unknown, and the parent does not wait for it.
     """
-    known: dict[SessionId, Session] = {}
-    while (child := next_unread(uncounted_children(session), known)) is not None:
+    children: dict[SessionId, Session] = {}
+    while (child := next_unread(uncounted_children(session), children)) is not None:
         try:
-            known[child] = (await folded.load(Address(at.tenant, child))).state
+            children[child] = (await sessions.load(Address(at.tenant, child))).state
         except RecordError as error:
-            log.warning("use unknown", extra={"session_id": child, "reason": str(error)})
-            known[child] = Session(id=child)
-    return count_children(session, known)
+            extra = {"session_id": child, "reason": str(error)}
+            log.warning("child session cannot be read: its usage is not counted", extra=extra)
+            children[child] = Session(id=child)
+    return count_children(session, children)
 
 
-async def tell_above(
-    eventlog: EventLog, folded: SessionCache[Session], at: Address, session: Session, *, pool: str
-) -> None:
-    """A session that rests may be the answer to a call: have that looked at now."""
+async def notify_parent(context: RunnerContext, at: Address, session: Session) -> None:
+    """Have a worker look at the parent's call that this resting session may answer."""
     parent_id = session.profile.parent_id if session.profile else None
     if parent_id is None:
         return
-    above = Address(at.tenant, parent_id)
-    parent = (await folded.load(above)).state
+    parent_at = Address(at.tenant, parent_id)
+    parent = (await context.sessions.load(parent_at)).state
     call = call_of_child(parent, session.id)
     if call is not None:
         request = CallRequest(call.assistant_message_id, call.call_id, len(call.grants))
-        # One request for each time the child rests.
-        await send_calls(eventlog, above, pool, [request], token=f"{session.id}:{session.seq}")
+        # The token makes one request for each rest of the child.
+        token = f"{session.id}:{session.seq}"
+        await send_calls(context.eventlog, parent_at, context.pool, [request], token=token)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead_llm.transport import Transport
-from fairlead_runner.model_target import transports
+from fairlead_runner.turn.model_target import transports
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     AgentSwitched,
@@ -108,7 +108,7 @@ async def test_a_missing_key_promotes_nothing_and_says_so(
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "No such file"), (b"\n", "is empty"), (b"\xff\xfe", "is no text")],
+    [(None, "No such file"), (b"\n", "is empty"), (b"\xff\xfe", "is not UTF-8 text")],
 )
 async def test_a_key_file_that_holds_no_key_promotes_nothing(
     world: World, tmp_path: Path, content: bytes | None, reason: str

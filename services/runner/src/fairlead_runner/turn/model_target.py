@@ -17,12 +17,12 @@ from fairlead_session.turn.usage import TokenPrice
 
 
 class ModelNotConfigured(Exception):
-    """The session's model cannot be called; the message says what to configure."""
+    """The session's model cannot be called. The message says what to configure."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelTarget:
-    """Everything one turn needs of the configuration."""
+    """The agent, model and endpoint of one turn, with price and window."""
 
     agent: str
     identity: ModelIdentity
@@ -64,7 +64,7 @@ def resolve_model(config: Config, session: Session) -> ModelTarget:
 
 
 def transports(config: Config) -> frozenset[Transport]:
-    """How the configured providers are reached."""
+    """The transports of all configured providers."""
     return frozenset(_transport(provider) for provider in config.provider.values())
 
 
@@ -82,7 +82,7 @@ def _endpoint(provider: ProviderConfig, ref: ModelRef) -> ProviderEndpoint:
     return ProviderEndpoint(
         protocol=provider.protocol,
         base_url=provider.base_url,
-        api_key=_key(provider, ref),
+        api_key=_api_key(provider, ref),
         headers=provider.headers,
         connect_s=provider.connect_timeout_s,
         first_byte_s=provider.first_byte_timeout_s,
@@ -101,8 +101,8 @@ def _transport(provider: ProviderConfig) -> Transport:
     )
 
 
-def _key(provider: ProviderConfig, ref: ModelRef) -> str | None:
-    """The key, from the environment or a file; it is never logged and never written."""
+def _api_key(provider: ProviderConfig, ref: ModelRef) -> str | None:
+    """The key, from the environment or a file. No log line and no event contains it."""
     if provider.api_key_env is not None:
         key = os.environ.get(provider.api_key_env)
         if not key:
@@ -111,7 +111,7 @@ def _key(provider: ProviderConfig, ref: ModelRef) -> str | None:
             )
         return key
     if provider.api_key_file is not None:
-        key = _read(provider.api_key_file, ref)
+        key = _read_key(provider.api_key_file, ref)
         if not key:
             raise ModelNotConfigured(
                 f"provider {ref.provider_id}: {provider.api_key_file} is empty"
@@ -120,10 +120,10 @@ def _key(provider: ProviderConfig, ref: ModelRef) -> str | None:
     return None
 
 
-def _read(path: str, ref: ModelRef) -> str:
+def _read_key(path: str, ref: ModelRef) -> str:
     try:
         return Path(path).read_text().strip()
     except OSError as error:
         raise ModelNotConfigured(f"provider {ref.provider_id}: {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ModelNotConfigured(f"provider {ref.provider_id}: {path} is no text") from error
+        raise ModelNotConfigured(f"provider {ref.provider_id}: {path} is not UTF-8 text") from error

@@ -4,8 +4,8 @@ import pytest
 from starlette.responses import Response
 
 from fairlead_eventlog.memory.liveness import MemoryLiveness
-from fairlead_runner.drain import Drain
-from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
+from fairlead_runner.drain.drain import Drain
+from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
 from fairlead_runner.wake_consumer import WakeConsumer
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (

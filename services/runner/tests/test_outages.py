@@ -98,11 +98,9 @@ async def test_a_nudge_during_an_outage_does_not_cost_the_turn(world: World) -> 
     assert sum(isinstance(event, StepEnded) for event in await world.events()) == 1
 
 
-async def test_an_interrupt_whose_nudge_was_lost_is_honoured(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_interrupt_whose_nudge_was_lost_is_honoured(world: World) -> None:
     """C-12: it is durable; the nudge only makes it quick."""
-    monkeypatch.setattr("fairlead_runner.turn.LOOK_S", 0.01, raising=False)
+    world.shorten(interrupt_look_s=0.01)
     reply = Held(says("never"))
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
@@ -199,11 +197,9 @@ async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World
     assert not session.execution.owed
 
 
-async def test_a_runner_that_could_not_write_goes_on_by_itself(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_runner_that_could_not_write_goes_on_by_itself(world: World) -> None:
     """Others leave alone what a living runner owns, so nobody else would come."""
-    monkeypatch.setattr("fairlead_runner.wake_consumer.RETRY_S", 0.001)
+    world.shorten(log_retry_s=0.001)
 
     async def before(drafts: tuple[Draft, ...]) -> None:
         if any(isinstance(draft.event, StepEnded) for draft in drafts):

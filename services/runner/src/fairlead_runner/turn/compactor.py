@@ -5,14 +5,14 @@ import logging
 from contextlib import aclosing
 from typing import Literal
 
-from fairlead_eventlog.errors import LogUnavailable
 from fairlead_llm.errors import InvalidTransport
 from fairlead_llm.http import stream
+from fairlead_runner.drain.staged_writer import StagedWriter
 from fairlead_runner.metrics import COMPACTIONS, SAVED
-from fairlead_runner.model_target import ModelNotConfigured, ModelTarget, resolve_model
 from fairlead_runner.runner_context import RunnerContext
-from fairlead_runner.staged_writer import OwnershipLost, StagedWriter
-from fairlead_runner.turn import TurnOutcome, streams_on
+from fairlead_runner.turn.attempt import TurnOutcome
+from fairlead_runner.turn.interrupt_watch import InterruptWatch
+from fairlead_runner.turn.model_target import ModelNotConfigured, ModelTarget, resolve_model
 from fairlead_schema.delta import CompactionDelta
 from fairlead_schema.events import CompactionEnded, CompactionFailed
 from fairlead_schema.provider.events import TextChunk
@@ -21,7 +21,6 @@ from fairlead_service.supervise import cancel_and_wait
 from fairlead_session.compaction import lifecycle
 from fairlead_session.compaction.compaction import CompactionPlan, estimate_history
 from fairlead_session.compaction.lifecycle import Cause, CompactionRun, Summary
-from fairlead_session.execution.ownership import owns
 from fairlead_session.execution.recovery import fail_overflowed_step
 from fairlead_session.next_move import Compact
 
@@ -105,12 +104,10 @@ class Compactor:
         self, run: CompactionRun, target: ModelTarget, generation: int
     ) -> Summary | None:
         """The summary; None if the session was interrupted first."""
+        watch = InterruptWatch(self._context, self._writer, generation, self._nudged)
         streaming = asyncio.create_task(self._stream(run, target))
         try:
-            while await streams_on(streaming, self._nudged):
-                if await self._is_interrupted(generation):
-                    return None
-            return await streaming
+            return await streaming if await watch.wait(streaming) else None
         finally:
             await cancel_and_wait(streaming)
 
@@ -127,14 +124,3 @@ class Compactor:
                     delta = CompactionDelta(message_id=run.started.message_id, text=event.text)
                     await deltas.send(self._writer.at, delta)
         return summary
-
-    async def _is_interrupted(self, generation: int) -> bool:
-        self._nudged.clear()
-        try:
-            await self._writer.reload()
-        except LogUnavailable:
-            return False
-        durable = self._writer.durable
-        if not owns(durable, self._context.runner, generation):
-            raise OwnershipLost(self._writer.at.session_id)
-        return durable.execution.interrupted

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from fairlead_runner import tool_calls
-from fairlead_runner.tool_calls import Catalogs
+from fairlead_runner.calls.catalogs import Catalogs
 from fairlead_schema import subjects
 from fairlead_schema.tools.request import ToolCatalog, ToolInfo
 from services.runner.tests.conftest import AT, World
@@ -30,15 +29,14 @@ def offers(*tools: ToolInfo) -> bytes:
 
 @pytest.mark.parametrize("away", [None, b"rubbish", b'{"error":{"_tag":"E","message":"no"}}'])
 async def test_while_the_tools_service_is_away_its_tools_are_not_gone(
-    world: World, away: bytes | None, monkeypatch: pytest.MonkeyPatch
+    world: World, away: bytes | None
 ) -> None:
     """F-10, E-01: the last offer stands, so that the prefix does; an empty one is an answer too."""
-    monkeypatch.setattr(tool_calls, "FRESH_S", 0)
-    catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1)
+    catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1, fresh_s=0)
     session = await world.session()
 
     async def names() -> list[str]:
-        return list(await catalogs.offered(AT, session, "build"))
+        return list(await catalogs.load(AT, session, "build"))
 
     answers(world, away)
     assert await names() == []

@@ -2,7 +2,7 @@
 
 from prometheus_client import REGISTRY
 
-from fairlead_runner.turn_metrics import observe
+from fairlead_runner.metrics import observe_turn
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.events import ProviderUsage, StepFinish
 from fairlead_session.state.turn import Attempt
@@ -18,7 +18,7 @@ ATTEMPT = Attempt(
 )
 
 
-def told() -> dict[str, float]:
+def samples() -> dict[str, float]:
     names = {
         "plain": ("fairlead_estimate_error_sum", "plain"),
         "corrected": ("fairlead_estimate_error_sum", "corrected"),
@@ -32,22 +32,22 @@ def told() -> dict[str, float]:
 
 
 def test_the_error_is_told_with_and_without_correction() -> None:
-    before = told()
+    before = samples()
 
-    observe(ATTEMPT, {"acme/fast": 1.25}, finished(input=60, cache_read=40), cached=50)
+    observe_turn(ATTEMPT, {"acme/fast": 1.25}, finished(input=60, cache_read=40), cached=50)
 
-    after = told()
+    after = samples()
     grown = {name: round(after[name] - before[name], 6) for name in after}
     assert grown == {"plain": 0.2, "corrected": 0.0, "read": 40.0, "expected": 50.0}
 
 
 def test_a_turn_without_counts_tells_nothing() -> None:
-    before = told()
+    before = samples()
 
-    observe(ATTEMPT, {}, None, cached=50)
-    observe(ATTEMPT, {}, finished(), cached=50)
+    observe_turn(ATTEMPT, {}, None, cached=50)
+    observe_turn(ATTEMPT, {}, finished(), cached=50)
 
-    assert told() == before
+    assert samples() == before
 
 
 def finished(**counts: int) -> StepFinish:

@@ -1,4 +1,4 @@
-"""Asks the owner of a location what the model should be told."""
+"""Asks the tools service of a location for the context sources there."""
 
 import logging
 
@@ -12,12 +12,12 @@ from fairlead_session.state.session import Session
 log = logging.getLogger(__name__)
 
 _ANSWER = CommandAnswer[ContextSample]
-# What a session without an epoch waits for when nobody serves its location.
-_UNKNOWN = "core/environment"
+# The source that a session without an epoch waits for while no tools service answers.
+_FIRST_SOURCE = "core/environment"
 
 
-def question(session: Session, agent: str) -> ObserveContext:
-    """What to ask about a session's place."""
+def build_question(session: Session, agent: str) -> ObserveContext:
+    """The question about the session's location."""
     profile = session.profile
     assert profile is not None, "a session that drains was created"
     return ObserveContext(
@@ -28,27 +28,28 @@ def question(session: Session, agent: str) -> ObserveContext:
     )
 
 
-async def sample(
-    eventlog: EventLog, session: Session, asked: ObserveContext, *, pool: str, timeout_s: float
+async def observe_context(
+    eventlog: EventLog, session: Session, question: ObserveContext, *, pool: str, timeout_s: float
 ) -> ContextSample:
-    """One coherent sample. A service that is away makes its sources unavailable, not gone."""
+    """One coherent sample. If the service does not answer, its sources are unavailable, not gone."""
     try:
         body = await eventlog.requests.request(
             subjects.observe(pool),
-            asked.model_dump_json(by_alias=True, exclude_none=True).encode(),
+            question.model_dump_json(by_alias=True, exclude_none=True).encode(),
             timeout_s=timeout_s,
         )
         answer = _ANSWER.model_validate_json(body)
     except (LogError, ValueError) as error:
-        return _away(session, str(error))
+        return _unavailable(session, str(error))
     if answer.data is None:
-        return _away(session, answer.error.message if answer.error else "an empty answer")
+        return _unavailable(session, answer.error.message if answer.error else "an empty answer")
     return answer.data
 
 
-def _away(session: Session, reason: str) -> ContextSample:
-    log.warning("context unavailable", extra={"session_id": session.id, "reason": reason})
-    keys = tuple(session.epoch.snapshot) if session.epoch else (_UNKNOWN,)
+def _unavailable(session: Session, reason: str) -> ContextSample:
+    extra = {"session_id": session.id, "reason": reason}
+    log.warning("tools service does not answer: context stays as it was", extra=extra)
+    keys = tuple(session.epoch.snapshot) if session.epoch else (_FIRST_SOURCE,)
     return ContextSample(
         observations=tuple(
             UnavailableSource(key=key, reason=reason, why="unreachable") for key in keys

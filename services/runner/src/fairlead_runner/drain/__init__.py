@@ -1,0 +1,1 @@
+"""Draining a session: moves, ownership, and the writes of a drain."""

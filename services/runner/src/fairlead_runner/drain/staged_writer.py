@@ -1,0 +1,110 @@
+"""The events that one drain writes to its session, on top of the session writer.
+
+Decisions are staged and written together. If another writer was first, they are dropped and the
+drain decides again. Facts have happened already: they are appended behind whatever others wrote, as
+long as this runner owns the session.
+"""
+
+from fairlead_eventlog.errors import AppendConflict
+from fairlead_eventlog.session_cache import Versioned
+from fairlead_eventlog.session_writer import AssumedState, SessionWriter
+from fairlead_runner.metrics import count_epoch_change
+from fairlead_schema.events import SessionEvent
+from fairlead_schema.ids import RunnerId
+from fairlead_schema.record import Draft, record
+from fairlead_schema.subjects import Address
+from fairlead_session.execution.ownership import owns
+from fairlead_session.fold.evolve import evolve
+from fairlead_session.state.session import Session
+
+
+class StaleDecision(Exception):
+    """Another writer was first: the staged events are dropped, and the drain decides again."""
+
+
+class OwnershipLost(Exception):
+    """Another runner owns the session: this drain writes nothing more."""
+
+
+class StagedWriter:
+    """Reads and writes one session for one drain."""
+
+    def __init__(
+        self, at: Address, versioned: Versioned[Session], session_writer: SessionWriter[Session]
+    ) -> None:
+        self.at = at
+        self.session = versioned.state
+        """The session with the staged events."""
+        self.opened_seq = versioned.state.seq
+        self._versioned = versioned
+        self._staged: tuple[Draft, ...] = ()
+        self._session_writer = session_writer
+
+    @property
+    def durable(self) -> Session:
+        """The session as the log holds it."""
+        return self._versioned.state
+
+    @property
+    def versioned(self) -> Versioned[Session]:
+        """The session as the log holds it, with its head."""
+        return self._versioned
+
+    def stage(self, *events: SessionEvent) -> None:
+        """Add events to the next commit; `session` shows the session with them."""
+        drafts = self._session_writer.drafts(events)
+        for recorded in record(drafts, after=self.session.seq):
+            self.session = evolve(self.session, recorded)
+        self._staged = (*self._staged, *drafts)
+
+    def unstage(self) -> None:
+        """Drop the staged events."""
+        self._staged = ()
+        self.session = self.durable
+
+    async def commit(self) -> None:
+        """Write everything staged, or nothing. Raises StaleDecision."""
+        if not self._staged:
+            return
+        before, staged, folded = self._versioned, self._staged, self.session
+        async with self._session_writer.lock(self.at):
+            if self._versioned is not before:
+                raise StaleDecision  # A fact was written or the log was read in the meantime.
+            try:
+                after = await self._session_writer.append(self.at, before, staged, folded=folded)
+            except AppendConflict:
+                self._adopt(await self._session_writer.read(self.at, known=before))
+                raise StaleDecision from None
+            self._adopt(after)
+        count_epoch_change(before.state.epoch, self.durable.epoch)
+
+    async def append_until_written(
+        self, events: tuple[SessionEvent, ...], runner: RunnerId, generation: int
+    ) -> None:
+        """Append facts behind whatever others wrote. Raises OwnershipLost."""
+        if not events:
+            return
+
+        async def decide(session: Session) -> tuple[tuple[SessionEvent, ...], None]:
+            if not owns(session, runner, generation):
+                raise OwnershipLost(self.at.session_id)
+            return events, None
+
+        assumed = AssumedState(self._versioned)
+        written = await self._session_writer.commit(self.at, decide, assumed=assumed)
+        self._adopt(written.after.versioned)
+
+    def check_ownership(self, runner: RunnerId, generation: int) -> None:
+        """Raise OwnershipLost if the log, as far as it was read, names another owner."""
+        if not owns(self.durable, runner, generation):
+            raise OwnershipLost(self.at.session_id)
+
+    async def reload(self) -> None:
+        """Read the session up to its present, and drop the staged events."""
+        async with self._session_writer.lock(self.at):
+            self._adopt(await self._session_writer.read(self.at, known=self._versioned))
+
+    def _adopt(self, versioned: Versioned[Session]) -> None:
+        self._versioned = versioned
+        self.session = versioned.state
+        self._staged = ()

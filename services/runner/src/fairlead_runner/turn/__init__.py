@@ -1,0 +1,1 @@
+"""Provider turns: the boundary, the attempt, its conclusion, and compaction."""

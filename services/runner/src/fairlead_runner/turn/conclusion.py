@@ -1,0 +1,71 @@
+"""Writes how a turn ended, and rests in the same commit if nothing continues."""
+
+from contextlib import suppress
+
+from fairlead_eventlog.errors import CommitTooLarge
+from fairlead_runner.drain.drain_context import DrainContext
+from fairlead_runner.drain.staged_writer import StaleDecision
+from fairlead_runner.turn.attempt import TurnOutcome
+from fairlead_service import ids
+from fairlead_session.execution.ownership import owns, release
+from fairlead_session.execution.retry import Retry, keeps_backoff
+from fairlead_session.next_move import Rest
+
+
+class TurnConclusion:
+    """Concludes the turns of one drain."""
+
+    def __init__(self, drain: DrainContext) -> None:
+        self._drain = drain
+        self._context = drain.runner
+        self._writer = drain.writer
+
+    async def conclude(self, outcome: TurnOutcome) -> bool:
+        """Write an outcome. An overflow and a retry keep the turn open. True: the session rests."""
+        if outcome.end == "overflowed":
+            await self._append(outcome, self._writer.durable.execution.generation)
+            return False
+        if outcome.retry is not None:
+            return await self._retry(outcome.retry)
+        return await self.close(outcome)
+
+    async def close(self, outcome: TurnOutcome) -> bool:
+        """Write the end of a turn, and rest in the same commit if nothing continues.
+
+        True: the session rests. If another writer was first, the end is written alone.
+        """
+        writer, generation = self._writer, self._writer.durable.execution.generation
+        writer.stage(*outcome.events)
+        move = await self._drain.planner.next_move()
+        rest = move if isinstance(move, Rest) and move.reason != "budget-unknown" else None
+        try:
+            if rest is not None:
+                writer.stage(release(writer.session, rest.reason, detail=rest.detail))
+            await writer.commit()
+        except (StaleDecision, CommitTooLarge):
+            writer.unstage()
+            await self._append(outcome, generation)
+            return False
+        await self._drain.calls.send_new(outcome.events)
+        return rest is not None
+
+    async def _append(self, outcome: TurnOutcome, generation: int) -> None:
+        await self._drain.event_writer(generation).append_until_written(outcome.events)
+
+    async def _retry(self, retry: Retry) -> bool:
+        """Write the retry. Wait here for a short delay; rest until a timer for a long one."""
+        writer, context = self._writer, self._context
+        generation = writer.durable.execution.generation
+        await writer.append_until_written((retry.event,), context.runner, generation)
+        if retry.delay_s <= context.settings.config.runner.park_after_s:
+            await self._drain.waiter.until(
+                lambda session: session.execution.interrupted, within_s=retry.delay_s
+            )
+            return False
+        wake_at = ids.now_ms() + int(retry.delay_s * 1000)
+        await context.eventlog.timers.wake_at(writer.at, wake_at)
+        ownership, reason = self._drain.ownership, retry.event.error.message
+        while owns(writer.session, context.runner, generation) and keeps_backoff(writer.session):
+            with suppress(StaleDecision):  # A queued input waits as long as the turn does.
+                return await ownership.rest("retry-later", reason, wake_at=wake_at)
+        return False

@@ -1,0 +1,84 @@
+"""Takes a provider turn: resolve the model, cross the boundary, stream, conclude."""
+
+import logging
+
+import httpx
+
+from fairlead_eventlog.errors import CommitTooLarge
+from fairlead_llm.errors import InvalidTransport
+from fairlead_runner.drain.drain_context import DrainContext
+from fairlead_runner.metrics import TURNS, observe_turn
+from fairlead_runner.turn.attempt import ProviderAttempt, TurnOutcome
+from fairlead_runner.turn.boundary import Boundary, PreparedRequest
+from fairlead_runner.turn.compactor import Compactor
+from fairlead_runner.turn.conclusion import TurnConclusion
+from fairlead_runner.turn.interrupt_watch import InterruptWatch
+from fairlead_runner.turn.model_target import ModelNotConfigured, ModelTarget, resolve_model
+from fairlead_session.compaction.compaction import CompactionPlan
+from fairlead_session.execution.recovery import fail_unrecordable_turn
+from fairlead_session.next_move import TakeTurn
+
+log = logging.getLogger(__name__)
+
+
+class TurnRunner:
+    """Takes the turns of one drain."""
+
+    def __init__(
+        self,
+        drain: DrainContext,
+        boundary: Boundary,
+        compactor: Compactor,
+        conclusion: TurnConclusion,
+    ) -> None:
+        self._drain = drain
+        self._context = drain.runner
+        self._writer = drain.writer
+        self._boundary = boundary
+        self._compactor = compactor
+        self._conclusion = conclusion
+
+    async def take(self, move: TakeTurn) -> bool:
+        """Take one turn, or compact before it. True: the session rests."""
+        try:
+            target = resolve_model(self._context.settings.config, self._writer.session)
+            client = self._context.clients(target.transport)
+        except (ModelNotConfigured, InvalidTransport) as error:
+            extra = self._drain.log_fields(reason=str(error))
+            log.warning("provider not configured: session rests", extra=extra)
+            return await self._drain.ownership.rest("failed", str(error))
+        # If a steer makes this commit fail, the queued input still opens the activity.
+        self._drain.planner.opening = move.inputs[0].message_id if move.inputs else None
+        prepared = await self._boundary.cross(move, target)
+        if isinstance(prepared, CompactionPlan):
+            await self._compactor.compact(prepared, "auto", target)
+            return False
+        return await self._attempt(client, target, prepared)
+
+    async def _attempt(
+        self, client: httpx.AsyncClient, target: ModelTarget, prepared: PreparedRequest
+    ) -> bool:
+        """Make the dispatched attempt, and write how it ended."""
+        context, durable = self._context, self._writer.durable
+        attempt, ratios = durable.turn.attempt, durable.requests.token_ratios
+        assert attempt is not None, "the boundary was just committed"
+        event_writer = self._drain.event_writer(attempt.generation)
+        provider = ProviderAttempt(self._writer, attempt, target, prepared, event_writer)
+        nudged = self._drain.waiter.nudged
+        watch = InterruptWatch(context, self._writer, attempt.generation, nudged)
+        try:
+            outcome = await provider.run(
+                client, context.eventlog.deltas, context.settings.retries, watch
+            )
+            TURNS.labels(outcome.end).inc()
+            observe_turn(attempt, ratios, provider.finish, cached=prepared.cached_tokens)
+            event_writer.check_ownership()
+            return await self._conclusion.conclude(outcome)
+        except CommitTooLarge as error:
+            # The same request would bring as large an answer: the turn fails with the reason.
+            extra = self._drain.log_fields(reason=str(error))
+            log.warning("answer too large for the log: turn fails", extra=extra)
+            self._writer.unstage()
+            event_writer.check_ownership()
+            events = fail_unrecordable_turn(self._writer.durable, str(error))
+            return await self._conclusion.close(TurnOutcome("failed", events))

@@ -1,0 +1,167 @@
+"""Serves one wake: drains its session. A wake is a hint: the log says what there is to do."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from fairlead_eventlog.errors import CommitTooLarge, LogError
+from fairlead_eventlog.ports import Job
+from fairlead_runner.drain.drain import Drain
+from fairlead_runner.drain.staged_writer import OwnershipLost, StagedWriter
+from fairlead_runner.metrics import DRAINS
+from fairlead_runner.runner_context import RunnerContext
+from fairlead_runner.subagents import notify_parent
+from fairlead_schema import subjects
+from fairlead_schema.record import RecordError
+from fairlead_schema.subjects import Address
+from fairlead_service import ids
+from fairlead_session.execution.rest import REST_RULES
+from fairlead_session.execution.retry import retry_wait_s
+from fairlead_session.next_move import is_moving
+
+log = logging.getLogger(__name__)
+
+# After so many failed deliveries of its wake, a session rests as failed and is a dead letter.
+DELIVERIES_MAX: Final = 5
+
+
+class WakeHandler:
+    """Drains the sessions of wakes for one runner."""
+
+    def __init__(self, context: RunnerContext) -> None:
+        self._context = context
+        self._drains: dict[Address, Drain] = {}
+        self._shutting_down = False
+
+    def nudge(self, at: Address) -> None:
+        """Make the session's drain look at the log now."""
+        if at in self._drains:
+            self._drains[at].nudge()
+
+    def shutdown(self) -> None:
+        """Let every drain finish its current turn and hand its session over."""
+        self._shutting_down = True
+        for drain in self._drains.values():
+            drain.shutdown()
+
+    async def handle(self, at: Address, job: Job) -> None:
+        """Serve a wake until its drain has ended in some way, and count the way."""
+        try:
+            end = await self._try_drain(at, job)
+            while end == "unavailable" and not self._shutting_down:
+                # No other runner takes a session whose owner lives, so this one has to go on.
+                await asyncio.sleep(self._context.settings.timings.log_retry_s)
+                end = await self._try_drain(at, job)
+            DRAINS.labels(end).inc()
+        finally:
+            self._drains.pop(at, None)
+
+    async def _try_drain(self, at: Address, job: Job) -> str:
+        """Drain once. The answer says how the drain ended, for the metric."""
+        try:
+            return await self._drain(at, job)
+        except OwnershipLost:
+            log.warning("another runner owns the session: drain ends", extra=_fields(at))
+            return "fenced"
+        except CommitTooLarge as error:
+            # A later try would be as large: the session rests with this reason.
+            log.warning("event too large for the log: session rests", extra=_fields(at, error))
+            await self._give_up(at, str(error))
+            await self._dead_letter(at, job, str(error))
+            return "unrecordable"
+        except LogError as error:
+            log.warning("log unavailable: drain tries again", extra=_fields(at, error))
+            return "unavailable"
+        except RecordError as error:
+            log.warning("session cannot be read: dead letter", extra=_fields(at, error))
+            await self._dead_letter(at, job, str(error))
+            return "unreadable"
+        except Exception as error:
+            log.exception("drain failed: its wake comes again", extra=_fields(at))
+            if job.deliveries >= DELIVERIES_MAX:
+                reason = f"{type(error).__name__}: {error}"
+                await self._give_up(at, reason)
+                await self._dead_letter(at, job, reason)
+            return "defect"
+
+    async def _drain(self, at: Address, job: Job) -> str:
+        """Drain the session, and acknowledge its wake or return it for later."""
+        context = self._context
+        versioned = await context.sessions.load(at)
+        if versioned.state.profile is None:
+            await job.ack()
+            return "unknown"
+        owned_retry_s = context.settings.timings.owned_retry_s
+        wait_s = retry_wait_s(versioned.state, now_ms=ids.now_ms())
+        if 0 < wait_s <= owned_retry_s:
+            # The timer fired by a clock that is ahead of ours: no other wake may follow.
+            await job.retry_later(wait_s)
+            return "early"
+        writer = StagedWriter(at, versioned, context.session_writer)
+        drain = Drain(context, writer)
+        if self._shutting_down:
+            drain.shutdown()
+        self._drains[at] = drain
+        if not await self._run(drain, job):
+            await job.retry_later(owned_retry_s)
+            return "left"
+        await self._after_rest(at, job, writer)
+        return "rested"
+
+    async def _run(self, drain: Drain, job: Job) -> bool:
+        try:
+            return await drain.run()
+        except asyncio.CancelledError:
+            with suppress(LogError):
+                await job.retry_later(0.0)
+            raise
+
+    async def _after_rest(self, at: Address, job: Job, writer: StagedWriter) -> None:
+        """Acknowledge the wake, read the log once more, and wake again if there is work.
+
+        A prompt that came during the drain had its own wake refused, because there is at most one
+        wake per session.
+        """
+        await job.ack()
+        before = writer.versioned.head
+        await writer.reload()
+        changed = writer.versioned.head != before
+        execution = writer.durable.execution
+        # What came during the cleanup of an interrupt is in the log already.
+        ends_interrupt = (
+            execution.rested is not None and REST_RULES[execution.rested].ends_interrupt
+        )
+        work = (changed or ends_interrupt) and is_moving(writer.durable)
+        if execution.owner is None and (work or execution.rested == "handover"):
+            await self._context.eventlog.wakes.wake(at)
+        await self._save_snapshot(at, writer)
+        with suppress(LogError, RecordError):  # A hint: the call is looked at later anyway.
+            await notify_parent(self._context, at, writer.durable)
+
+    async def _save_snapshot(self, at: Address, writer: StagedWriter) -> None:
+        every = self._context.settings.config.runner.snapshot_events
+        if writer.durable.seq // every > writer.opened_seq // every:
+            with suppress(LogError):
+                await self._context.sessions.save_snapshot(at, writer.versioned)
+
+    async def _give_up(self, at: Address, reason: str) -> None:
+        """Release the session, because no other runner takes it while this one lives."""
+        try:
+            if at in self._drains:
+                await self._drains[at].give_up(reason)
+        except Exception:
+            log.exception(
+                "session cannot be released: it waits for another runner", extra=_fields(at)
+            )
+
+    async def _dead_letter(self, at: Address, job: Job, reason: str) -> None:
+        """Stop a session that cannot go on, with a visible reason, instead of trying for ever."""
+        with suppress(LogError):
+            await self._context.eventlog.dead_letters.add("session", subjects.log(at), b"", reason)
+            await job.ack()
+
+
+def _fields(at: Address, error: Exception | None = None) -> dict[str, str]:
+    fields = {"session_id": at.session_id}
+    return fields if error is None else {**fields, "reason": str(error)}
