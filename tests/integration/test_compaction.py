@@ -191,7 +191,7 @@ async def test_a_request_with_nothing_to_compact_is_over_at_once(up: Stack) -> N
 
 async def _row(up: Stack, session: str) -> tuple[bool, bool, str | None]:
     """What the sweep looks at, once the session is at rest there."""
-    query = "SELECT owed, stirring, owner FROM projection.session WHERE session_id = %s"
+    query = "SELECT owed, work_requested, owner FROM projection.session WHERE session_id = %s"
     async with (
         asyncio.timeout(PATIENCE_S),
         await psycopg.AsyncConnection.connect(up.up.postgres, autocommit=True) as connection,

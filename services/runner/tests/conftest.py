@@ -1,4 +1,4 @@
-"""A runner over the in-memory twin, with a real model provider: a small application in process."""
+"""A runner over the in-memory event log, with a provider that is a small web application."""
 
 import asyncio
 import json
@@ -53,26 +53,28 @@ def admitted(id_: str, text: str = "hello", delivery: Delivery = "steer") -> Pro
     return PromptAdmitted(message_id=id_, prompt=Prompt(text=text), delivery=delivery)
 
 
-def says(text: str) -> Response:
+def text_reply(text: str) -> Response:
     chunks: tuple[dict[str, Any], ...] = (
         {"choices": [{"delta": {"content": text[:2]}}]},
         {"choices": [{"delta": {"content": text[2:]}, "finish_reason": "stop"}]},
         {"choices": [], "usage": {"prompt_tokens": 1_000_000, "completion_tokens": 1_000_000}},
     )
     frames = [json.dumps(chunk) for chunk in chunks]
-    return streamed(*frames, "[DONE]")
+    return stream_reply(*frames, "[DONE]")
 
 
-def streamed(*frames: str) -> Response:
-    return Response("".join(f"data: {one}\n\n" for one in frames), media_type="text/event-stream")
+def stream_reply(*frames: str) -> Response:
+    return Response(
+        "".join(f"data: {frame}\n\n" for frame in frames), media_type="text/event-stream"
+    )
 
 
-def refuses(status: int, message: str) -> Response:
+def error_reply(status: int, message: str) -> Response:
     return JSONResponse({"error": {"message": message}}, status_code=status)
 
 
 class Provider:
-    """Speaks openai-chat: the replies it was given, in order, then `ok` for ever."""
+    """A provider with the protocol openai-chat: it sends its replies in order, then `ok` for ever."""
 
     def __init__(self) -> None:
         self.replies: deque[Response | Reply] = deque()
@@ -82,16 +84,16 @@ class Provider:
     async def complete(self, request: Request) -> Response:
         self.requests.append(await request.json())
         self.headers.append(dict(request.headers))
-        reply = self.replies.popleft() if self.replies else says("ok")
+        reply = self.replies.popleft() if self.replies else text_reply("ok")
         return reply if isinstance(reply, Response) else await reply()
 
-    def asked(self, turn: int = -1) -> list[tuple[str, str]]:
+    def messages(self, turn: int = -1) -> list[tuple[str, str]]:
         """The messages of a request, as role and text."""
-        return [(one["role"], one["content"]) for one in self.requests[turn]["messages"]]
+        return [(item["role"], item["content"]) for item in self.requests[turn]["messages"]]
 
 
 class WatchedLog(MemoryLog):
-    """A log where something may happen just before an append."""
+    """A log that calls `before` just before each append of the runner."""
 
     before: Before | None = None
 
@@ -106,7 +108,7 @@ class WatchedLog(MemoryLog):
 
 @dataclass
 class World:
-    """One session's surroundings: the log, the provider, the place, the configuration."""
+    """One session's surroundings: the log, the provider, the tools service, the configuration."""
 
     eventlog: EventLog
     log: WatchedLog
@@ -125,17 +127,17 @@ class World:
         self.timings = replace(self.timings, **timings)
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
-        """Write as anybody else would."""
+        """Write events as another process would."""
         drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
         head = await self.log.head(at)
         await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
 
-    async def recorded(self, at: Address = AT) -> list[Recorded]:
+    async def read_log(self, at: Address = AT) -> list[Recorded]:
         page = await self.log.read(at, after=START)
-        return [one for stored in page.commits for one in stored.commit.events]
+        return [recorded for stored in page.commits for recorded in stored.commit.events]
 
     async def events(self, at: Address = AT) -> list[SessionEvent]:
-        return [one.event for one in await self.recorded(at)]
+        return [recorded.event for recorded in await self.read_log(at)]
 
     async def types(self, *, after: int = 0) -> list[str]:
         return [event.type for event in await self.events()][after:]
@@ -144,25 +146,25 @@ class World:
         return (await self.context().sessions.load(AT)).state
 
     async def texts(self) -> list[str]:
-        """What was said, by whomever, in order."""
+        """The text of every message, in order."""
         return [
             getattr(line.message, "text", "") for line in (await self.session()).transcript.lines
         ]
 
     def observe(self, *observations: Observation) -> None:
-        """What the tools service answers from now on."""
+        """Let the tools service answer with these observations from now on."""
         body = json.dumps({"data": ContextSample(observations=observations).wire()}).encode()
 
-        async def answered(_body: bytes) -> bytes:
+        async def answer(_body: bytes) -> bytes:
             return body
 
-        self.answer(answered)
+        self.answer(answer)
 
-    def answer(self, answered: Callable[[bytes], Awaitable[bytes]] | None) -> None:
+    def answer(self, answerer: Callable[[bytes], Awaitable[bytes]] | None) -> None:
         assert isinstance(self.eventlog.requests, MemoryRequests)
         self.eventlog.requests.answerers.clear()
-        if answered is not None:
-            self.eventlog.requests.answerers[subjects.observe("default")] = answered
+        if answerer is not None:
+            self.eventlog.requests.answerers[subjects.observe("default")] = answerer
 
     @property
     def wakes(self) -> list[MemoryMessage]:
@@ -172,34 +174,34 @@ class World:
     async def wake(self, at: Address = AT) -> None:
         await self.eventlog.wakes.wake(at)
 
-    async def said(self, id_: str, text: str) -> None:
-        """Admit this, and let it be answered."""
+    async def prompt(self, id_: str, text: str) -> None:
+        """Admit a prompt, and drain until it is answered."""
         await self.write(admitted(id_, text))
-        await self.drained()
+        await self.drain()
 
-    async def drained(self, runner: str = "run_a") -> None:
-        """Wake the session, and let one runner work until no wake is left."""
+    async def drain(self, runner: str = "run_a") -> None:
+        """Wake the session, and run one consumer until no wake is left."""
         await self.wake()
-        async with standing(WakeConsumer(self.context(runner))):
-            await until(lambda: not self.wakes)
+        async with run_consumer(WakeConsumer(self.context(runner))):
+            await wait_until(lambda: not self.wakes)
 
 
 @asynccontextmanager
-async def standing(watch: WakeConsumer) -> AsyncIterator[None]:
-    task = asyncio.create_task(watch.run())
+async def run_consumer(consumer: WakeConsumer) -> AsyncIterator[None]:
+    task = asyncio.create_task(consumer.run())
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-        await watch.shutdown()
+        await consumer.shutdown()
 
 
-async def until(true: Callable[[], bool]) -> None:
-    """Wait, for a bounded time, until something holds."""
+async def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait, for a bounded time, until a condition holds."""
     async with asyncio.timeout(WAIT_S):
-        while not true():
+        while not condition():
             await asyncio.sleep(0)
 
 
@@ -220,17 +222,19 @@ async def world() -> AsyncIterator[World]:
     }
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport) as client:
-        made = World(replace(memory_eventlog(), log=log, shards=log), log, provider, client, config)
-        made.observe(DATE)
-        await made.write(CREATED)
-        yield made
+        world = World(
+            replace(memory_eventlog(), log=log, shards=log), log, provider, client, config
+        )
+        world.observe(DATE)
+        await world.write(CREATED)
+        yield world
 
 
 LONG = "sail " * 2400
 """About 3,000 tokens: one fits a small window, two do not."""
 
 
-def of(events: list[SessionEvent], kind: type[E]) -> list[E]:
+def events_of(events: list[SessionEvent], kind: type[E]) -> list[E]:
     """The events of a kind."""
     return [event for event in events if isinstance(event, kind)]
 

@@ -1,4 +1,4 @@
-"""A tenant's budget: asked of the projector before each call, and never passed unseen."""
+"""A tenant's budget: the projector is asked for the usage before each provider call."""
 
 import json
 
@@ -10,8 +10,8 @@ from fairlead_schema import subjects
 from services.runner.tests.conftest import AT, World, admitted
 
 
-def used(world: World, tokens: int | None) -> None:
-    """What the projector answers from now on; None: nobody answers."""
+def set_usage(world: World, tokens: int | None) -> None:
+    """Let the projector answer with this usage from now on; None: it does not answer."""
     assert isinstance(world.eventlog.requests, MemoryRequests)
     body = json.dumps({"data": {"cost": 0.0, "tokens": tokens}}).encode()
 
@@ -33,12 +33,12 @@ def _limited(world: World) -> None:
 async def test_while_nobody_can_say_what_was_used_the_session_waits_on_a_timer(
     world: World,
 ) -> None:
-    used(world, None)
+    set_usage(world, None)
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
     resting, before = await world.session(), await world.types()
-    await world.drained()
+    await world.drain()
 
     assert (resting.execution.rested, len(resting.inbox.pending)) == ("budget-unknown", 1)
     assert world.provider.requests == []
@@ -46,19 +46,19 @@ async def test_while_nobody_can_say_what_was_used_the_session_waits_on_a_timer(
     assert isinstance(world.eventlog.timers, MemoryTimers)
     assert AT in world.eventlog.timers.times
 
-    used(world, 5)
-    await world.drained()
+    set_usage(world, 5)
+    await world.drain()
     assert (await world.session()).execution.rested == "idle"
 
 
 async def test_the_last_known_sum_stands_for_a_while_and_no_longer(world: World) -> None:
-    used(world, 5)
+    set_usage(world, 5)
     patient = world.context().tenant_usage
     world.shorten(usage_kept_s=0.0)
     impatient = world.context().tenant_usage
     assert (await patient.load("default")).tokens == 5
     assert (await impatient.load("default")).tokens == 5
-    used(world, None)
+    set_usage(world, None)
 
     kept = await patient.load("default")
     lost = await impatient.load("default")
@@ -70,16 +70,16 @@ async def test_the_last_known_sum_stands_for_a_while_and_no_longer(world: World)
 async def test_a_session_that_rests_over_its_tenants_budget_goes_on_when_that_was_raised(
     world: World,
 ) -> None:
-    """The log does not say so: each wake is a chance."""
-    used(world, 10)
+    """The log does not show a raised limit, so each wake checks it again."""
+    set_usage(world, 10)
     await world.write(admitted("msg_1"))
-    await world.drained()
+    await world.drain()
     before = await world.types()
-    await world.drained()
+    await world.drain()
     assert (await world.session()).execution.rested == "over-budget"
     assert await world.types() == before
 
     world.config["tenant"]["default"]["tokens"] = 100
-    await world.drained()
+    await world.drain()
 
     assert (await world.session()).execution.rested == "idle"

@@ -1,4 +1,4 @@
-"""What a runner offers to a model while the tools service comes and goes."""
+"""The tools that a runner offers to a model while the tools service comes and goes."""
 
 import json
 
@@ -12,7 +12,7 @@ from services.runner.tests.conftest import AT, World
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 
 
-def answers(world: World, body: bytes | None) -> None:
+def set_answer(world: World, body: bytes | None) -> None:
     async def answer(_body: bytes) -> bytes:
         assert body is not None
         return body
@@ -23,7 +23,7 @@ def answers(world: World, body: bytes | None) -> None:
         answerers[subjects.tool_catalog("default")] = answer
 
 
-def offers(*tools: ToolInfo) -> bytes:
+def catalog_body(*tools: ToolInfo) -> bytes:
     return json.dumps({"data": ToolCatalog(tools=tools).wire()}).encode()
 
 
@@ -31,18 +31,18 @@ def offers(*tools: ToolInfo) -> bytes:
 async def test_while_the_tools_service_is_away_its_tools_are_not_gone(
     world: World, away: bytes | None
 ) -> None:
-    """F-10, E-01: the last offer stands, so that the prefix does; an empty one is an answer too."""
+    """F-10, E-01: the last offer holds, so that the prefix stays; an empty offer is an answer too."""
     catalogs = Catalogs(world.eventlog, pool="default", timeout_s=1, fresh_s=0)
     session = await world.session()
 
     async def names() -> list[str]:
         return list(await catalogs.load(AT, session, "build"))
 
-    answers(world, away)
+    set_answer(world, away)
     assert await names() == []
-    answers(world, offers(READ))
+    set_answer(world, catalog_body(READ))
     assert await names() == ["read"]
-    answers(world, away)
+    set_answer(world, away)
     assert await names() == ["read"]
-    answers(world, offers())
+    set_answer(world, catalog_body())
     assert await names() == []

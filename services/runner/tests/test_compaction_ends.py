@@ -27,40 +27,40 @@ from services.runner.tests.conftest import (
     LONG,
     World,
     admitted,
-    of,
-    refuses,
-    says,
-    standing,
-    until,
+    error_reply,
+    events_of,
+    run_consumer,
+    text_reply,
+    wait_until,
 )
 
-TOO_LONG = refuses(400, "prompt is too long: 9000 tokens")
+TOO_LONG = error_reply(400, "prompt is too long: 9000 tokens")
 
 
 @pytest.mark.parametrize("cause", ["auto", "overflow", "manual"])
 async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, cause: str) -> None:
     """G-34: no compaction message, the previous boundary active, and rest."""
-    await small.said("msg_1", LONG)
+    await small.prompt("msg_1", LONG)
     before = history(await small.session())
     hanging = asyncio.Event()
 
     async def hangs() -> Response:
         await hanging.wait()
-        return says("SUMMARY")
+        return text_reply("SUMMARY")
 
     small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
-    asked = CompactionRequested() if cause == "manual" else None
+    request = CompactionRequested() if cause == "manual" else None
     text = LONG if cause == "auto" else "Where to?"
-    await small.write(asked or admitted("msg_2", text))
+    await small.write(request or admitted("msg_2", text))
     await small.wake()
-    watch = WakeConsumer(small.context())
+    consumer = WakeConsumer(small.context())
     count = len(small.provider.requests) + (2 if cause == "overflow" else 1)
 
-    async with standing(watch):
-        await until(lambda: len(small.provider.requests) == count)
+    async with run_consumer(consumer):
+        await wait_until(lambda: len(small.provider.requests) == count)
         await small.write(InterruptRequested())
-        watch.nudge(AT)
-        await until(lambda: not small.wakes)
+        consumer.nudge(AT)
+        await wait_until(lambda: not small.wakes)
         hanging.set()
 
     session = await small.session()
@@ -70,56 +70,56 @@ async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, caus
         False,
     )
     assert not session.execution.compaction_requested
-    assert of(await small.events(), CompactionEnded) == []
+    assert events_of(await small.events(), CompactionEnded) == []
     assert history(session)[: len(before)] == before
 
 
 async def test_a_requested_compaction_runs_in_an_idle_session(small: World) -> None:
     """G-40: with its own reason; then the session rests and nothing is asked any more."""
-    await small.said("msg_1", LONG)
-    small.provider.replies.append(says("SUMMARY"))
+    await small.prompt("msg_1", LONG)
+    small.provider.replies.append(text_reply("SUMMARY"))
     before = len(small.provider.requests)
 
     await small.write(CompactionRequested())
-    await small.drained()
+    await small.drain()
 
     session, events = await small.session(), await small.events()
-    assert [one.reason for one in of(events, CompactionEnded)] == ["manual"]
+    assert [item.reason for item in events_of(events, CompactionEnded)] == ["manual"]
     assert not session.execution.compaction_requested
     assert (session.execution.rested, session.execution.owner) == ("idle", None)
     assert len(small.provider.requests) == before + 1
-    await small.said("msg_2", "Where to?")
-    assert [role for role, _text in small.provider.asked()] == ["system", "user", "user"]
+    await small.prompt("msg_2", "Where to?")
+    assert [role for role, _text in small.provider.messages()] == ["system", "user", "user"]
 
 
 async def test_a_requested_compaction_leaves_input_that_an_interrupt_kept(small: World) -> None:
     """G-40, C-16: one summary, no turn; the input waits until somebody asks for it."""
-    await small.said("msg_1", LONG)
-    small.provider.replies.append(says("SUMMARY"))
+    await small.prompt("msg_1", LONG)
+    small.provider.replies.append(text_reply("SUMMARY"))
     await small.write(admitted("msg_2"), InterruptRequested(), CompactionRequested())
     before = len(small.provider.requests)
 
-    await small.drained()
+    await small.drain()
 
     session = await small.session()
     assert len(small.provider.requests) == before + 1
-    assert [one.message_id for one in session.inbox.pending] == ["msg_2"]
+    assert [item.message_id for item in session.inbox.pending] == ["msg_2"]
     assert (session.execution.rested, session.execution.owner) == ("idle", None)
     await small.write(ResumeRequested(forced=False))
-    await small.drained()
+    await small.drain()
     assert (await small.session()).inbox.pending == ()
 
 
 async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> None:
     """G-10, G-40: when there is nothing else; nobody would ask for nothing."""
     small.config["compaction"]["keep_tokens"] = 8_000
-    await small.said("msg_1", "sail " * 400)
-    small.provider.replies.append(says("SUMMARY"))
+    await small.prompt("msg_1", "sail " * 400)
+    small.provider.replies.append(text_reply("SUMMARY"))
 
     await small.write(CompactionRequested())
-    await small.drained()
+    await small.drain()
 
-    (ended,) = of(await small.events(), CompactionEnded)
+    (ended,) = events_of(await small.events(), CompactionEnded)
     assert (ended.text, ended.recent) == ("SUMMARY", "")
 
 
@@ -127,28 +127,28 @@ async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> 
 async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cause: str) -> None:
     """G-15, P-02: the next one makes it, and the try is counted."""
     small.config["runner"] = {"grace_s": 0.05}
-    await small.said("msg_1", LONG)
+    await small.prompt("msg_1", LONG)
     hanging = asyncio.Event()
 
     async def hangs() -> Response:
         await hanging.wait()
-        return says("too late")
+        return text_reply("too late")
 
     small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
     await small.write(admitted("msg_2", "Where to?" if cause == "overflow" else LONG))
     await small.wake()
-    async with standing(WakeConsumer(small.context())):
-        await until(lambda: len(small.provider.requests) == (3 if cause == "overflow" else 2))
+    async with run_consumer(WakeConsumer(small.context())):
+        await wait_until(lambda: len(small.provider.requests) == (3 if cause == "overflow" else 2))
     hanging.set()
     left = await small.session()
 
-    small.provider.replies.append(says("SUMMARY"))
-    await small.drained("run_b")
+    small.provider.replies.append(text_reply("SUMMARY"))
+    await small.drain("run_b")
 
     assert (left.execution.rested, left.compaction.tries) == ("handover", 1)
-    assert [one.text for one in of(await small.events(), CompactionEnded)] == ["SUMMARY"]
+    assert [item.text for item in events_of(await small.events(), CompactionEnded)] == ["SUMMARY"]
     assert (await small.session()).execution.rested == "idle"
-    assert verify(await small.recorded()) == []
+    assert verify(await small.read_log()) == []
 
 
 @pytest.mark.parametrize(
@@ -166,24 +166,24 @@ async def test_a_request_that_comes_to_nothing_says_why_and_is_over(
 ) -> None:
     """G-40, G-15: nobody is woken for it again."""
     if given != "nothing":
-        await small.said("msg_1", LONG)
+        await small.prompt("msg_1", LONG)
     if given == "budget":
         await small.write(BudgetSet(tokens=1))
     if given == "broken":
-        small.provider.replies.append(refuses(400, "broken"))
+        small.provider.replies.append(error_reply(400, "broken"))
     if given == "no key":
         small.config["provider"]["acme"]["api_key_env"] = "FAIRLEAD_NO_SUCH_KEY"
     await small.write(CompactionRequested())
     if given == "tried":
         dead = ExecutionClaimed(generation=2, runner="run_dead")
-        begun = CompactionStarted(message_id="msg_c", reason="manual")
-        await small.write(dead, begun, begun)
+        started = CompactionStarted(message_id="msg_c", reason="manual")
+        await small.write(dead, started, started)
 
-    await small.drained("run_b")
+    await small.drain("run_b")
 
-    failed = of(await small.events(), CompactionFailed)
+    failed = events_of(await small.events(), CompactionFailed)
     session = await small.session()
-    assert [(one.reason, one.outcome) for one in failed] == [("manual", outcome)]
+    assert [(item.reason, item.outcome) for item in failed] == [("manual", outcome)]
     assert why in failed[0].message
     assert not session.execution.compaction_requested
     assert (session.execution.owner, session.execution.work_requested) == (None, False)
@@ -194,29 +194,29 @@ async def test_a_dead_owners_summary_is_made_again_but_not_for_ever(
     small: World, starts: int
 ) -> None:
     """G-15: a start without an end changes nothing; the second death ends the trying."""
-    await small.said("msg_1", LONG)
+    await small.prompt("msg_1", LONG)
     promoted = PromptPromoted(message_id="msg_2", prompt=Prompt(text=LONG), created=1)
-    begun = CompactionStarted(message_id="msg_c", reason="auto")
+    started = CompactionStarted(message_id="msg_c", reason="auto")
     dead = ExecutionClaimed(generation=2, runner="run_dead")
-    await small.write(admitted("msg_2", LONG), dead, promoted, *[begun] * starts)
-    small.provider.replies.append(says("SUMMARY"))
+    await small.write(admitted("msg_2", LONG), dead, promoted, *[started] * starts)
+    small.provider.replies.append(text_reply("SUMMARY"))
 
-    await small.drained("run_b")
+    await small.drain("run_b")
 
     events = await small.events()
-    assert len(of(events, CompactionStarted)) == 2
-    assert len(of(events, CompactionEnded)) == 2 - starts
-    assert len(of(events, PromptPromoted)) == 2
+    assert len(events_of(events, CompactionStarted)) == 2
+    assert len(events_of(events, CompactionEnded)) == 2 - starts
+    assert len(events_of(events, PromptPromoted)) == 2
     assert (await small.session()).execution.rested == "idle"
 
 
 async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World) -> None:
     """P-02, G-15."""
-    await small.said("msg_1", LONG)
+    await small.prompt("msg_1", LONG)
 
     async def overtaken() -> Response:
         await small.write(ExecutionClaimed(generation=3, runner="run_b"))
-        return says("SUMMARY")
+        return text_reply("SUMMARY")
 
     small.provider.replies.append(overtaken)
     await small.write(admitted("msg_2", LONG))

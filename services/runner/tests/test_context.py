@@ -1,4 +1,4 @@
-"""System context at the boundary: observed first, told once, kept while it is away."""
+"""System context at the boundary: observed first, told once, kept while a source is unavailable."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ TOMORROW = ObservedSource(key="core/date", value=2, baseline="Day 2", update="No
 AWAY = UnavailableSource(key="core/date", reason="hung")
 
 
-async def told(world: World) -> list[str]:
+async def context_updates(world: World) -> list[str]:
     return [event.text for event in await world.events() if isinstance(event, ContextUpdated)]
 
 
@@ -40,7 +40,7 @@ async def test_without_context_the_input_stays_pending(world: World, answer: obj
     await world.write(admitted("msg_1"))
     world.answer(answer)  # type: ignore[arg-type]
 
-    await world.drained()
+    await world.drain()
 
     session = await world.session()
     assert (session.execution.rested, len(session.inbox.pending)) == ("context-unavailable", 1)
@@ -53,19 +53,19 @@ async def test_a_source_that_is_away_stops_the_first_turn(world: World) -> None:
     await world.write(admitted("msg_1"))
     world.observe(AWAY)
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.session()).execution.rested == "context-unavailable"
 
 
 async def test_once_the_context_is_back_the_input_is_answered(world: World) -> None:
-    """B-20: the prompt was retryable."""
+    """B-20: the prompt stayed pending."""
     await world.write(admitted("msg_1"))
     world.observe(AWAY)
-    await world.drained()
+    await world.drain()
     world.observe(DATE)
 
-    await world.drained()
+    await world.drain()
 
     session = await world.session()
     assert (session.execution.rested, session.inbox.pending) == ("idle", ())
@@ -74,18 +74,18 @@ async def test_once_the_context_is_back_the_input_is_answered(world: World) -> N
 async def test_a_change_is_told_between_the_prompt_and_the_answer(world: World) -> None:
     """F-28, F-29: the baseline stays as it was, the change is one system message."""
     await world.write(admitted("msg_1", "one"))
-    await world.drained()
+    await world.drain()
     await world.write(admitted("msg_2", "two"))
     world.observe(TOMORROW)
 
-    await world.drained()
+    await world.drain()
 
-    asked = world.provider.asked()
-    assert asked[0] == ("system", SYSTEM)
-    assert asked[-1][0] == "user"
-    assert "two" in asked[-1][1]
-    assert "Now day 2" in asked[-1][1]
-    assert await told(world) == ["Now day 2"]
+    messages = world.provider.messages()
+    assert messages[0] == ("system", SYSTEM)
+    assert messages[-1][0] == "user"
+    assert "two" in messages[-1][1]
+    assert "Now day 2" in messages[-1][1]
+    assert await context_updates(world) == ["Now day 2"]
     types = await world.types()
     last = len(types) - 1 - types[::-1].index("prompt.promoted")
     assert types[last : last + 4] == [
@@ -98,40 +98,40 @@ async def test_a_change_is_told_between_the_prompt_and_the_answer(world: World) 
 
 async def test_a_change_is_told_once(world: World) -> None:
     """F-42: the next boundary has nothing to add."""
-    for turn, seen in enumerate((DATE, TOMORROW, TOMORROW)):
-        world.observe(seen)
+    for turn, source in enumerate((DATE, TOMORROW, TOMORROW)):
+        world.observe(source)
         await world.write(admitted(f"msg_{turn}"))
-        await world.drained()
+        await world.drain()
 
-    assert await told(world) == ["Now day 2"]
+    assert await context_updates(world) == ["Now day 2"]
 
 
 async def test_while_context_is_away_the_old_baseline_serves(world: World) -> None:
     """F-37: an epoch outlives the absence of its sources."""
     await world.write(admitted("msg_1"))
-    await world.drained()
+    await world.drain()
     world.answer(None)
     await world.write(admitted("msg_2"))
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.session()).execution.rested == "idle"
-    assert world.provider.asked()[0] == ("system", SYSTEM)
-    assert await told(world) == []
+    assert world.provider.messages()[0] == ("system", SYSTEM)
+    assert await context_updates(world) == []
 
 
 async def test_one_boundary_observes_once(world: World) -> None:
     """F-15: initialising and crossing share one sample."""
-    observed = 0
+    count = 0
 
     async def counting(_body: bytes) -> bytes:
-        nonlocal observed
-        observed += 1
+        nonlocal count
+        count += 1
         return b'{"data":{"observations":[]}}'
 
     world.answer(counting)
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
-    assert observed == 1
+    assert count == 1

@@ -1,4 +1,4 @@
-"""What the runner asks about a place, what it adds itself, and when a change reaches the model."""
+"""The question about a location, the session's own sources, and when a change reaches the model."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.record import Commit, Draft, decode, encode, record
 from fairlead_schema.tools.content import Executor
 from fairlead_service import ids
-from services.runner.tests.conftest import AT, DATE, SYSTEM, World, admitted, refuses
+from services.runner.tests.conftest import AT, DATE, SYSTEM, World, admitted, error_reply
 
 DEEP = ModelRef(provider_id="acme", id="deep")
 TOMORROW = ObservedSource(key="core/date", value=2, baseline="Day 2", update="Now day 2")
@@ -41,45 +41,49 @@ def guidance(agent: str | None) -> ObservedSource:
     )
 
 
-def watched(world: World, *seen: ObservedSource | UnavailableSource) -> list[dict[str, Any]]:
-    """Note what is asked; answer with these and the guidance of whoever is asked for."""
+def note_questions(
+    world: World, *sources: ObservedSource | UnavailableSource
+) -> list[dict[str, Any]]:
+    """Note each question; answer with these sources and the guidance of the agent in the question."""
     questions: list[dict[str, Any]] = []
 
     async def answer(body: bytes) -> bytes:
         questions.append(json.loads(body))
-        whole = (*seen, guidance(questions[-1].get("agent")))
-        return json.dumps({"data": {"observations": [one.wire() for one in whole]}}).encode()
+        observed = (*sources, guidance(questions[-1].get("agent")))
+        return json.dumps(
+            {"data": {"observations": [source.wire() for source in observed]}}
+        ).encode()
 
     world.answer(answer)
     return questions
 
 
-async def told(world: World) -> list[str]:
+async def context_updates(world: World) -> list[str]:
     return [event.text for event in await world.events() if isinstance(event, ContextUpdated)]
 
 
-async def turn(world: World, id_: str) -> None:
+async def take_turn(world: World, id_: str) -> None:
     await world.write(admitted(id_))
-    await world.drained()
+    await world.drain()
 
 
-def deep(world: World) -> None:
+def add_deep_model(world: World) -> None:
     world.config["provider"]["acme"]["model"]["deep"] = {"id": "deep-1"}
 
 
 async def test_a_model_switch_is_one_message_and_no_new_epoch(world: World) -> None:
     """F-23, F-33: the baseline keeps its bytes; the location knows nothing of models."""
-    deep(world)
-    questions = watched(world, DATE)
-    await turn(world, "msg_1")
+    add_deep_model(world)
+    questions = note_questions(world, DATE)
+    await take_turn(world, "msg_1")
     await world.write(ModelSwitched(message_id="msg_m", model=DEEP))
 
-    await turn(world, "msg_2")
+    await take_turn(world, "msg_2")
 
-    assert await told(world) == [
+    assert await context_updates(world) == [
         "The model has changed: from here on you are running on the model acme/deep."
     ]
-    assert world.provider.asked()[0] == world.provider.asked(0)[0]
+    assert world.provider.messages()[0] == world.provider.messages(0)[0]
     assert world.provider.requests[-1]["model"] == "deep-1"
     assert "deep" not in str(questions)
     types = await world.types()
@@ -88,16 +92,16 @@ async def test_a_model_switch_is_one_message_and_no_new_epoch(world: World) -> N
 
 
 async def test_an_agent_switch_brings_its_guidance_as_a_message(world: World) -> None:
-    """F-34: the baseline stays; the agent that speaks is the one that is asked for."""
+    """F-34: the baseline stays; the question names the agent of the turn."""
     world.config["agent"]["plan"] = {}
-    questions = watched(world, DATE)
-    await turn(world, "msg_1")
+    questions = note_questions(world, DATE)
+    await take_turn(world, "msg_1")
     await world.write(AgentSwitched(message_id="msg_g", agent="plan"))
 
-    await turn(world, "msg_2")
+    await take_turn(world, "msg_2")
 
     assert [question["agent"] for question in questions] == ["build", "plan"]
-    assert await told(world) == ["now skills of plan"]
+    assert await context_updates(world) == ["now skills of plan"]
     assert (await world.types()).count("context.initialised") == 1
 
 
@@ -112,11 +116,11 @@ async def test_an_agent_switch_brings_its_guidance_as_a_message(world: World) ->
 async def test_agent_model_and_guidance_of_a_request_always_belong_together(
     world: World, switch: AgentSwitched | ModelSwitched, target: tuple[str, str]
 ) -> None:
-    """F-35, F-36: a switch while the place is observed makes the boundary be prepared again.
+    """F-35, F-36: a switch during the observation makes the runner prepare the boundary again.
 
     The log refuses what was prepared for another agent or model, so no request mixes the two.
     """
-    deep(world)
+    add_deep_model(world)
     world.config["agent"]["plan"] = {}
     questions = 0
 
@@ -125,18 +129,22 @@ async def test_agent_model_and_guidance_of_a_request_always_belong_together(
         questions += 1
         if questions == 1:
             await world.write(switch)
-        seen = (DATE, guidance(json.loads(body)["agent"]))
-        return json.dumps({"data": {"observations": [one.wire() for one in seen]}}).encode()
+        sources = (DATE, guidance(json.loads(body)["agent"]))
+        return json.dumps(
+            {"data": {"observations": [source.wire() for source in sources]}}
+        ).encode()
 
     world.answer(answer)
 
-    await turn(world, "msg_1")
+    await take_turn(world, "msg_1")
 
-    (begun,) = (event for event in await world.events() if isinstance(event, ContextInitialised))
-    (spoke,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    (initialised,) = (
+        event for event in await world.events() if isinstance(event, ContextInitialised)
+    )
+    (started,) = (event for event in await world.events() if isinstance(event, StepStarted))
     agent, model = target
-    assert (spoke.agent, spoke.model.id) == target
-    assert [part.text for part in begun.baseline] == [
+    assert (started.agent, started.model.id) == target
+    assert [part.text for part in initialised.baseline] == [
         f"You are running on the model acme/{model}.",
         "Day 1",
         f"skills of {agent}",
@@ -145,8 +153,8 @@ async def test_agent_model_and_guidance_of_a_request_always_belong_together(
 
 
 async def test_the_place_is_asked_about_what_the_session_did_there(world: World) -> None:
-    """L-28, F-23: where it has read, and whose calendar counts."""
-    questions = watched(world, DATE)
+    """L-28, F-23: the question holds the directories that were read, and the time zone."""
+    questions = note_questions(world, DATE)
     other = AT._replace(session_id="ses_2")
     place = LocationRef(directory="/w")
     created = SessionCreated(title="t", project_id="p", location=place, timezone="Europe/Oslo")
@@ -159,9 +167,9 @@ async def test_the_place_is_asked_about_what_the_session_did_there(world: World)
         at=other,
     )
 
-    await turn(world, "msg_1")
+    await take_turn(world, "msg_1")
     await world.wake(other)
-    await world.drained()
+    await world.drain()
 
     assert questions == [
         {"location": {"directory": "/w"}, "agent": "build", "touched": []},
@@ -178,70 +186,72 @@ async def test_a_moved_session_begins_at_its_destination_with_a_whole_baseline(
     world: World,
 ) -> None:
     """F-44: the epoch is cleared, and the new place is observed before anything promotes."""
-    questions = watched(world, DATE)
-    await turn(world, "msg_1")
+    questions = note_questions(world, DATE)
+    await take_turn(world, "msg_1")
     await world.write(SessionMoved(location=LocationRef(directory="/else")))
-    watched(world, TOMORROW)
+    note_questions(world, TOMORROW)
 
-    await turn(world, "msg_2")
+    await take_turn(world, "msg_2")
 
     assert questions[0]["location"] == {"directory": "/w"}
-    assert "Day 2" in world.provider.asked()[0][1]
-    assert await told(world) == []
+    assert "Day 2" in world.provider.messages()[0][1]
+    assert await context_updates(world) == []
     assert (await world.types()).count("context.initialised") == 2
 
 
 async def test_an_update_survives_a_failed_call_and_is_not_told_again(world: World) -> None:
-    """F-42: it was committed before the call."""
-    await turn(world, "msg_1")
+    """F-42: the update was committed before the provider call."""
+    await take_turn(world, "msg_1")
     world.observe(TOMORROW)
-    world.provider.replies.append(refuses(400, "no"))
-    await turn(world, "msg_2")
+    world.provider.replies.append(error_reply(400, "no"))
+    await take_turn(world, "msg_2")
 
-    await turn(world, "msg_3")
+    await take_turn(world, "msg_3")
 
-    assert await told(world) == ["Now day 2"]
-    assert sum("Now day 2" in text for _role, text in world.provider.asked()) == 1
+    assert await context_updates(world) == ["Now day 2"]
+    assert sum("Now day 2" in text for _role, text in world.provider.messages()) == 1
 
 
 async def test_a_change_at_an_idle_session_wakes_nobody(world: World) -> None:
-    """F-43: nothing is asked, nothing is written, until somebody has something to say."""
-    await turn(world, "msg_1")
+    """F-43: without input nothing is observed and nothing is written."""
+    await take_turn(world, "msg_1")
     before = await world.types()
-    questions = watched(world, TOMORROW)
+    questions = note_questions(world, TOMORROW)
 
-    await world.drained()
+    await world.drain()
 
     assert (questions, await world.types()) == ([], before)
 
 
 async def test_a_recovered_source_is_reconciled_like_any_change(world: World) -> None:
-    """F-37: while it was away the old baseline served, and afterwards one message tells the rest."""
-    await turn(world, "msg_1")
+    """F-37: meanwhile the old baseline held, and afterwards one message tells the change."""
+    await take_turn(world, "msg_1")
     world.observe(UnavailableSource(key="core/date", reason="hung", why="timeout"))
-    await turn(world, "msg_2")
+    await take_turn(world, "msg_2")
     world.observe(TOMORROW)
 
-    await turn(world, "msg_3")
+    await take_turn(world, "msg_3")
 
-    assert await told(world) == ["Now day 2"]
-    assert [asked[0] for asked in map(world.provider.asked, range(3))] == [("system", SYSTEM)] * 3
+    assert await context_updates(world) == ["Now day 2"]
+    assert [asked[0] for asked in map(world.provider.messages, range(3))] == [
+        ("system", SYSTEM)
+    ] * 3
 
 
 async def test_a_snapshot_that_nobody_can_read_stops_the_session(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """F-41: no request, and the wake is buried with the reason."""
+    """F-41: no request is sent, and the session is a dead letter with the reason."""
     advanced = ContextSnapshotAdvanced(snapshot={"core/date": SnapshotEntry(value=1)})
     written = record((Draft(ids.event_id(), ids.now_ms(), advanced),), after=0)
     broken = encode(Commit("cmt_1", written)).replace(b"core/date", b"core date")
 
-    async def read(*_asked: object, **_more: object) -> CommitPage:
+    async def read(*_args: object, **_options: object) -> CommitPage:
         return CommitPage((StoredCommit(1, decode(broken)),), more=False)
 
     monkeypatch.setattr(world.log, "read", read)
 
-    await world.drained()
+    await world.drain()
 
     assert isinstance(world.eventlog.dead_letters, MemoryDeadLetters)
     ((_source, _subject, _payload, reason),) = world.eventlog.dead_letters.letters
@@ -250,13 +260,13 @@ async def test_a_snapshot_that_nobody_can_read_stops_the_session(
 
 
 async def test_what_blocks_a_first_turn_is_told_with_its_reason(world: World) -> None:
-    """F-27, M-08: whoever looks at the session reads what to mend."""
+    """F-27, M-08: the reason of the rest says what to repair."""
     world.observe(
         DATE,
         UnavailableSource(key="core/instructions", reason="/w/AGENTS.md is binary", why="not-text"),
     )
 
-    await turn(world, "msg_1")
+    await take_turn(world, "msg_1")
 
     session = await world.session()
     assert session.execution.rest_detail == "core/instructions: /w/AGENTS.md is binary"
@@ -264,12 +274,12 @@ async def test_what_blocks_a_first_turn_is_told_with_its_reason(world: World) ->
 
 
 async def test_epochs_and_updates_are_counted(world: World) -> None:
-    """F-50: how many, how long the baseline, how often something changed inside one."""
+    """F-50: the number of epochs, the length of the baseline, the changes inside an epoch."""
     before = EPOCHS._value.get(), CONTEXT_UPDATES._value.get(), BASELINE_BYTES._sum.get()  # noqa: SLF001
-    await turn(world, "msg_1")
-    await turn(world, "msg_2")
+    await take_turn(world, "msg_1")
+    await take_turn(world, "msg_2")
     world.observe(TOMORROW)
-    await turn(world, "msg_3")
+    await take_turn(world, "msg_3")
 
     after = EPOCHS._value.get(), CONTEXT_UPDATES._value.get(), BASELINE_BYTES._sum.get()  # noqa: SLF001
     baseline = SYSTEM.removeprefix("Be careful.\n")

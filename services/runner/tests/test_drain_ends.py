@@ -29,30 +29,30 @@ from services.runner.tests.conftest import (
     DATE,
     World,
     admitted,
-    refuses,
-    says,
-    standing,
-    streamed,
-    until,
+    error_reply,
+    run_consumer,
+    stream_reply,
+    text_reply,
+    wait_until,
 )
-from services.runner.tests.test_moves import calls, first, offering, settled
+from services.runner.tests.test_moves import call_reply, offer_tool, tool_succeeded, wait_for_event
 
 SLOW = ModelRef(provider_id="acme", id="slow")
 
 
-async def rested(world: World) -> ExecutionReleased:
+async def last_release(world: World) -> ExecutionReleased:
     """The last release."""
-    return [one for one in await world.events() if isinstance(one, ExecutionReleased)][-1]
+    return [event for event in await world.events() if isinstance(event, ExecutionReleased)][-1]
 
 
 async def test_a_failed_drain_leaves_its_reason_in_the_log(world: World) -> None:
-    """C-20, D-27, P-27: durable, for whoever asks later; the owner is gone."""
+    """C-20, D-27, P-27: the reason is durable, and nobody owns the session."""
     await world.write(admitted("msg_1"))
-    world.provider.replies.append(refuses(400, "no such thing"))
+    world.provider.replies.append(error_reply(400, "no such thing"))
 
-    await world.drained()
+    await world.drain()
 
-    rest, session = await rested(world), await world.session()
+    rest, session = await last_release(world), await world.session()
     assert rest.reason == "failed"
     assert "no such thing" in (rest.detail or "")
     assert (session.execution.owner, session.execution.rested) == (None, "failed")
@@ -61,19 +61,19 @@ async def test_a_failed_drain_leaves_its_reason_in_the_log(world: World) -> None
 async def test_everybody_who_asked_for_a_run_shares_its_failure_and_a_later_run_retries(
     world: World,
 ) -> None:
-    """C-19, C-02: one attempt, one failure in the log; asked again, the turn is made again."""
-    asked = resume(await world.session())
-    assert asked == ResumeRequested()
-    await world.write(asked)
+    """C-19, C-02: one attempt and one failure are in the log; a later resume takes the turn again."""
+    body = resume(await world.session())
+    assert body == ResumeRequested()
+    await world.write(body)
     assert resume(await world.session()) is None, "the second one joins"
-    world.provider.replies.append(refuses(400, "no"))
-    await world.drained()
-    failures = [one for one in await world.events() if isinstance(one, StepFailed)]
+    world.provider.replies.append(error_reply(400, "no"))
+    await world.drain()
+    failures = [event for event in await world.events() if isinstance(event, StepFailed)]
     again = resume(await world.session())
     assert again is not None
 
     await world.write(again)
-    await world.drained()
+    await world.drain()
 
     assert (len(failures), len(world.provider.requests)) == (1, 2)
     assert (await world.session()).execution.rested == "idle"
@@ -82,15 +82,15 @@ async def test_everybody_who_asked_for_a_run_shares_its_failure_and_a_later_run_
 async def test_a_defect_releases_the_session_with_its_reason(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C-09, C-20: it strikes before anything is written, and does not strike again by itself."""
+    """C-09, C-20: the defect comes before anything is written, and the session does not try again."""
     await world.write(admitted("msg_1"))
     monkeypatch.setattr("fairlead_runner.turn.boundary.dispatch", lambda *_, **__: 1 / 0)
     await world.wake()
     (job,) = world.wakes
     job.deliveries = 4
 
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
 
     session = await world.session()
     assert (
@@ -105,17 +105,17 @@ async def test_a_defect_releases_the_session_with_its_reason(
 async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C-09, C-20: the turn's owner was in the log; it says why it gave up."""
+    """C-09, C-20: the owner was in the log; its release says why it gave up."""
     await world.write(admitted("msg_1"))
     monkeypatch.setattr("fairlead_runner.turn.turn_runner.ProviderAttempt.run", lambda *_: 1 / 0)
     await world.wake()
     (job,) = world.wakes
     job.deliveries = 4
 
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
 
-    rest, session = await rested(world), await world.session()
+    rest, session = await last_release(world), await world.session()
     assert (session.execution.owner, rest.reason) == (None, "failed")
     assert "ZeroDivisionError" in (rest.detail or "")
 
@@ -123,15 +123,15 @@ async def test_a_defect_in_mid_turn_settles_what_is_open_and_rests(
 async def test_a_move_before_the_boundary_is_seen_before_anything_is_promoted(
     world: World,
 ) -> None:
-    """C-21: what was prepared for the old place is thrown away, and no request leaves for it."""
+    """C-21: the drain drops what it prepared for the old location, and sends no request for it."""
     places: list[str] = []
     body = json.dumps({"data": ContextSample(observations=(DATE,)).wire()}).encode()
 
-    async def observed(asked: bytes) -> bytes:
-        places.append(json.loads(asked)["location"]["directory"])
+    async def note_place(question: bytes) -> bytes:
+        places.append(json.loads(question)["location"]["directory"])
         return body
 
-    world.answer(observed)
+    world.answer(note_place)
     await world.write(admitted("msg_1"))
     moved = False
 
@@ -143,7 +143,7 @@ async def test_a_move_before_the_boundary_is_seen_before_anything_is_promoted(
 
     world.log.before = meanwhile
 
-    await world.drained()
+    await world.drain()
 
     types = await world.types()
     assert (places[0], places[-1]) == ("/w", "/there")
@@ -156,66 +156,66 @@ async def test_a_steer_that_comes_while_a_queued_input_opens_its_turn_joins_it(
 ) -> None:
     """B-14: one turn for both, the queued input first."""
     await world.write(admitted("msg_q", "queued", "queue"))
-    came = False
+    arrived = False
 
     async def meanwhile(drafts: tuple[Draft, ...]) -> None:
-        nonlocal came
-        if not came and any(isinstance(draft.event, PromptPromoted) for draft in drafts):
-            came = True
+        nonlocal arrived
+        if not arrived and any(isinstance(draft.event, PromptPromoted) for draft in drafts):
+            arrived = True
             await world.write(admitted("msg_1", "steered"))
 
     world.log.before = meanwhile
 
-    await world.drained()
+    await world.drain()
 
-    said = [text for role, text in world.provider.asked(0) if role == "user"]
-    assert said == ["queued", "steered"]
+    texts = [text for role, text in world.provider.messages(0) if role == "user"]
+    assert texts == ["queued", "steered"]
     assert len(world.provider.requests) == 1
 
 
 async def test_a_model_switch_during_a_tool_holds_for_the_turn_that_follows(world: World) -> None:
     """E-05: agent and model are read again for each turn."""
-    offering(world)
+    offer_tool(world)
     world.config["provider"]["acme"]["model"]["slow"] = {"id": "slow-1"}
-    world.provider.replies.extend([calls("c1"), says("thanks")])
+    world.provider.replies.extend([call_reply("c1"), text_reply("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.context())):
-        called = await first(world, "attempt.finished")
+    async with run_consumer(WakeConsumer(world.context())):
+        called = await wait_for_event(world, "attempt.finished")
         await world.write(ModelSwitched(message_id="msg_m", model=SLOW))
-        await world.write(settled(called))
-        await until(lambda: not world.wakes)
+        await world.write(tool_succeeded(called))
+        await wait_until(lambda: not world.wakes)
 
-    assert [one["model"] for one in world.provider.requests] == ["fast-1", "slow-1"]
+    assert [request["model"] for request in world.provider.requests] == ["fast-1", "slow-1"]
 
 
 async def test_many_writers_of_one_turn_are_one_after_the_other(world: World) -> None:
-    """D-37: the stream's facts and what others write land in one order, each once."""
-    offering(world)
-    world.provider.replies.extend([calls("c1", "c2", "c3"), says("thanks")])
+    """D-37: the events of the stream and of other writers have one order, each once."""
+    offer_tool(world)
+    world.provider.replies.extend([call_reply("c1", "c2", "c3"), text_reply("thanks")])
     await world.write(admitted("msg_1"))
-    disturbed = 0
+    interruptions = 0
 
     async def meanwhile(drafts: tuple[Draft, ...]) -> None:
-        nonlocal disturbed
-        if disturbed < 8 and drafts[0].event.type.startswith(("step", "tool", "attempt")):
-            disturbed += 1
-            await world.write(SyntheticAdded(message_id=f"msg_n{disturbed}", text="meanwhile"))
+        nonlocal interruptions
+        if interruptions < 8 and drafts[0].event.type.startswith(("step", "tool", "attempt")):
+            interruptions += 1
+            await world.write(SyntheticAdded(message_id=f"msg_n{interruptions}", text="meanwhile"))
 
     world.log.before = meanwhile
     await world.wake()
-    async with standing(WakeConsumer(world.context())):
-        called = await first(world, "attempt.finished")
+    async with run_consumer(WakeConsumer(world.context())):
+        called = await wait_for_event(world, "attempt.finished")
         for id_ in ("c1", "c2", "c3"):
-            await world.write(settled(called, id_))
-        await until(lambda: not world.wakes)
+            await world.write(tool_succeeded(called, id_))
+        await wait_until(lambda: not world.wakes)
 
     page = await world.log.read(AT, after=START)
-    log = [one for stored in page.commits for one in stored.commit.events]
+    log = [recorded for stored in page.commits for recorded in stored.commit.events]
     assert verify(log) == []
-    types = [one.event.type for one in log]
-    assert (types.count("tool.succeeded"), types.count("step.ended"), bool(disturbed)) == (
+    types = [recorded.event.type for recorded in log]
+    assert (types.count("tool.succeeded"), types.count("step.ended"), bool(interruptions)) == (
         3,
         2,
         True,
@@ -225,17 +225,19 @@ async def test_many_writers_of_one_turn_are_one_after_the_other(world: World) ->
 async def test_each_fragment_is_sent_as_it_comes_and_together_they_are_the_text(
     world: World,
 ) -> None:
-    """D-45, D-07: nothing is held back to be sent together, and the end holds all of it."""
+    """D-45, D-07: no fragment waits for another, and the end of the text holds all of them."""
     words = ["one ", "two ", "three ", "four"]
     frames = [json.dumps({"choices": [{"delta": {"content": word}}]}) for word in words]
     stop = json.dumps({"choices": [{"delta": {}, "finish_reason": "stop"}]})
-    world.provider.replies.append(streamed(*frames, stop, "[DONE]"))
+    world.provider.replies.append(stream_reply(*frames, stop, "[DONE]"))
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     assert isinstance(world.eventlog.deltas, MemoryDeltas)
-    sent = [one.delta for _at, one in world.eventlog.deltas.sent if isinstance(one, TextDelta)]
-    (ended,) = [one for one in await world.events() if isinstance(one, TextEnded)]
+    sent = [
+        event.delta for _at, event in world.eventlog.deltas.sent if isinstance(event, TextDelta)
+    ]
+    (ended,) = [event for event in await world.events() if isinstance(event, TextEnded)]
     assert sent == words
     assert ended.text == "".join(words)

@@ -1,4 +1,4 @@
-"""Estimates and caches are measured against what providers count."""
+"""Estimates and expected cache hits are compared with the tokens that providers count."""
 
 from prometheus_client import REGISTRY
 
@@ -34,7 +34,7 @@ def samples() -> dict[str, float]:
 def test_the_error_is_told_with_and_without_correction() -> None:
     before = samples()
 
-    observe_turn(ATTEMPT, {"acme/fast": 1.25}, finished(input=60, cache_read=40), cached=50)
+    observe_turn(ATTEMPT, {"acme/fast": 1.25}, step_finish(input=60, cache_read=40), cached=50)
 
     after = samples()
     grown = {name: round(after[name] - before[name], 6) for name in after}
@@ -45,10 +45,10 @@ def test_a_turn_without_counts_tells_nothing() -> None:
     before = samples()
 
     observe_turn(ATTEMPT, {}, None, cached=50)
-    observe_turn(ATTEMPT, {}, finished(), cached=50)
+    observe_turn(ATTEMPT, {}, step_finish(), cached=50)
 
     assert samples() == before
 
 
-def finished(**counts: int) -> StepFinish:
+def step_finish(**counts: int) -> StepFinish:
     return StepFinish("stop", ProviderUsage(**counts))

@@ -1,4 +1,4 @@
-"""Who speaks: models, variants, keys and transports are settled before anything is promoted."""
+"""The model of a turn: its variant, key and transport are known before anything is promoted."""
 
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,16 @@ VARIANTS: dict[str, Any] = {
 }
 
 
-def switched(variant: str | None = None, model: str = "fast") -> ModelSwitched:
+def model_switched(variant: str | None = None, model: str = "fast") -> ModelSwitched:
     ref = ModelRef(provider_id="acme", id=model, variant=variant)
     return ModelSwitched(message_id="msg_m", model=ref)
 
 
-async def refused(world: World) -> str:
-    """Drain a session that cannot speak; the answer is how that is explained."""
+async def explain_refusal(world: World) -> str:
+    """Drain a session whose model cannot be called, and return the explanation."""
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     session = await world.session()
     assert (session.execution.rested, [item.message_id for item in session.inbox.pending]) == (
@@ -51,9 +51,9 @@ async def refused(world: World) -> str:
 async def test_a_variant_is_laid_over_the_models_request(world: World) -> None:
     """O-31: body and headers, the variant's over the model's own."""
     world.config["provider"]["acme"]["model"]["fast"].update(VARIANTS)
-    await world.write(switched("high"), admitted("msg_1"))
+    await world.write(model_switched("high"), admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     (asked,), (headers,) = world.provider.requests, world.provider.headers
     assert (asked["reasoning"], asked["seed"]) == ({"effort": "high"}, 1)
@@ -65,7 +65,7 @@ async def test_without_a_variant_a_model_speaks_as_it_is_configured(world: World
     world.config["provider"]["acme"]["model"]["fast"].update(VARIANTS)
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     assert world.provider.requests[0]["reasoning"] == {"effort": "low"}
     assert "x-v" not in world.provider.headers[0]
@@ -73,16 +73,16 @@ async def test_without_a_variant_a_model_speaks_as_it_is_configured(world: World
 
 async def test_an_unknown_variant_promotes_nothing(world: World) -> None:
     """O-31: it may have been configured when the session chose it."""
-    await world.write(switched("high"))
+    await world.write(model_switched("high"))
 
-    assert "acme/fast has no variant high" in await refused(world)
+    assert "acme/fast has no variant high" in await explain_refusal(world)
 
 
 async def test_a_model_that_is_gone_promotes_nothing(world: World) -> None:
     """O-29: the session's own model must be there; no other one speaks in its place."""
-    await world.write(switched(model="gone"))
+    await world.write(model_switched(model="gone"))
 
-    assert "acme/gone is not configured" in await refused(world)
+    assert "acme/gone is not configured" in await explain_refusal(world)
 
 
 async def test_without_a_default_the_newest_model_speaks(world: World) -> None:
@@ -91,7 +91,7 @@ async def test_without_a_default_the_newest_model_speaks(world: World) -> None:
     world.config["provider"]["acme"]["model"]["new"] = {"id": "new-1", "released": "2026-01-01"}
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     assert world.provider.requests[0]["model"] == "new-1"
 
@@ -103,7 +103,7 @@ async def test_a_missing_key_promotes_nothing_and_says_so(
     monkeypatch.setenv("FAIRLEAD_TEST_EMPTY_KEY", "")
     world.config["provider"]["acme"]["api_key_env"] = "FAIRLEAD_TEST_EMPTY_KEY"
 
-    assert "acme: FAIRLEAD_TEST_EMPTY_KEY is not set" in await refused(world)
+    assert "acme: FAIRLEAD_TEST_EMPTY_KEY is not set" in await explain_refusal(world)
 
 
 @pytest.mark.parametrize(
@@ -119,10 +119,10 @@ async def test_a_key_file_that_holds_no_key_promotes_nothing(
         path.write_bytes(content)
     world.config["provider"]["acme"]["api_key_file"] = str(path)
 
-    told = await refused(world)
+    explanation = await explain_refusal(world)
 
-    assert str(path) in told
-    assert reason in told
+    assert str(path) in explanation
+    assert reason in explanation
 
 
 async def test_a_key_is_in_a_header_and_nowhere_else(
@@ -133,7 +133,7 @@ async def test_a_key_is_in_a_header_and_nowhere_else(
     world.config["provider"]["acme"]["api_key_file"] = str(tmp_path / "key")
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     assert world.provider.headers[0]["authorization"] == "Bearer sk-secret"
     assert "sk-secret" not in str(world.provider.requests)
@@ -144,10 +144,10 @@ async def test_the_agent_brings_words_but_no_model_of_its_own(world: World) -> N
     """O-33: an agent has no model to set; its session's model speaks its words."""
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     assert world.provider.requests[0]["model"] == "fast-1"
-    assert world.provider.asked()[0][1].startswith("Be careful.")
+    assert world.provider.messages()[0][1].startswith("Be careful.")
 
 
 async def test_an_attachment_that_is_no_data_is_told_to_the_model_and_blocks_no_later_turn(
@@ -157,15 +157,15 @@ async def test_an_attachment_that_is_no_data_is_told_to_the_model_and_blocks_no_
     file = PromptFile(uri="file:///w/a.png", mime="image/png", name="a.png")
     prompt = Prompt(text="look", files=(file,))
     await world.write(PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer"))
-    await world.drained()
+    await world.drain()
     await world.write(admitted("msg_2", "and now?"))
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.session()).execution.rested == "idle"
-    told = world.provider.asked()
+    messages = world.provider.messages()
     assert "file:///w/a.png" in str(world.provider.requests[0]["messages"])
-    assert ("user", "and now?") in told
+    assert ("user", "and now?") in messages
     assert not [event for event in await world.events() if isinstance(event, StepFailed)]
 
 
@@ -177,7 +177,7 @@ async def test_a_file_of_a_type_that_the_model_cannot_take_blocks_no_later_turn(
     prompt = Prompt(text="look", files=(file,))
     await world.write(PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer"))
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.session()).execution.rested == "idle"
     assert "a.zip (application/zip)" in str(world.provider.requests[0]["messages"])
@@ -200,7 +200,7 @@ async def test_without_an_agent_one_that_people_may_choose_speaks(
     world.config |= {"agent": agents, "default_agent": default}
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
     assert begun.agent == speaks
@@ -212,11 +212,11 @@ async def test_an_agent_that_is_not_configured_speaks_without_words_of_its_own(
     """F-48: its id is used as it is; nothing but the baseline is told."""
     await world.write(AgentSwitched(message_id="msg_g", agent="stranger"), admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
     assert begun.agent == "stranger"
-    assert world.provider.asked()[0] == (
+    assert world.provider.messages()[0] == (
         "system",
         "You are running on the model acme/fast.\n\nDay 1",
     )

@@ -1,4 +1,4 @@
-"""The drain's newer moves over the twin: tools, interrupts, retries, timers, limits, defects."""
+"""Moves of a drain: tool calls, interrupts, retries, timers, limits, defects."""
 
 import asyncio
 import json
@@ -31,29 +31,29 @@ from services.runner.tests.conftest import (
     AT,
     World,
     admitted,
-    refuses,
-    says,
-    standing,
-    streamed,
-    until,
+    error_reply,
+    run_consumer,
+    stream_reply,
+    text_reply,
+    wait_until,
 )
 
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 
 
-def calls(*ids: str) -> Response:
-    made = [
+def call_reply(*ids: str) -> Response:
+    tool_calls = [
         {"index": n, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}
         for n, id_ in enumerate(ids)
     ]
     chunks: list[dict[str, Any]] = [
-        {"choices": [{"index": 0, "delta": {"tool_calls": made}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": tool_calls}}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
     ]
-    return streamed(*(json.dumps(chunk) for chunk in chunks), "[DONE]")
+    return stream_reply(*(json.dumps(chunk) for chunk in chunks), "[DONE]")
 
 
-def settled(event: SessionEvent, call: str = "c1") -> ToolSucceeded:
+def tool_succeeded(event: SessionEvent, call: str = "c1") -> ToolSucceeded:
     return ToolSucceeded(
         assistant_message_id=event.assistant_message_id,  # type: ignore[union-attr]
         call_id=call,
@@ -63,8 +63,8 @@ def settled(event: SessionEvent, call: str = "c1") -> ToolSucceeded:
     )
 
 
-def offering(world: World) -> None:
-    """The tools service offers one tool."""
+def offer_tool(world: World) -> None:
+    """Let the tools service offer one tool."""
     body = json.dumps({"data": ToolCatalog(tools=(READ,)).wire()}).encode()
 
     async def answer(_body: bytes) -> bytes:
@@ -73,41 +73,41 @@ def offering(world: World) -> None:
     world.eventlog.requests.answerers[subjects.tool_catalog("default")] = answer  # type: ignore[attr-defined]
 
 
-async def first(world: World, type_: str) -> SessionEvent:
-    found: list[SessionEvent] = []
+async def wait_for_event(world: World, type_: str) -> SessionEvent:
+    events: list[SessionEvent] = []
 
     async def look() -> bool:
-        found[:] = [event for event in await world.events() if event.type == type_]
-        return bool(found)
+        events[:] = [event for event in await world.events() if event.type == type_]
+        return bool(events)
 
     async with asyncio.timeout(5):
         while not await look():
             await asyncio.sleep(0.001)
-    return found[0]
+    return events[0]
 
 
 async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_turn(
     world: World,
 ) -> None:
     """E-01, E-03, E-04: the request leaves after the commit; the next turn sees the result."""
-    offering(world)
-    world.provider.replies.extend([calls("c1"), says("thanks")])
+    offer_tool(world)
+    world.provider.replies.extend([call_reply("c1"), text_reply("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.context())):
-        called = await first(world, "tool.called")
+    async with run_consumer(WakeConsumer(world.context())):
+        called = await wait_for_event(world, "tool.called")
         work = world.eventlog.work
         assert isinstance(work, MemoryWorkQueues)
-        await until(lambda: bool(work.queue("TOOLS").messages))
-        await world.write(settled(called))
-        await until(lambda: not world.wakes)
+        await wait_until(lambda: bool(work.queue("TOOLS").messages))
+        await world.write(tool_succeeded(called))
+        await wait_until(lambda: not world.wakes)
 
     types = await world.types()
     assert types.index("attempt.finished") < types.index("tool.succeeded")
     assert types.index("tool.succeeded") < types.index("step.ended")
     assert types.count("step.ended") == 2
-    assert world.provider.asked()[-1][0] == "tool"
+    assert world.provider.messages()[-1][0] == "tool"
     assert called.revision == "read@1"  # type: ignore[union-attr]
     assert world.provider.requests[0]["tools"][0]["function"]["name"] == "read"
 
@@ -117,15 +117,15 @@ async def test_long_tools_park_the_session_and_a_wake_meanwhile_writes_nothing(
 ) -> None:
     """ARCHITECTURE section 5: a runner never blocks; P-06."""
     world.config["runner"] = {"tools_wait_s": 0.01}
-    world.provider.replies.extend([calls("c1"), says("thanks")])
+    world.provider.replies.extend([call_reply("c1"), text_reply("thanks")])
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
     parked = await world.types()
-    await world.drained()
+    await world.drain()
     again = await world.types()
-    await world.write(settled(await first(world, "tool.called")))
-    await world.drained()
+    await world.write(tool_succeeded(await wait_for_event(world, "tool.called")))
+    await world.drain()
 
     assert parked[-1] == "execution.released"
     assert again == parked
@@ -133,14 +133,14 @@ async def test_long_tools_park_the_session_and_a_wake_meanwhile_writes_nothing(
 
 
 async def test_an_interrupt_settles_a_parked_session(world: World) -> None:
-    """E-16, E-17: whoever claims it later honours the interrupt."""
+    """E-16, E-17: the next owner honours the interrupt."""
     world.config["runner"] = {"tools_wait_s": 0.01}
-    world.provider.replies.append(calls("c1"))
+    world.provider.replies.append(call_reply("c1"))
     await world.write(admitted("msg_1"))
-    await world.drained()
+    await world.drain()
 
     await world.write(InterruptRequested())
-    await world.drained("run_b")
+    await world.drain("run_b")
 
     types = await world.types()
     assert types[-4:] == ["execution.claimed", "tool.failed", "step.ended", "execution.released"]
@@ -153,18 +153,18 @@ async def test_a_stream_that_fails_after_a_call_decides_what_becomes_of_the_queu
     world: World,
     in_stream: bool,  # noqa: FBT001
 ) -> None:
-    """B-24, E-14, E-15: the call's result is recorded either way, and no turn answers it."""
-    offering(world)
+    """B-24, E-14, E-15: either way the result of the call is recorded, and no turn follows it."""
+    offer_tool(world)
     error = json.dumps({"error": {"message": "it broke"}}) if in_stream else "{no json"
-    calling = bytes(calls("c1").body).decode().replace("[DONE]", error)
-    world.provider.replies.append(Response(calling, media_type="text/event-stream"))
+    body = bytes(call_reply("c1").body).decode().replace("[DONE]", error)
+    world.provider.replies.append(Response(body, media_type="text/event-stream"))
     await world.write(admitted("msg_1"), admitted("msg_q", "queued", "queue"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.context())):
-        called = await first(world, "attempt.finished")
-        await world.write(settled(called))
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        called = await wait_for_event(world, "attempt.finished")
+        await world.write(tool_succeeded(called))
+        await wait_until(lambda: not world.wakes)
 
     types, session = await world.types(), await world.session()
     assert types.index("tool.succeeded") < types.index("step.failed")
@@ -174,23 +174,23 @@ async def test_a_stream_that_fails_after_a_call_decides_what_becomes_of_the_queu
 
 
 async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) -> None:
-    """C-12: a turn that would go on for long stops when it is told to look."""
+    """C-12: a nudge makes a long turn look at the log and stop."""
     hanging = asyncio.Event()
 
     async def hangs() -> Response:
         await hanging.wait()
-        return says("too late")
+        return text_reply("too late")
 
     world.provider.replies.append(hangs)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.context())
+    consumer = WakeConsumer(world.context())
 
-    async with standing(watch):
-        await until(lambda: len(world.provider.requests) == 1)
+    async with run_consumer(consumer):
+        await wait_until(lambda: len(world.provider.requests) == 1)
         await world.write(InterruptRequested())
-        watch.nudge(AT)
-        await until(lambda: not world.wakes)
+        consumer.nudge(AT)
+        await wait_until(lambda: not world.wakes)
         hanging.set()
 
     assert (await world.session()).execution.rested == "interrupted"
@@ -200,10 +200,12 @@ async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) ->
 async def test_a_busy_provider_is_asked_again_and_each_retry_is_told(world: World) -> None:
     """D-43, D-44, P-04."""
     world.config["runner"] = {"retry_base_s": 0.001}
-    world.provider.replies.extend([refuses(429, "busy"), refuses(503, "busy"), says("hello")])
+    world.provider.replies.extend(
+        [error_reply(429, "busy"), error_reply(503, "busy"), text_reply("hello")]
+    )
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     types = await world.types()
     assert types.count("retried") == 2
@@ -214,10 +216,10 @@ async def test_a_busy_provider_is_asked_again_and_each_retry_is_told(world: Worl
 
 async def test_a_provider_that_stays_busy_fails_the_step_in_the_end(world: World) -> None:
     world.config["runner"] = {"retry_base_s": 0.001, "retry_attempts_max": 2}
-    world.provider.replies.extend([refuses(429, "busy")] * 2)
+    world.provider.replies.extend([error_reply(429, "busy")] * 2)
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     types = await world.types()
     assert (types.count("retried"), types.count("step.failed")) == (1, 1)
@@ -226,12 +228,12 @@ async def test_a_provider_that_stays_busy_fails_the_step_in_the_end(world: World
 
 async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world: World) -> None:
     world.config["runner"] = {"park_after_s": 0, "retry_base_s": 60}
-    world.provider.replies.extend([refuses(429, "busy"), says("hello")])
+    world.provider.replies.extend([error_reply(429, "busy"), text_reply("hello")])
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
     parked = await world.types()
-    await world.drained()
+    await world.drain()
 
     assert (await world.session()).execution.rested == "retry-later"
     assert await world.types() == parked
@@ -244,23 +246,23 @@ async def test_a_due_timer_wakes_its_session(world: World) -> None:
     timers = world.eventlog.timers
     assert isinstance(timers, MemoryTimers)
     await timers.wake_at(AT, 1)
-    watch = WakeConsumer(world.context())
-    ringing = asyncio.create_task(watch.fire_timers())
+    consumer = WakeConsumer(world.context())
+    firing = asyncio.create_task(consumer.fire_timers())
     timers.fire(AT)
 
-    await until(lambda: bool(world.wakes))
+    await wait_until(lambda: bool(world.wakes))
 
-    ringing.cancel()
+    firing.cancel()
     assert [job.subject for job in world.wakes] == [subjects.wake(AT)]
 
 
 async def test_too_many_calls_in_one_turn_are_refused_at_once(world: World) -> None:
     """E-30, P-06: the calls over the limit are settled as errors and never sent."""
     world.config["runner"] = {"calls_max": 1, "tools_wait_s": 0.01}
-    world.provider.replies.append(calls("c1", "c2"))
+    world.provider.replies.append(call_reply("c1", "c2"))
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     failed = [event for event in await world.events() if isinstance(event, ToolFailed)]
     assert [event.call_id for event in failed] == ["c2"]
@@ -271,17 +273,17 @@ async def test_too_many_calls_in_one_turn_are_refused_at_once(world: World) -> N
 
 async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None:
     """E-23, E-24."""
-    offering(world)
+    offer_tool(world)
     world.config["agent"] = {"build": {"steps": 1}}
-    world.provider.replies.append(calls("c1"))
+    world.provider.replies.append(call_reply("c1"))
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     (failed,) = [event for event in await world.events() if isinstance(event, ToolFailed)]
     assert failed.error == ErrorInfo(message="Tools are disabled after the maximum agent steps")
     assert "tools" not in world.provider.requests[0]
-    assert world.provider.asked()[-1][0] == "assistant"
+    assert world.provider.messages()[-1][0] == "assistant"
     assert (await world.session()).execution.rested == "turn-limit"
 
 
@@ -289,16 +291,16 @@ async def test_the_last_step_offers_no_tools_and_runs_none(world: World) -> None
 async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     world: World, life: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-20: its worker settles it. Of one that is gone the request may have been lost as well.
+    """E-20: a live worker settles its call. When the worker is gone, the request may be lost too.
 
-    A server that restarts takes every worker for gone until it is connected again.
+    After a restart of the NATS server every worker seems gone until it has connected again.
     """
     world.shorten(worker_reconnect_s=0.0)
     world.config["runner"] = {"tools_wait_s": 0.01}
-    world.provider.replies.append(calls("c1"))
+    world.provider.replies.append(call_reply("c1"))
     await world.write(admitted("msg_1"))
-    await world.drained()
-    called: Any = await first(world, "tool.called")
+    await world.drain()
+    called: Any = await wait_for_event(world, "tool.called")
     ids = {"assistant_message_id": called.assistant_message_id, "call_id": "c1"}
     await world.write(ToolStarted(**ids, worker="wkr_1", generation=1))
     if life in {"alive", "overdue"}:
@@ -310,8 +312,8 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     assert len(work.queue("TOOLS").messages) == 1
 
     if life == "reconnects":
-        comes_back(world, "wkr_1", monkeypatch)
-    await world.drained("run_b")
+        reconnect_worker(world, "wkr_1", monkeypatch)
+    await world.drain("run_b")
 
     again = [
         ToolRequest.model_validate_json(job.payload) for job in work.queue("TOOLS").messages[1:]
@@ -320,23 +322,23 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     assert all(request.snapshot is None for request in again)
 
 
-def comes_back(world: World, worker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a worker answer again once somebody has asked for it in vain."""
+def reconnect_worker(world: World, worker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a worker answer pings after the first one that it missed."""
     liveness = world.eventlog.liveness
     assert isinstance(liveness, MemoryLiveness)
     ping = liveness.ping
 
-    async def asking(instance: str, *, timeout_s: float) -> PingResult:
+    async def ping_and_answer(instance: str, *, timeout_s: float) -> PingResult:
         life = await ping(instance, timeout_s=timeout_s)
         if instance == worker:
             await liveness.answer_pings(worker)
         return life
 
-    monkeypatch.setattr(liveness, "ping", asking)
+    monkeypatch.setattr(liveness, "ping", ping_and_answer)
 
 
 class FailingLog(MemoryLog):
-    """Fails for a reason of ours whenever one session is read."""
+    """A log whose reads fail because of a defect."""
 
     @override
     async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
@@ -351,8 +353,8 @@ async def test_a_defect_puts_the_session_aside_after_a_few_tries(
     (job,) = world.wakes
     job.deliveries = 4
 
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
 
     dead = world.eventlog.dead_letters
     assert isinstance(dead, MemoryDeadLetters)

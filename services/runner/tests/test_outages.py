@@ -1,4 +1,4 @@
-"""What disturbs a turn under way: outages, lost nudges, prompts that come while it fails."""
+"""Disturbances during a turn: outages, lost nudges, prompts that come while the turn fails."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -29,15 +29,15 @@ from services.runner.tests.conftest import (
     WatchedLog,
     World,
     admitted,
-    refuses,
-    says,
-    standing,
-    until,
+    error_reply,
+    run_consumer,
+    text_reply,
+    wait_until,
 )
 
 
-class Held:
-    """A reply that comes when it is let go."""
+class HeldReply:
+    """A reply that waits until it is set free."""
 
     def __init__(self, reply: Response) -> None:
         self._reply = reply
@@ -53,7 +53,7 @@ class Held:
         return self._reply
 
 
-class Slowly(httpx.AsyncByteStream):
+class SlowBody(httpx.AsyncByteStream):
     """A body whose first frames come some time before the others."""
 
     def __init__(self, whole: Response) -> None:
@@ -67,7 +67,7 @@ class Slowly(httpx.AsyncByteStream):
 
 
 @contextmanager
-def away(log: WatchedLog) -> Iterator[None]:
+def failing_reads(log: WatchedLog) -> Iterator[None]:
     """Reads fail while the block runs."""
 
     async def read(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
@@ -79,37 +79,37 @@ def away(log: WatchedLog) -> Iterator[None]:
 
 
 async def test_a_nudge_during_an_outage_does_not_cost_the_turn(world: World) -> None:
-    reply = Held(says("first"))
+    reply = HeldReply(text_reply("first"))
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.context())
+    consumer = WakeConsumer(world.context())
 
-    async with standing(watch):
-        await until(lambda: len(world.provider.requests) == 1)
-        with away(world.log):
-            watch.nudge(AT)
+    async with run_consumer(consumer):
+        await wait_until(lambda: len(world.provider.requests) == 1)
+        with failing_reads(world.log):
+            consumer.nudge(AT)
             for _ in range(20):
                 await asyncio.sleep(0.001)
         reply.free.set()
-        await until(lambda: not world.wakes)
+        await wait_until(lambda: not world.wakes)
 
     assert len(world.provider.requests) == 1
     assert sum(isinstance(event, StepEnded) for event in await world.events()) == 1
 
 
 async def test_an_interrupt_whose_nudge_was_lost_is_honoured(world: World) -> None:
-    """C-12: it is durable; the nudge only makes it quick."""
+    """C-12: the interrupt is durable; the nudge only makes the runner see it sooner."""
     world.shorten(interrupt_look_s=0.01)
-    reply = Held(says("never"))
+    reply = HeldReply(text_reply("never"))
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: len(world.provider.requests) == 1)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: len(world.provider.requests) == 1)
         await world.write(InterruptRequested())
-        await until(lambda: not world.wakes)
+        await wait_until(lambda: not world.wakes)
 
     assert (await world.session()).execution.rested == "interrupted"
     assert reply.cancelled
@@ -117,30 +117,30 @@ async def test_an_interrupt_whose_nudge_was_lost_is_honoured(world: World) -> No
 
 async def test_a_steer_during_a_turn_that_fails_is_answered_after_it(world: World) -> None:
     """C-08: after a failure with a wake pending, one fresh drain follows."""
-    reply = Held(refuses(400, "no"))
+    reply = HeldReply(error_reply(400, "no"))
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.context())
+    consumer = WakeConsumer(world.context())
 
-    async with standing(watch):
-        await until(lambda: len(world.provider.requests) == 1)
+    async with run_consumer(consumer):
+        await wait_until(lambda: len(world.provider.requests) == 1)
         await world.write(admitted("msg_2", "and this"))
-        watch.nudge(AT)
+        consumer.nudge(AT)
         for _ in range(20):
             await asyncio.sleep(0.001)
         reply.free.set()
-        await until(lambda: not world.wakes)
+        await wait_until(lambda: not world.wakes)
 
     assert "and this" in await world.texts()
 
 
 async def test_a_queued_input_from_before_a_failure_stays_pending(world: World) -> None:
-    """B-24: a raised failure fails the drain and leaves what waited behind it."""
-    world.provider.replies.append(refuses(400, "no"))
+    """B-24: a raised failure fails the drain, and the queued input stays pending."""
+    world.provider.replies.append(error_reply(400, "no"))
     await world.write(admitted("msg_1"), admitted("msg_2", "later", "queue"))
 
-    await world.drained()
+    await world.drain()
 
     session = await world.session()
     assert session.execution.rested == "failed"
@@ -148,26 +148,26 @@ async def test_a_queued_input_from_before_a_failure_stays_pending(world: World) 
 
 
 async def test_a_resume_during_the_cleanup_of_an_interrupt_runs_after_it(world: World) -> None:
-    """C-14: it waits for the cleanup, then starts a fresh forced drain."""
-    reply = Held(says("never"))
+    """C-14: the resume waits for the cleanup, then starts a new forced drain."""
+    reply = HeldReply(text_reply("never"))
     world.provider.replies.append(reply)
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.context())
+    consumer = WakeConsumer(world.context())
 
-    async with standing(watch):
-        await until(lambda: len(world.provider.requests) == 1)
+    async with run_consumer(consumer):
+        await wait_until(lambda: len(world.provider.requests) == 1)
         await world.write(InterruptRequested())
         await world.write(ResumeRequested())
-        watch.nudge(AT)
-        await until(lambda: not world.wakes)
-        await world.drained()
+        consumer.nudge(AT)
+        await wait_until(lambda: not world.wakes)
+        await world.drain()
 
     assert len(world.provider.requests) == 2
 
 
 async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World) -> None:
-    """What was being written when the runner had to leave is written, and nothing after it lost."""
+    """A commit that was under way when the grace time ended is written, and no event after it is lost."""
     world.config["runner"] = {"grace_s": 0.1}
     blocked, free = asyncio.Event(), asyncio.Event()
 
@@ -177,16 +177,16 @@ async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World
             await free.wait()
 
     def answer(_request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, stream=Slowly(says("first")))
+        return httpx.Response(200, stream=SlowBody(text_reply("first")))
 
     world.log.before = before
     await world.write(admitted("msg_1"))
     await world.wake()
     async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
         world.client = client
-        watch = WakeConsumer(world.context())
-        async with standing(watch):
-            await until(blocked.is_set)
+        consumer = WakeConsumer(world.context())
+        async with run_consumer(consumer):
+            await wait_until(blocked.is_set)
             asyncio.get_running_loop().call_later(0.15, free.set)
 
     events = await world.events()
@@ -198,7 +198,7 @@ async def test_a_write_under_way_survives_the_end_of_the_grace_time(world: World
 
 
 async def test_a_runner_that_could_not_write_goes_on_by_itself(world: World) -> None:
-    """Others leave alone what a living runner owns, so nobody else would come."""
+    """No other runner takes a session whose owner lives, so the owner tries again itself."""
     world.shorten(log_retry_s=0.001)
 
     async def before(drafts: tuple[Draft, ...]) -> None:
@@ -209,7 +209,7 @@ async def test_a_runner_that_could_not_write_goes_on_by_itself(world: World) -> 
     world.log.before = before
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     session = await world.session()
     assert (session.execution.rested, session.execution.owner) == ("idle", None)
@@ -218,12 +218,12 @@ async def test_a_runner_that_could_not_write_goes_on_by_itself(world: World) -> 
 async def test_a_session_whose_fold_fails_stops_with_a_reason_and_does_not_loop(
     world: World,
 ) -> None:
-    """H-19: whoever reads its log fails alike; it is set aside where an operator sees it."""
+    """H-19: every runner would fail alike, so the session becomes a dead letter for an operator."""
     await world.write(admitted("msg_1"), ContextSnapshotAdvanced(snapshot={}))
     await world.wake()
     (job,) = world.wakes
 
-    async with standing(WakeConsumer(world.context())):
+    async with run_consumer(WakeConsumer(world.context())):
         while world.wakes and job.deliveries < 10:
             await asyncio.sleep(0.01)
             job.expire()

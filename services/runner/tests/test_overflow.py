@@ -10,24 +10,24 @@ from fairlead_schema.events import (
 from services.runner.tests.conftest import (
     LONG,
     World,
-    of,
-    refuses,
-    says,
-    streamed,
+    error_reply,
+    events_of,
+    stream_reply,
+    text_reply,
 )
 
-TOO_LONG = refuses(400, "prompt is too long: 9000 tokens")
+TOO_LONG = error_reply(400, "prompt is too long: 9000 tokens")
 
 
 async def test_with_the_setting_off_only_an_overflow_compacts(small: World) -> None:
     """G-06, G-30, G-31: whatever the estimate says."""
     small.config["compaction"]["auto"] = False
-    await small.said("msg_1", LONG)
-    await small.said("msg_2", LONG)
-    assert of(await small.events(), CompactionStarted) == []
-    small.provider.replies.extend([TOO_LONG, says("SUMMARY"), says("onward")])
+    await small.prompt("msg_1", LONG)
+    await small.prompt("msg_2", LONG)
+    assert events_of(await small.events(), CompactionStarted) == []
+    small.provider.replies.extend([TOO_LONG, text_reply("SUMMARY"), text_reply("onward")])
 
-    await small.said("msg_3", "Where to?")
+    await small.prompt("msg_3", "Where to?")
 
     types = await small.types()
     at = types.index("attempt.overflowed")
@@ -40,46 +40,46 @@ async def test_with_the_setting_off_only_an_overflow_compacts(small: World) -> N
         "attempt.dispatched",
     ]
     assert (await small.texts())[-1] == ""
-    assert of(await small.events(), StepFailed) == []
-    assert "Where to?" in small.provider.asked()[-1][1]
+    assert events_of(await small.events(), StepFailed) == []
+    assert "Where to?" in small.provider.messages()[-1][1]
 
 
 async def test_without_a_known_window_an_overflow_is_a_plain_failure(world: World) -> None:
     """G-07."""
-    await world.said("msg_1", LONG)
+    await world.prompt("msg_1", LONG)
     world.provider.replies.append(TOO_LONG)
 
-    await world.said("msg_2", LONG)
+    await world.prompt("msg_2", LONG)
 
-    assert of(await world.events(), CompactionStarted) == []
-    (failed,) = of(await world.events(), StepFailed)
+    assert events_of(await world.events(), CompactionStarted) == []
+    (failed,) = events_of(await world.events(), StepFailed)
     assert failed.error.message.startswith("prompt is too long")
 
 
 async def test_a_second_overflow_is_terminal(small: World) -> None:
     """G-32: with words of its own."""
-    await small.said("msg_1", LONG)
-    small.provider.replies.extend([TOO_LONG, says("SUMMARY"), TOO_LONG])
+    await small.prompt("msg_1", LONG)
+    small.provider.replies.extend([TOO_LONG, text_reply("SUMMARY"), TOO_LONG])
 
-    await small.said("msg_2", "Where to?")
+    await small.prompt("msg_2", "Where to?")
 
-    (failed,) = of(await small.events(), StepFailed)
+    (failed,) = events_of(await small.events(), StepFailed)
     assert "even after a compaction: prompt is too long" in failed.error.message
-    assert len(of(await small.events(), CompactionStarted)) == 1
+    assert len(events_of(await small.events(), CompactionStarted)) == 1
     assert (await small.session()).execution.rested == "failed"
 
 
 async def test_if_the_summary_fails_the_overflow_itself_is_recorded(small: World) -> None:
     """G-33: as the provider said it."""
-    await small.said("msg_1", LONG)
-    small.provider.replies.extend([TOO_LONG, refuses(500, "broken")])
+    await small.prompt("msg_1", LONG)
+    small.provider.replies.extend([TOO_LONG, error_reply(500, "broken")])
 
-    await small.said("msg_2", "Where to?")
+    await small.prompt("msg_2", "Where to?")
 
     events = await small.events()
-    (failed,) = of(events, StepFailed)
+    (failed,) = events_of(events, StepFailed)
     assert failed.error.message == "prompt is too long: 9000 tokens"
-    assert of(events, CompactionEnded) == []
+    assert events_of(events, CompactionEnded) == []
     assert (await small.session()).execution.rested == "failed"
 
 
@@ -87,11 +87,11 @@ async def test_an_overflow_with_nothing_to_compact_is_recorded_at_once(small: Wo
     """G-10, G-33."""
     small.provider.replies.append(TOO_LONG)
 
-    await small.said("msg_1", "short")
+    await small.prompt("msg_1", "short")
 
-    (failed,) = of(await small.events(), StepFailed)
+    (failed,) = events_of(await small.events(), StepFailed)
     assert failed.error.message == "prompt is too long: 9000 tokens"
-    assert of(await small.events(), CompactionStarted) == []
+    assert events_of(await small.events(), CompactionStarted) == []
 
 
 OVERFLOW_FRAME = json.dumps(
@@ -104,27 +104,29 @@ async def test_an_overflow_inside_the_stream_is_held_back_while_it_can_be_helped
     small: World,
 ) -> None:
     """G-30, G-36: nothing of the refused attempt is published."""
-    await small.said("msg_1", LONG)
-    small.provider.replies.extend([streamed(OVERFLOW_FRAME), says("SUMMARY"), says("onward")])
+    await small.prompt("msg_1", LONG)
+    small.provider.replies.extend(
+        [stream_reply(OVERFLOW_FRAME), text_reply("SUMMARY"), text_reply("onward")]
+    )
 
-    await small.said("msg_2", "Where to?")
+    await small.prompt("msg_2", "Where to?")
 
     events = await small.events()
-    assert of(events, StepFailed) == []
-    assert len(of(events, CompactionEnded)) == 1
+    assert events_of(events, StepFailed) == []
+    assert len(events_of(events, CompactionEnded)) == 1
     assert (await small.types()).count("step.started") == 2
 
 
 async def test_an_overflow_after_output_is_a_plain_failure(small: World) -> None:
     """G-35: what was said stays."""
-    await small.said("msg_1", LONG)
-    small.provider.replies.append(streamed(WORDS, OVERFLOW_FRAME))
+    await small.prompt("msg_1", LONG)
+    small.provider.replies.append(stream_reply(WORDS, OVERFLOW_FRAME))
 
-    await small.said("msg_2", "Where to?")
+    await small.prompt("msg_2", "Where to?")
 
     events = await small.events()
-    assert of(events, CompactionStarted) == []
-    assert len(of(events, StepFailed)) == 1
+    assert events_of(events, CompactionStarted) == []
+    assert len(events_of(events, StepFailed)) == 1
     told = (await small.session()).transcript.lines[-1].message
     assert told.type == "assistant"
     assert [block.text for block in told.content if block.type == "text"] == ["hey"]

@@ -1,4 +1,4 @@
-"""Ownership between runners: the dead are recovered, the living left alone, the fenced silent."""
+"""Ownership between runners: dead owners are recovered, live ones left alone, lost ones write nothing."""
 
 import pytest
 from starlette.responses import Response
@@ -21,7 +21,7 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.record import Draft
-from services.runner.tests.conftest import AT, World, admitted, says, standing, until
+from services.runner.tests.conftest import AT, World, admitted, run_consumer, text_reply, wait_until
 
 MODEL = ModelRef(provider_id="acme", id="fast")
 CLAIMED = ExecutionClaimed(generation=1, runner="run_dead")
@@ -40,12 +40,12 @@ PARTIAL: tuple[SessionEvent, ...] = (
 )
 
 
-def alive(world: World, runner: str) -> None:
+def mark_alive(world: World, runner: str) -> None:
     assert isinstance(world.eventlog.liveness, MemoryLiveness)
     world.eventlog.liveness.alive.add(runner)
 
 
-async def drain(world: World, runner: str = "run_a") -> Drain:
+async def open_drain(world: World, runner: str = "run_a") -> Drain:
     context = world.context(runner)
     writer = StagedWriter(AT, await context.sessions.load(AT), context.session_writer)
     return Drain(context, writer)
@@ -58,7 +58,7 @@ async def test_a_dead_owners_turn_is_recovered_and_answered(
     """P-01: claimed, settled by what is durable, retried, answered; never promoted again."""
     await world.write(admitted("msg_1"), *LEFT, *output)
 
-    await world.drained("run_b")
+    await world.drain("run_b")
 
     events = await world.events()
     (recovered,) = [event for event in events if isinstance(event, ExecutionRecovered)]
@@ -75,40 +75,40 @@ async def test_a_dead_owners_turn_is_recovered_and_answered(
 
 
 async def test_a_silent_owner_is_taken_over_too(world: World) -> None:
-    """P-02: the wake's own deadline has decided."""
+    """P-02: an owner that does not answer has lost its wake already."""
     await world.write(admitted("msg_1"), CLAIMED)
-    alive(world, "run_dead")
+    mark_alive(world, "run_dead")
     assert isinstance(world.eventlog.liveness, MemoryLiveness)
     world.eventlog.liveness.paused.add("run_dead")
 
-    await world.drained("run_b")
+    await world.drain("run_b")
 
     assert (await world.session()).execution.rested == "idle"
 
 
 async def test_a_turn_that_kills_its_owners_is_held(world: World) -> None:
-    """P-01, P-27: beyond the budget the session rests with its reason, and nobody is called."""
+    """P-01, P-27: after too many recoveries the session rests with its reason, and no provider is called."""
     world.config["runner"] = {"recoveries_max": 1}
     await world.write(admitted("msg_1"), *LEFT)
     again = ExecutionRecovered(attempt_id="att_1", action="retried", detail="")
     await world.write(again, *LEFT[3:], again)
 
-    await world.drained("run_b")
+    await world.drain("run_b")
 
     assert (await world.session()).execution.rested == "held"
     assert world.provider.requests == []
 
 
 async def test_a_live_owner_keeps_its_session_and_the_wake_is_put_back(world: World) -> None:
-    """C-01, P-02: nothing is written, and somebody looks again later."""
+    """C-01, P-02: nothing is written, and the wake comes again later."""
     await world.write(admitted("msg_1"), CLAIMED)
-    alive(world, "run_dead")
+    mark_alive(world, "run_dead")
     before = await world.types()
     await world.wake()
     (job,) = world.wakes
 
-    async with standing(WakeConsumer(world.context("run_b"))):
-        await until(lambda: job.deliveries >= 2)
+    async with run_consumer(WakeConsumer(world.context("run_b"))):
+        await wait_until(lambda: job.deliveries >= 2)
 
     assert await world.types() == before
     assert world.wakes == [job]
@@ -121,21 +121,21 @@ async def test_a_runner_fenced_during_its_turn_writes_nothing_more(world: World)
 
     async def stolen() -> Response:
         await world.write(STOLEN)
-        return says("too late")
+        return text_reply("too late")
 
     world.provider.replies.append(stolen)
 
     with pytest.raises(OwnershipLost):
-        await (await drain(world)).run()
+        await (await open_drain(world)).run()
 
     assert (await world.types())[-1] == "execution.claimed"
     assert (await world.session()).execution.generation == 2
 
 
 async def test_a_runner_fenced_at_its_boundary_leaves_the_new_owner_alone(world: World) -> None:
-    """P-02: whoever claimed meanwhile lives, so the staged turn is thrown away."""
+    """P-02: the new owner lives, so the staged turn is dropped."""
     await world.write(admitted("msg_1"))
-    alive(world, "run_b")
+    mark_alive(world, "run_b")
 
     async def steal(_drafts: tuple[Draft, ...]) -> None:
         world.log.before = None
@@ -143,29 +143,29 @@ async def test_a_runner_fenced_at_its_boundary_leaves_the_new_owner_alone(world:
 
     world.log.before = steal
 
-    assert await (await drain(world)).run() is False
+    assert await (await open_drain(world)).run() is False
     assert await world.types(after=2) == ["execution.claimed"]
     assert world.provider.requests == []
 
 
-async def test_the_watch_survives_a_fenced_drain(world: World) -> None:
+async def test_the_consumer_survives_a_fenced_drain(world: World) -> None:
     """P-02: the wake is not acknowledged, and the new owner answers."""
     await world.write(admitted("msg_1"))
 
     async def stolen() -> Response:
         await world.write(STOLEN)
-        return says("too late")
+        return text_reply("too late")
 
     world.provider.replies.append(stolen)
     await world.wake()
     (job,) = world.wakes
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: len(world.provider.requests) == 1)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: len(world.provider.requests) == 1)
     assert world.wakes == [job]
 
     job.expire()
-    async with standing(WakeConsumer(world.context("run_c"))):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context("run_c"))):
+        await wait_until(lambda: not world.wakes)
 
     types = await world.types()
     assert (types.count("step.ended"), types.count("execution.recovered")) == (1, 1)
@@ -173,18 +173,18 @@ async def test_the_watch_survives_a_fenced_drain(world: World) -> None:
 
 
 async def test_one_runner_takes_a_redelivered_wake_once(world: World) -> None:
-    """C-01: a second delivery of what it already drains is no second drain."""
+    """C-01: a second delivery of the wake starts no second drain."""
     await world.write(admitted("msg_1"))
     await world.wake()
     (job,) = world.wakes
 
     async def meanwhile() -> Response:
         job.expire()
-        await until(lambda: job.deliveries == 2)
-        return says("once")
+        await wait_until(lambda: job.deliveries == 2)
+        return text_reply("once")
 
     world.provider.replies.append(meanwhile)
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
 
     assert len(world.provider.requests) == 1

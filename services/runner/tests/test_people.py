@@ -19,15 +19,15 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.tools.request import ToolRequest
-from services.runner.tests.conftest import AT, World, admitted, says, standing, until
-from services.runner.tests.test_moves import calls, first, settled
+from services.runner.tests.conftest import AT, World, admitted, run_consumer, text_reply, wait_until
+from services.runner.tests.test_moves import call_reply, tool_succeeded, wait_for_event
 from services.runner.tests.test_ownership import LEFT, PARTIAL
 
-# A runner that waited for people would exceed every test's patience.
-PATIENT = {"tools_wait_s": 60.0}
+# A runner that waited for people would exceed the time limit of every test.
+LONG_WAIT = {"tools_wait_s": 60.0}
 
 
-def asked(called: Any, call: str = "c1") -> PermissionAsked:  # noqa: ANN401
+def permission_asked(called: Any, call: str = "c1") -> PermissionAsked:  # noqa: ANN401
     source = CallSource(message_id=called.assistant_message_id, call_id=call)
     request = PermissionRequest(
         id=f"per_{call}", session_id="ses_1", action="read", resources=("x",), source=source
@@ -35,45 +35,45 @@ def asked(called: Any, call: str = "c1") -> PermissionAsked:  # noqa: ANN401
     return PermissionAsked(request=request, agent="build")
 
 
-def permitted(call: str = "c1") -> PermissionReplied:
+def permission_granted(call: str = "c1") -> PermissionReplied:
     return PermissionReplied(request_id=f"per_{call}", reply="once")
 
 
-def requests(world: World) -> list[ToolRequest]:
-    """What was asked of the tools, in order."""
+def tool_requests(world: World) -> list[ToolRequest]:
+    """The requests in the queue of the tools service, in order."""
     assert isinstance(world.eventlog.work, MemoryWorkQueues)
     jobs = world.eventlog.work.queue("TOOLS").messages
     return [ToolRequest.model_validate_json(job.payload) for job in jobs]
 
 
-def sent(world: World) -> list[str]:
+def requested_calls(world: World) -> list[str]:
     """The calls whose requests are in the queue, in order."""
-    return [request.call_id for request in requests(world)]
+    return [request.call_id for request in tool_requests(world)]
 
 
-async def parked(world: World, *ids: str) -> SessionEvent:
-    """A session whose every call asks, with nobody at it."""
-    world.config["runner"] = PATIENT
-    world.provider.replies.extend([calls(*ids), says("thanks")])
+async def park_session(world: World, *ids: str) -> SessionEvent:
+    """Park a session whose calls all wait for a permission."""
+    world.config["runner"] = LONG_WAIT
+    world.provider.replies.extend([call_reply(*ids), text_reply("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.context())
-    async with standing(watch):
-        called = await first(world, "tool.called")
-        await first(world, "attempt.finished")
+    consumer = WakeConsumer(world.context())
+    async with run_consumer(consumer):
+        called = await wait_for_event(world, "tool.called")
+        await wait_for_event(world, "attempt.finished")
         for call in ids:
-            await world.write(asked(called, call))
-            watch.nudge(AT)
-        await until(lambda: not world.wakes)
+            await world.write(permission_asked(called, call))
+            consumer.nudge(AT)
+        await wait_until(lambda: not world.wakes)
     return called
 
 
 async def test_it_parks_at_once_when_only_people_can_go_on(world: World) -> None:
-    """K-25: nobody is held for the minute that tools would get; a wake meanwhile writes nothing."""
-    await parked(world, "c1", "c2")
+    """K-25: the runner does not wait the minute that tools get; another wake writes nothing."""
+    await park_session(world, "c1", "c2")
     before = await world.types()
 
-    await world.drained("run_b")
+    await world.drain("run_b")
 
     session = await world.session()
     assert (session.execution.rested, session.execution.owner, len(session.asks.permissions)) == (
@@ -82,58 +82,58 @@ async def test_it_parks_at_once_when_only_people_can_go_on(world: World) -> None
         2,
     )
     assert await world.types() == before
-    assert sent(world) == ["c1", "c2"]
+    assert requested_calls(world) == ["c1", "c2"]
 
 
 async def test_an_answer_sends_its_call_again_and_no_other(world: World) -> None:
-    """K-15: the request is a new one, although the session's owner never changed durably."""
-    called = await parked(world, "c1", "c2")
+    """K-15: the request is a new one, although no new owner is in the log."""
+    called = await park_session(world, "c1", "c2")
 
-    await world.write(permitted("c1"))
+    await world.write(permission_granted("c1"))
     await world.wake()
-    async with standing(WakeConsumer(world.context("run_b"))):
-        await until(lambda: sent(world) == ["c1", "c2", "c1"])
-        await world.write(settled(called, "c1"))
-    await world.write(permitted("c2"))
+    async with run_consumer(WakeConsumer(world.context("run_b"))):
+        await wait_until(lambda: requested_calls(world) == ["c1", "c2", "c1"])
+        await world.write(tool_succeeded(called, "c1"))
+    await world.write(permission_granted("c2"))
     await world.wake()
-    async with standing(WakeConsumer(world.context("run_c"))):
-        await until(lambda: sent(world)[3:] == ["c2"])
+    async with run_consumer(WakeConsumer(world.context("run_c"))):
+        await wait_until(lambda: requested_calls(world)[3:] == ["c2"])
 
 
 async def test_each_answer_to_one_call_sends_it_again(world: World) -> None:
     """K-27: a second need is asked about after the first, and answered too."""
-    called = await parked(world, "c1")
-    again = asked(called).model_copy(
-        update={"request": asked(called).request.model_copy(update={"id": "per_second"})}
+    called = await park_session(world, "c1")
+    again = permission_asked(called).model_copy(
+        update={"request": permission_asked(called).request.model_copy(update={"id": "per_second"})}
     )
     for number, answer in enumerate(("per_c1", "per_second"), start=2):
         await world.write(PermissionReplied(request_id=answer, reply="once"))
         await world.wake()
-        async with standing(WakeConsumer(world.context("run_b"))):
-            await until(lambda count=number: sent(world) == ["c1"] * count)  # type: ignore[misc]
+        async with run_consumer(WakeConsumer(world.context("run_b"))):
+            await wait_until(lambda count=number: requested_calls(world) == ["c1"] * count)  # type: ignore[misc]
             if answer == "per_c1":
                 await world.write(again)
 
 
 async def test_an_owner_that_waits_for_another_call_sends_the_answered_one(world: World) -> None:
-    """K-15: it need not park and be woken for that."""
-    world.config["runner"] = PATIENT
-    world.provider.replies.extend([calls("c1", "c2"), says("thanks")])
+    """K-15: the owner need not park and be woken for that."""
+    world.config["runner"] = LONG_WAIT
+    world.provider.replies.extend([call_reply("c1", "c2"), text_reply("thanks")])
     await world.write(admitted("msg_1"))
     await world.wake()
-    watch = WakeConsumer(world.context())
+    consumer = WakeConsumer(world.context())
 
-    async with standing(watch):
-        called = await first(world, "tool.called")
-        await first(world, "attempt.finished")
-        await until(lambda: sent(world) == ["c1", "c2"])
-        await world.write(asked(called, "c1"))
-        await world.write(permitted("c1"))
-        watch.nudge(AT)
-        await until(lambda: sent(world) == ["c1", "c2", "c1"])
-        await world.write(settled(called, "c1"), settled(called, "c2"))
-        watch.nudge(AT)
-        await until(lambda: not world.wakes)
+    async with run_consumer(consumer):
+        called = await wait_for_event(world, "tool.called")
+        await wait_for_event(world, "attempt.finished")
+        await wait_until(lambda: requested_calls(world) == ["c1", "c2"])
+        await world.write(permission_asked(called, "c1"))
+        await world.write(permission_granted("c1"))
+        consumer.nudge(AT)
+        await wait_until(lambda: requested_calls(world) == ["c1", "c2", "c1"])
+        await world.write(tool_succeeded(called, "c1"), tool_succeeded(called, "c2"))
+        consumer.nudge(AT)
+        await wait_until(lambda: not world.wakes)
 
     types = await world.types()
     assert types.count("execution.claimed") == 1
@@ -142,13 +142,13 @@ async def test_an_owner_that_waits_for_another_call_sends_the_answered_one(world
 
 async def test_a_decline_is_why_it_rests_and_the_inbox_stays(world: World) -> None:
     """E-10: calls and step settled, no follow-up request, the reason told."""
-    await parked(world, "c1", "c2")
+    await park_session(world, "c1", "c2")
     declined = InterruptRequested(declined="permission to run read (x) was declined")
     refused = PermissionReplied(request_id="per_c1", reply="reject")
     await world.write(admitted("msg_2", delivery="queue"))
     await world.write(refused, PermissionReplied(request_id="per_c2", reply="reject"), declined)
 
-    await world.drained("run_b")
+    await world.drain("run_b")
 
     session = await world.session()
     assert (session.execution.rested, session.execution.rest_detail) == (
@@ -168,10 +168,10 @@ async def test_a_decline_is_why_it_rests_and_the_inbox_stays(world: World) -> No
 
 async def test_an_interrupt_answers_what_waits(world: World) -> None:
     """K-26: durably, in the commit that settles the calls."""
-    await parked(world, "c1")
+    await park_session(world, "c1")
     await world.write(InterruptRequested())
 
-    await world.drained("run_b")
+    await world.drain("run_b")
 
     assert (await world.types())[-5:] == [
         "execution.claimed",
@@ -183,42 +183,42 @@ async def test_an_interrupt_answers_what_waits(world: World) -> None:
     assert (await world.session()).asks.permissions == {}
 
 
-async def crashed(world: World) -> QuestionAsked:
-    """A turn died with its runner, and the policy asks a person."""
+async def crash_turn(world: World) -> QuestionAsked:
+    """Recover the turn of a dead runner under the policy `ask`."""
     world.config["tenant"] = {"default": {"recovery": "ask"}}
-    world.provider.replies.append(says("again"))
+    world.provider.replies.append(text_reply("again"))
     await world.write(admitted("msg_1"), *LEFT, *PARTIAL)
-    await world.drained("run_b")
-    question = await first(world, "question.asked")
+    await world.drain("run_b")
+    question = await wait_for_event(world, "question.asked")
     assert isinstance(question, QuestionAsked)
     return question
 
 
 async def test_a_crash_under_the_policy_ask_is_a_question(world: World) -> None:
-    """P-01: held until it is answered; to go on is one of the answers."""
-    question = await crashed(world)
-    held = await world.session()
+    """P-01: the session is held until a person answers; one answer is to continue."""
+    question = await crash_turn(world)
+    session = await world.session()
     answer = QuestionReplied(request_id=question.request.id, answers=(("Continue",),))
 
-    assert (held.execution.rested, held.execution.owner, world.provider.requests) == (
+    assert (session.execution.rested, session.execution.owner, world.provider.requests) == (
         "held",
         None,
         [],
     )
-    await world.drained("run_c")
+    await world.drain("run_c")
     assert world.provider.requests == []
     await world.write(answer, ResumeRequested())
-    await world.drained("run_c")
+    await world.drain("run_c")
     assert (await world.session()).execution.rested == "idle"
     assert len(world.provider.requests) == 1
 
 
 async def test_new_input_takes_the_question_back(world: World) -> None:
-    """P-01: saying something else is an answer; no question is left behind."""
-    question = await crashed(world)
+    """P-01: a new prompt answers the question, and no question stays open."""
+    question = await crash_turn(world)
     await world.write(admitted("msg_2", "never mind"))
 
-    await world.drained("run_c")
+    await world.drain("run_c")
 
     session, events = await world.session(), await world.events()
     assert QuestionRejected(request_id=question.request.id) in events
@@ -228,16 +228,16 @@ async def test_new_input_takes_the_question_back(world: World) -> None:
 async def test_a_request_tells_what_its_sender_knows_as_long_as_nothing_else_counts(
     world: World,
 ) -> None:
-    """E-01: the head it was true at, and the call. After a person's answer the worker reads."""
-    called = await parked(world, "c1", "c2")
-    c1, c2 = requests(world)
+    """E-01: the snapshot holds the head and the call. After a person's answer the worker reads the log."""
+    called = await park_session(world, "c1", "c2")
+    c1, c2 = tool_requests(world)
     assert c1.snapshot is not None
     assert c2.snapshot is not None
     page = await world.eventlog.log.read(AT, after=START)
     (heads,) = {
         stored.head
         for stored in page.commits
-        if any(one.event.type == "attempt.finished" for one in stored.commit.events)
+        if any(event.event.type == "attempt.finished" for event in stored.commit.events)
     }
     assert (c1.snapshot.position, c1.snapshot.seq) == (heads.position, heads.seq)
     assert (c1.snapshot.tool, c1.snapshot.input, c1.snapshot.runner) == (
@@ -246,19 +246,19 @@ async def test_a_request_tells_what_its_sender_knows_as_long_as_nothing_else_cou
         "run_a",
     )
 
-    await world.write(permitted("c1"))
+    await world.write(permission_granted("c1"))
     await world.wake()
-    async with standing(WakeConsumer(world.context("run_b"))):
-        await until(lambda: sent(world) == ["c1", "c2", "c1"])
-        await world.write(settled(called, "c1"))
-    assert requests(world)[2].snapshot is None
+    async with run_consumer(WakeConsumer(world.context("run_b"))):
+        await wait_until(lambda: requested_calls(world) == ["c1", "c2", "c1"])
+        await world.write(tool_succeeded(called, "c1"))
+    assert tool_requests(world)[2].snapshot is None
 
 
 async def test_a_large_input_is_not_sent_beside_the_log(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """J-01: the worker finds it where it is."""
+    """J-01: the worker reads a large input from the log."""
     monkeypatch.setattr("fairlead_runner.calls.requests.SNAPSHOT_LENGTH_MAX", 64)
-    await parked(world, "c1")
+    await park_session(world, "c1")
 
-    assert [request.snapshot for request in requests(world)] == [None]
+    assert [request.snapshot for request in tool_requests(world)] == [None]

@@ -28,7 +28,7 @@ async def hashes(world: World) -> list[str]:
 
 async def turn(world: World, id_: str) -> None:
     await world.write(admitted(id_))
-    await world.drained()
+    await world.drain()
 
 
 async def test_an_attempt_records_the_fingerprint_of_its_request(world: World) -> None:

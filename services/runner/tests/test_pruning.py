@@ -10,7 +10,7 @@ from fairlead_schema import subjects
 from fairlead_schema.events import CompactionStarted, ContextPruned, ToolSucceeded
 from fairlead_schema.tools.content import Executor, TextContent
 from fairlead_schema.tools.request import ToolCatalog, ToolInfo
-from services.runner.tests.conftest import World, admitted, of, says, streamed
+from services.runner.tests.conftest import World, admitted, events_of, stream_reply, text_reply
 
 READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
 BIG = "x" * 12_000
@@ -21,7 +21,7 @@ def calls(id_: str) -> Response:
     chunk: dict[str, Any] = {
         "choices": [{"delta": {"tool_calls": made}, "finish_reason": "tool_calls"}]
     }
-    return streamed(json.dumps(chunk), "[DONE]")
+    return stream_reply(json.dumps(chunk), "[DONE]")
 
 
 def offer(world: World) -> None:
@@ -35,9 +35,9 @@ def offer(world: World) -> None:
 
 async def read(world: World, number: int) -> None:
     """One activity that reads something large."""
-    world.provider.replies.extend([calls(f"call_{number}"), says("read it")])
+    world.provider.replies.extend([calls(f"call_{number}"), text_reply("read it")])
     await world.write(admitted(f"msg_{number}", "read"))
-    await world.drained()
+    await world.drain()
     (call,) = (await world.session()).calls
     settled = ToolSucceeded(
         assistant_message_id=call.assistant_message_id,
@@ -47,7 +47,7 @@ async def read(world: World, number: int) -> None:
         provider=Executor(),
     )
     await world.write(settled)
-    await world.drained()
+    await world.drain()
 
 
 def breaks(source: str) -> float:
@@ -63,11 +63,11 @@ async def test_pruning_comes_before_compaction_and_breaks_the_prefix_once(small:
 
     await read(small, 1)
     await read(small, 2)
-    await small.said("msg_3", "And now?")
+    await small.prompt("msg_3", "And now?")
 
     events = await small.events()
-    assert len(of(events, ContextPruned)) == 1
-    assert of(events, CompactionStarted) == []
+    assert len(events_of(events, ContextPruned)) == 1
+    assert events_of(events, CompactionStarted) == []
     asked = json.dumps(small.provider.requests[-1])
     assert asked.count(BIG) == 1
     assert "bytes was left out here" in asked
@@ -84,5 +84,5 @@ async def test_switched_off_it_is_a_compaction(small: World) -> None:
     await read(small, 2)
 
     events = await small.events()
-    assert of(events, ContextPruned) == []
-    assert len(of(events, CompactionStarted)) == 1
+    assert events_of(events, ContextPruned) == []
+    assert len(events_of(events, CompactionStarted)) == 1

@@ -1,4 +1,4 @@
-"""Going to rest: merged with the turn's end, refused by news, followed by a second look."""
+"""Rest: in one commit with the end of the turn, not before new input, and checked once more."""
 
 import asyncio
 from dataclasses import replace
@@ -23,9 +23,9 @@ from services.runner.tests.conftest import (
     WatchedLog,
     World,
     admitted,
-    says,
-    standing,
-    until,
+    run_consumer,
+    text_reply,
+    wait_until,
 )
 
 
@@ -34,13 +34,13 @@ def releases(drafts: tuple[Draft, ...]) -> bool:
 
 
 async def test_the_end_of_the_turn_and_the_rest_are_one_commit(world: World) -> None:
-    """B-16: nobody can find the session answered but still owned."""
+    """B-16: no reader sees the session answered and still owned."""
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     page = await world.log.read(AT, after=Head(0, 0))
-    last = [one.event.type for one in page.commits[-1].commit.events]
+    last = [recorded.event.type for recorded in page.commits[-1].commit.events]
     assert last[-2:] == ["step.ended", "execution.released"]
 
 
@@ -57,7 +57,7 @@ async def test_a_prompt_that_arrives_with_the_release_is_still_processed(world: 
 
     world.log.before = late
 
-    await world.drained()
+    await world.drain()
 
     assert arrived
     session = await world.session()
@@ -73,7 +73,7 @@ async def test_a_prompt_that_arrives_with_the_release_is_still_processed(world: 
 
 
 async def test_a_prompt_that_arrives_with_a_failure_is_still_processed(world: World) -> None:
-    """B-24: the failed step is written although the session moved."""
+    """B-24: the failed step is written although another event came first."""
     await world.write(admitted("msg_1"))
     world.provider.replies.append(Response("no", status_code=400))
     arrived = False
@@ -86,7 +86,7 @@ async def test_a_prompt_that_arrives_with_a_failure_is_still_processed(world: Wo
 
     world.log.before = late
 
-    await world.drained()
+    await world.drain()
 
     types = await world.types()
     assert (types.count("step.failed"), types.count("step.ended")) == (1, 1)
@@ -97,7 +97,7 @@ async def test_a_prompt_that_arrives_with_a_failure_is_still_processed(world: Wo
 async def test_a_prompt_that_arrives_at_any_commit_is_promoted_once(
     world: World, what: str
 ) -> None:
-    """B-06, B-07: decisions are made again, facts are written after the news."""
+    """B-06, B-07: the drain decides again, and writes facts behind the new event."""
     await world.write(admitted("msg_1"))
     arrived = False
 
@@ -109,7 +109,7 @@ async def test_a_prompt_that_arrives_at_any_commit_is_promoted_once(
 
     world.log.before = late
 
-    await world.drained()
+    await world.drain()
 
     promoted = [
         event.message_id for event in await world.events() if isinstance(event, PromptPromoted)
@@ -120,7 +120,7 @@ async def test_a_prompt_that_arrives_at_any_commit_is_promoted_once(
 
 
 async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: World) -> None:
-    """A-26, C-06: its own wake was refused by the one being served."""
+    """A-26, C-06: its own wake was refused, because another wake of the session was being served."""
     await world.write(admitted("msg_1"))
     await world.wake()
     (job,) = world.wakes
@@ -131,9 +131,9 @@ async def test_a_prompt_between_the_release_and_the_second_look_is_woken(world: 
         await ack()
 
     object.__setattr__(job, "ack", news_then_ack)
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: job not in world.wakes)
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: job not in world.wakes)
+        await wait_until(lambda: not world.wakes)
 
     assert (await world.session()).inbox.pending == ()
     assert len(world.provider.requests) == 2
@@ -144,35 +144,35 @@ async def test_a_leaving_runner_finishes_its_turn_and_hands_over(
     world: World,
     resume: bool | None,  # noqa: FBT001
 ) -> None:
-    """P-02, A-21: a rolling deploy costs no turn; the rest waits for another runner."""
+    """P-02, A-21: a rolling deploy costs no turn; other inputs wait for another runner."""
     for id_ in ("msg_1", "msg_2"):
         queued = admitted(id_, delivery="queue")
         await world.write(queued.model_copy(update={"resume": resume}))
     if resume is False:
         await world.write(ResumeRequested(forced=False))
-    watch = WakeConsumer(world.context())
-    leaving: list[asyncio.Task[None]] = []
+    consumer = WakeConsumer(world.context())
+    shutdowns: list[asyncio.Task[None]] = []
 
     async def meanwhile() -> Response:
-        leaving.append(asyncio.create_task(watch.shutdown()))
+        shutdowns.append(asyncio.create_task(consumer.shutdown()))
         await asyncio.sleep(0)
-        return says("done")
+        return text_reply("done")
 
     world.provider.replies.append(meanwhile)
     await world.wake()
-    async with standing(watch):
-        await until(lambda: bool(leaving) and leaving[0].done())
+    async with run_consumer(consumer):
+        await wait_until(lambda: bool(shutdowns) and shutdowns[0].done())
 
     session = await world.session()
     assert (session.execution.rested, len(session.inbox.pending)) == ("handover", 1)
     assert len(world.wakes) == 1
-    await world.drained("run_b")
+    await world.drain("run_b")
     assert (await world.session()).inbox.pending == ()
     assert (await world.types()).count("execution.recovered") == 0
 
 
 async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(world: World) -> None:
-    """P-01, P-02: it is owed again, and the next runner answers it."""
+    """P-01, P-02: the turn is owed again, and the next runner takes it."""
     world.config["runner"] = {"grace_s": 0.01}
     await world.write(admitted("msg_1"))
     asked = asyncio.Event()
@@ -184,7 +184,7 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
 
     world.provider.replies.append(hang)
     await world.wake()
-    async with standing(WakeConsumer(world.context())):
+    async with run_consumer(WakeConsumer(world.context())):
         async with asyncio.timeout(5):
             await asked.wait()
 
@@ -195,7 +195,7 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
         None,
     )
     assert len(world.wakes) == 1
-    await world.drained("run_b")
+    await world.drain("run_b")
     assert await world.types(after=len(await world.types()) - 1) == ["execution.released"]
     assert (await world.session()).execution.rested == "idle"
 
@@ -221,7 +221,7 @@ async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: Wor
     )  # fmt: skip
     await other.wake(broken)
 
-    await other.drained()
+    await other.drain()
 
     assert isinstance(other.eventlog.dead_letters, MemoryDeadLetters)
     ((source, subject, _payload, reason),) = other.eventlog.dead_letters.letters
@@ -231,15 +231,15 @@ async def test_an_unreadable_session_is_buried_and_nothing_else_stops(world: Wor
 
 
 async def test_a_long_session_leaves_a_snapshot_that_equals_its_replay(world: World) -> None:
-    """D-08: others load it without replaying it."""
+    """D-08: another runner loads the snapshot without replaying the log."""
     world.config["runner"] = {"snapshot_events": 5}
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     assert isinstance(world.eventlog.snapshots, MemorySnapshots)
-    kept = world.eventlog.snapshots.snapshots[AT]
+    snapshot = world.eventlog.snapshots.snapshots[AT]
     page = await world.log.read(AT, after=Head(0, 0))
     world.eventlog.snapshots.snapshots.clear()
-    assert thaw(kept.state) == await world.session()
-    assert kept.head == page.commits[-1].head
+    assert thaw(snapshot.state) == await world.session()
+    assert snapshot.head == page.commits[-1].head

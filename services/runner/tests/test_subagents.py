@@ -1,4 +1,4 @@
-"""Sessions below from the runner's side: what those used whose calls were settled without them."""
+"""Child sessions from the runner's side: the usage of children whose calls were settled without them."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.calls.child_ids import TASK, child_of
-from services.runner.tests.conftest import CREATED, World, admitted, of
+from services.runner.tests.conftest import CREATED, World, admitted, events_of
 
 MODEL = ModelRef(provider_id="acme", id="fast")
 BELOW = Address("default", child_of("ses_1", "msg_a", "c1"))
@@ -56,47 +56,47 @@ async def _interrupted(world: World) -> None:
     )
 
 
-async def counted(world: World) -> list[tuple[str, float, int]]:
-    found = of(await world.events(), ChildFinished)
-    return [(one.session_id, one.cost, one.tokens) for one in found]
+async def child_usage(world: World) -> list[tuple[str, float, int]]:
+    finished = events_of(await world.events(), ChildFinished)
+    return [(child.session_id, child.cost, child.tokens) for child in finished]
 
 
 async def test_what_an_interrupted_child_used_counts_before_the_next_call(world: World) -> None:
-    """A budget reaches the tree: an interrupt is no way around it."""
+    """A budget covers the whole tree, and an interrupt does not lift it."""
     await world.write(CREATED, *BEGUN, ENDED, STOPPED, at=BELOW)
     await world.write(admitted("msg_2"))
 
-    await world.drained()
-    await world.drained()
+    await world.drain()
+    await world.drain()
 
-    assert await counted(world) == [(BELOW.session_id, 2.0, 100)]
+    assert await child_usage(world) == [(BELOW.session_id, 2.0, 100)]
     assert (await world.session()).execution.rested == "over-budget"
     assert world.provider.requests == []
 
 
 async def test_a_child_that_still_stops_is_counted_at_a_later_look(world: World) -> None:
-    """Nobody waits for it, and nobody forgets it."""
+    """The parent does not wait for the child, and counts it later."""
     await world.write(CREATED, *BEGUN, ENDED, at=BELOW)
-    await world.said("msg_2", "hello")
-    assert (await counted(world), len(world.provider.requests)) == ([], 1)
+    await world.prompt("msg_2", "hello")
+    assert (await child_usage(world), len(world.provider.requests)) == ([], 1)
 
     await world.write(STOPPED, at=BELOW)
-    await world.said("msg_3", "hello")
+    await world.prompt("msg_3", "hello")
 
-    assert await counted(world) == [(BELOW.session_id, 2.0, 100)]
+    assert await child_usage(world) == [(BELOW.session_id, 2.0, 100)]
 
 
 async def test_a_child_that_was_never_made_is_looked_for_once(world: World) -> None:
-    await world.said("msg_2", "hello")
+    await world.prompt("msg_2", "hello")
 
-    assert await counted(world) == [(BELOW.session_id, 0.0, 0)]
+    assert await child_usage(world) == [(BELOW.session_id, 0.0, 0)]
     assert len(world.provider.requests) == 1
 
 
 async def test_a_child_that_cannot_be_read_holds_nobody_up(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """P-01: nothing can be known of its use; its parent goes on."""
+    """P-01: the usage of the child stays unknown, and its parent goes on."""
     read = world.log.read
 
     async def unreadable(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
@@ -105,7 +105,7 @@ async def test_a_child_that_cannot_be_read_holds_nobody_up(
         return await read(at, after=after, limit=limit)
 
     monkeypatch.setattr(world.log, "read", unreadable)
-    await world.said("msg_2", "hello")
+    await world.prompt("msg_2", "hello")
 
-    assert await counted(world) == [(BELOW.session_id, 0.0, 0)]
+    assert await child_usage(world) == [(BELOW.session_id, 0.0, 0)]
     assert (await world.session()).execution.rested == "idle"

@@ -1,9 +1,9 @@
-"""Background work of a runner outlives every error, and says so."""
+"""The loops of a runner start again after every error."""
 
 import pytest
 
 from fairlead_runner.wake_consumer import WakeConsumer
-from services.runner.tests.conftest import World, admitted, standing, until
+from services.runner.tests.conftest import World, admitted, run_consumer, wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def _impatient(world: World) -> None:
 async def test_a_defect_while_taking_wakes_does_not_end_the_runner(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C-09: the next wake is taken as if nothing had happened."""
+    """C-09: the consumer starts again and takes the next wake."""
     take, broken = world.eventlog.wakes.take, [True]
 
     def once_broken(room: object) -> object:
@@ -27,8 +27,8 @@ async def test_a_defect_while_taking_wakes_does_not_end_the_runner(
     await world.write(admitted("msg_1"))
     await world.wake()
 
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
 
     assert not broken
     assert (await world.session()).execution.rested == "idle"

@@ -6,7 +6,14 @@ from fairlead_eventlog.memory.deltas import MemoryDeltas
 from fairlead_schema.delta import TextDelta
 from fairlead_schema.events import ExecutionReleased, ResumeRequested, StepEnded, StepFailed
 from fairlead_schema.message import AssistantMessage, TextBlock
-from services.runner.tests.conftest import SYSTEM, World, admitted, refuses, says, streamed
+from services.runner.tests.conftest import (
+    SYSTEM,
+    World,
+    admitted,
+    error_reply,
+    stream_reply,
+    text_reply,
+)
 
 ORDER = [
     "session.created",
@@ -26,16 +33,16 @@ ORDER = [
 async def test_one_prompt_becomes_an_answer_in_the_exact_durable_order(world: World) -> None:
     """D-01, D-02: one streamed request; public events in order, private ones between them."""
     await world.write(admitted("msg_1"))
-    world.provider.replies.append(says("hey you"))
+    world.provider.replies.append(text_reply("hey you"))
 
-    await world.drained()
+    await world.drain()
 
     assert await world.types() == ORDER
     assert len(world.provider.requests) == 1
     session = await world.session()
-    said = session.transcript.lines[-1].message
-    assert isinstance(said, AssistantMessage)
-    assert said.content == (TextBlock(id="text-0", text="hey you"),)
+    answer = session.transcript.lines[-1].message
+    assert isinstance(answer, AssistantMessage)
+    assert answer.content == (TextBlock(id="text-0", text="hey you"),)
     assert (session.execution.owner, session.execution.rested) == (None, "idle")
 
 
@@ -43,9 +50,9 @@ async def test_the_request_says_who_asks_and_what_the_model_is_told(world: World
     """D-38, F-46: agent system, baseline, history; the session's id in the headers."""
     await world.write(admitted("msg_1", "what day?"))
 
-    await world.drained()
+    await world.drain()
 
-    assert world.provider.asked() == [
+    assert world.provider.messages() == [
         ("system", SYSTEM),
         ("user", "what day?"),
     ]
@@ -56,20 +63,20 @@ async def test_the_request_says_who_asks_and_what_the_model_is_told(world: World
 async def test_fragments_are_live_and_not_in_the_log(world: World) -> None:
     """D-07: deltas go out, the end holds the whole."""
     await world.write(admitted("msg_1"))
-    world.provider.replies.append(says("hello"))
+    world.provider.replies.append(text_reply("hello"))
 
-    await world.drained()
+    await world.drain()
 
     assert isinstance(world.eventlog.deltas, MemoryDeltas)
     deltas = [delta for _at, delta in world.eventlog.deltas.sent]
-    assert [one.delta for one in deltas if isinstance(one, TextDelta)] == ["he", "llo"]
+    assert [delta.delta for delta in deltas if isinstance(delta, TextDelta)] == ["he", "llo"]
 
 
 async def test_a_turn_costs_what_its_model_costs(world: World) -> None:
     """D-34, D-35: tokens and cost come from usage and configuration."""
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     (ended,) = [event for event in await world.events() if isinstance(event, StepEnded)]
     assert (ended.tokens.input, ended.tokens.output) == (1_000_000, 1_000_000)
@@ -79,9 +86,9 @@ async def test_a_turn_costs_what_its_model_costs(world: World) -> None:
 async def test_a_raised_failure_fails_the_step_and_rests_the_session(world: World) -> None:
     """D-27, B-24: recorded with its message; what is pending stays pending."""
     await world.write(admitted("msg_1"), admitted("msg_q", delivery="queue"))
-    world.provider.replies.append(refuses(400, "bad request"))
+    world.provider.replies.append(error_reply(400, "bad request"))
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.types())[-4:] == [
         "attempt.dispatched",
@@ -101,13 +108,13 @@ async def test_a_raised_failure_fails_the_step_and_rests_the_session(world: Worl
 async def test_after_a_raised_failure_a_later_wake_takes_what_is_pending(world: World) -> None:
     """B-23, B-24: the failed prompt is not retried, the pending one is answered."""
     await world.write(admitted("msg_1", "one"), admitted("msg_q", "two", "queue"))
-    world.provider.replies.append(refuses(400, "no"))
-    await world.drained()
+    world.provider.replies.append(error_reply(400, "no"))
+    await world.drain()
 
     await world.write(ResumeRequested(forced=False))
-    await world.drained()
+    await world.drain()
 
-    assert world.provider.asked()[-1] == ("user", "two")
+    assert world.provider.messages()[-1] == ("user", "two")
     assert (await world.session()).inbox.pending == ()
     assert (await world.session()).execution.rested == "idle"
 
@@ -116,9 +123,9 @@ async def test_an_error_inside_the_stream_ends_the_turn_but_not_the_drain(world:
     """B-24, D-25: the step fails and queued input is still processed."""
     await world.write(admitted("msg_1"), admitted("msg_q", delivery="queue"))
     partial = '{"choices": [{"delta": {"content": "par"}}]}'
-    world.provider.replies.append(streamed(partial, '{"error": {"message": "overloaded"}}'))
+    world.provider.replies.append(stream_reply(partial, '{"error": {"message": "overloaded"}}'))
 
-    await world.drained()
+    await world.drain()
 
     types = await world.types()
     assert types.count("step.failed") == types.count("step.ended") == 1
@@ -130,9 +137,9 @@ async def test_an_error_inside_the_stream_ends_the_turn_but_not_the_drain(world:
 async def test_a_stream_cut_off_keeps_what_was_said(world: World) -> None:
     """D-10: the partial text is closed durably, then the step fails."""
     await world.write(admitted("msg_1"))
-    world.provider.replies.append(streamed('{"choices": [{"delta": {"content": "par"}}]}'))
+    world.provider.replies.append(stream_reply('{"choices": [{"delta": {"content": "par"}}]}'))
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.types())[-4:] == [
         "text.started",
@@ -140,17 +147,17 @@ async def test_a_stream_cut_off_keeps_what_was_said(world: World) -> None:
         "step.failed",
         "execution.released",
     ]
-    said = (await world.session()).transcript.lines[-1].message
-    assert isinstance(said, AssistantMessage)
-    assert said.content == (TextBlock(id="text-0", text="par"),)
+    answer = (await world.session()).transcript.lines[-1].message
+    assert isinstance(answer, AssistantMessage)
+    assert answer.content == (TextBlock(id="text-0", text="par"),)
 
 
 async def test_an_empty_answer_is_an_empty_assistant(world: World) -> None:
     """D-05: a finish alone starts and ends the step."""
     await world.write(admitted("msg_1"))
-    world.provider.replies.append(streamed("[DONE]"))
+    world.provider.replies.append(stream_reply("[DONE]"))
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.types())[-3:] == ["step.started", "step.ended", "execution.released"]
 
@@ -163,7 +170,9 @@ async def test_an_empty_answer_is_an_empty_assistant(world: World) -> None:
     ],
     ids=["no model", "no key"],
 )
-async def test_without_a_voice_nothing_is_promoted(world: World, change: dict[str, object]) -> None:
+async def test_without_a_configured_model_nothing_is_promoted(
+    world: World, change: dict[str, object]
+) -> None:
     """D-41, P-27: the session rests as failed and the input stays."""
     await world.write(admitted("msg_1"))
     provider = change.pop("provider", None)
@@ -171,7 +180,7 @@ async def test_without_a_voice_nothing_is_promoted(world: World, change: dict[st
     if isinstance(provider, dict):
         world.config["provider"]["acme"].update(provider["acme"])
 
-    await world.drained()
+    await world.drain()
 
     session = await world.session()
     assert (session.execution.rested, len(session.inbox.pending)) == ("failed", 1)
@@ -184,7 +193,7 @@ async def test_a_long_prompt_costs_what_its_tier_says(world: World) -> None:
     world.config["provider"]["acme"]["model"]["fast"]["cost"]["tier"] = [tier]
     await world.write(admitted("msg_1"))
 
-    await world.drained()
+    await world.drain()
 
     (ended,) = [event for event in await world.events() if isinstance(event, StepEnded)]
     assert ended.cost == pytest.approx(30.0)

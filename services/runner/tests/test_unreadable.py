@@ -1,4 +1,4 @@
-"""A log that breaks under a runner: its session stops with a reason, and nothing else does."""
+"""A log that a runner cannot read: its session stops with a reason, and all others go on."""
 
 import pytest
 
@@ -12,8 +12,8 @@ from services.runner.tests.conftest import (
     CREATED,
     World,
     admitted,
-    standing,
-    until,
+    run_consumer,
+    wait_until,
 )
 
 OTHER = Address("default", "ses_2")
@@ -23,8 +23,8 @@ STRANGE = (
 )
 
 
-def gapped() -> bytes:
-    """A commit that reads well and follows nothing."""
+def gapped_commit() -> bytes:
+    """A readable commit with a gap before it."""
     drafts = (Draft("evt_y", 1, SessionArchived()),)
     return encode(Commit("cmt_y", record(drafts, after=70)))
 
@@ -35,46 +35,47 @@ def reasons(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("strange", "word"), [(STRANGE, "from.the.future"), (b"?", "malformed"), (gapped(), "71 after")]
+    ("strange", "word"),
+    [(STRANGE, "from.the.future"), (b"?", "malformed"), (gapped_commit(), "71 after")],
 )
 @pytest.mark.parametrize("when", ["before", "attempt.dispatched", "step.started", "step.ended"])
 async def test_it_is_put_aside_at_once_and_others_go_on(
     world: World, strange: bytes, word: str, when: str
 ) -> None:
-    """H-19: whenever the strange commit comes, no provider is asked because of it again."""
+    """H-19: whenever the strange commit comes, it causes no second provider request."""
     await world.write(admitted("msg_1"))
     await world.write(CREATED, admitted("msg_2"), at=OTHER)
     if when == "before":
         await world.log.append_raw(AT, strange)
 
-    async def strike(drafts: tuple[Draft, ...]) -> None:
+    async def append_strange(drafts: tuple[Draft, ...]) -> None:
         if when in {draft.event.type for draft in drafts} and not reasons(world):
             world.log.before = None
             await world.log.append_raw(AT, strange)
 
-    world.log.before = strike
+    world.log.before = append_strange
     await world.wake()
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
-        asked = len(world.provider.requests)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
+        request_count = len(world.provider.requests)
         await world.wake(OTHER)
-        await until(lambda: not world.wakes)
+        await wait_until(lambda: not world.wakes)
 
     assert word in reasons(world)[0]
     assert len(reasons(world)) == 1
-    assert asked == (0 if when in {"before", "attempt.dispatched"} else 1)
+    assert request_count == (0 if when in {"before", "attempt.dispatched"} else 1)
     assert [event.type for event in await world.events(OTHER)][-1] == "execution.released"
 
 
 async def test_a_parent_that_cannot_be_read_does_not_stop_its_child(world: World) -> None:
-    """The child rests as ever; that its parent cannot hear of it is the parent's trouble."""
+    """The child rests as usual, although its parent cannot be notified."""
     child = CREATED.model_copy(update={"parent_id": AT.session_id})
     await world.write(child, admitted("msg_2"), at=OTHER)
-    await world.log.append_raw(AT, gapped())
+    await world.log.append_raw(AT, gapped_commit())
 
     await world.wake(OTHER)
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
 
     assert reasons(world) == []
     assert [event.type for event in await world.events(OTHER)][-1] == "execution.released"

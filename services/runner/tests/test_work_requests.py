@@ -1,4 +1,4 @@
-"""Which wakes count: one from before an interrupt finds nothing to do, one after it does."""
+"""Wakes and interrupts: a wake from before an interrupt finds no work, a later one does."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from fairlead_schema.events import (
     ResumeRequested,
     SessionEvent,
 )
-from services.runner.tests.conftest import World, admitted, standing, until
+from services.runner.tests.conftest import World, admitted, run_consumer, wait_until
 
 
 async def test_a_wake_from_before_an_interrupt_promotes_nothing(world: World) -> None:
@@ -18,7 +18,7 @@ async def test_a_wake_from_before_an_interrupt_promotes_nothing(world: World) ->
     await world.write(InterruptRequested())
     before = await world.types()
 
-    await world.drained()
+    await world.drain()
 
     assert await world.types() == before
     assert world.provider.requests == []
@@ -39,7 +39,7 @@ async def test_an_interrupt_between_a_reading_and_its_claim_drops_the_wake(world
 
     world.log.before = interrupted
 
-    await world.drained()
+    await world.drain()
 
     assert (await world.types())[-1] == "interrupt.requested"
     assert world.provider.requests == []
@@ -49,17 +49,17 @@ async def test_an_interrupt_between_a_reading_and_its_claim_drops_the_wake(world
 async def test_what_is_asked_after_an_interrupt_counts(world: World, what: str) -> None:
     """C-13, C-16, A-21: a prompt, an exact retry or a resume makes the kept inbox move."""
     await world.write(admitted("msg_1"), InterruptRequested())
-    asked: dict[str, SessionEvent] = {
+    requests: dict[str, SessionEvent] = {
         "prompt": admitted("msg_2"),
         "stir": ResumeRequested(forced=False),
         "resume": ResumeRequested(),
     }
 
-    await world.write(asked[what])
-    await world.drained()
+    await world.write(requests[what])
+    await world.drain()
 
-    promoted = [one for one in await world.events() if isinstance(one, PromptPromoted)]
-    assert [one.message_id for one in promoted][:1] == ["msg_1"]
+    promoted = [event for event in await world.events() if isinstance(event, PromptPromoted)]
+    assert [event.message_id for event in promoted][:1] == ["msg_1"]
     assert (await world.session()).inbox.pending == ()
 
 
@@ -68,10 +68,10 @@ async def test_a_stirred_queue_is_promoted_and_no_turn_is_forced(world: World) -
     queued = admitted("msg_1", delivery="queue").model_copy(update={"resume": False})
     await world.write(queued, ResumeRequested(forced=False))
 
-    await world.drained()
+    await world.drain()
 
     assert len(world.provider.requests) == 1
-    assert ("user", "hello") in world.provider.asked()
+    assert ("user", "hello") in world.provider.messages()
 
 
 async def test_a_wake_of_input_that_was_only_admitted_does_nothing(world: World) -> None:
@@ -79,11 +79,11 @@ async def test_a_wake_of_input_that_was_only_admitted_does_nothing(world: World)
     await world.write(admitted("msg_1").model_copy(update={"resume": False}))
     before = await world.types()
 
-    await world.drained()
+    await world.drain()
     assert await world.types() == before
 
     await world.write(ResumeRequested(forced=False))
     await world.wake()
-    async with standing(WakeConsumer(world.context())):
-        await until(lambda: not world.wakes)
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
     assert (await world.session()).inbox.pending == ()
