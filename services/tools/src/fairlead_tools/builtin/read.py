@@ -239,7 +239,7 @@ def _text(file: BinaryIO, place: Place, told: str, asked: ReadInput) -> WholeTex
         content=page.content,
         mime=mime,
         offset=page.offset,
-        truncated=page.truncated,
+        truncated=page.has_more,
         next=page.next,
     )
 

@@ -1,1 +1,1 @@
-"""Files of a location: where paths lead, how they are read, searched and changed."""
+"""Files of a location: resolving paths, reading, searching and changing files."""

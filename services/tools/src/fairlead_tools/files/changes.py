@@ -1,4 +1,4 @@
-"""What a patch will do to the files it names: all of it is worked out before any of it is done."""
+"""The changes of a patch: all of them are planned before the first is applied."""
 
 import os
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ Kind: TypeAlias = Literal["add", "update", "delete", "move"]
 
 
 class PatchMismatch(Exception):
-    """The patch does not fit the files; says which and why."""
+    """The patch does not fit a file. The message says which file and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One file change, with the bytes that it expects and those that it leaves."""
+    """One file change: the bytes that it expects and the bytes that it writes."""
 
     kind: Kind
     place: Place
@@ -42,37 +42,37 @@ class _File:
 
 
 class Overlay:
-    """The files as they will be after the changes so far, so that a patch may touch one twice."""
+    """The files as the planned changes leave them, so that a patch may change a file twice."""
 
     def __init__(self) -> None:
         self._files: dict[Path, _File | None] = {}
 
     def plan(self, hunk: Hunk, places: Mapping[str, Place]) -> Change:
-        """What one hunk will do. Raises Unfit."""
+        """The change of one hunk. Raises PatchMismatch."""
         place = places[hunk.path]
-        held = self._held(place)
+        file = self._file(place)
         if isinstance(hunk, Add):
-            if held is not None:
+            if file is not None:
                 raise PatchMismatch(f"{hunk.path} exists already")
-            return self._done(Change("add", place, None, _encode(hunk.content)))
-        if held is None:
+            return self._record(Change("add", place, None, _encode(hunk.content)))
+        if file is None:
             raise PatchMismatch(f"{hunk.path} does not exist")
         if isinstance(hunk, Delete):
-            return self._done(Change("delete", place, held.raw, None, like=held.like))
-        after = _update(hunk, held.raw)
+            return self._record(Change("delete", place, file.raw, None, like=file.like))
+        after = _update(hunk, file.raw)
         to = None if hunk.to is None else places[hunk.to]
         if to is None or to.path == place.path:
-            return self._done(Change("update", place, held.raw, after, like=held.like))
-        if self._held(to) is not None:
+            return self._record(Change("update", place, file.raw, after, like=file.like))
+        if self._file(to) is not None:
             raise PatchMismatch(f"{hunk.to} exists already")
-        return self._done(Change("move", place, held.raw, after, to, held.like))
+        return self._record(Change("move", place, file.raw, after, to, file.like))
 
-    def _held(self, place: Place) -> _File | None:
+    def _file(self, place: Place) -> _File | None:
         if place.path not in self._files:
             self._files[place.path] = _read(place)
         return self._files[place.path]
 
-    def _done(self, change: Change) -> Change:
+    def _record(self, change: Change) -> Change:
         self._files[change.place.path] = None
         if change.after is not None:
             self._files[change.result.path] = _File(change.after, change.like)
@@ -80,13 +80,13 @@ class Overlay:
 
 
 def plan_changes(hunks: tuple[Hunk, ...], places: Mapping[str, Place]) -> tuple[Change, ...]:
-    """Every change of a patch, none of them done yet. Raises Unfit."""
+    """The changes of a patch, in order. Nothing is written. Raises PatchMismatch."""
     overlay = Overlay()
     return tuple(overlay.plan(hunk, places) for hunk in hunks)
 
 
 def apply_change(change: Change) -> None:
-    """Make one change, if its file is still what it was. Raises Stale, Busy, OSError."""
+    """Apply one change, if its file has not changed. Raises FileChanged, FileLocked, OSError."""
     if change.before is None:
         assert change.after is not None, "an added file has content"
         mutation.create(change.place, change.after)
@@ -95,13 +95,13 @@ def apply_change(change: Change) -> None:
     elif change.to is None:
         mutation.replace(change.place, change.after, expected=change.before)
     else:
-        # A death in between leaves both files, never neither.
+        # A crash between the two steps leaves both files, never neither.
         mutation.create(change.to, change.after, like=change.like)
         _remove(change.place, change.before)
 
 
 def visible_text(raw: bytes | None) -> str | None:
-    """What people see of a file's bytes."""
+    """The bytes of a file as text for people."""
     return None if raw is None else raw.removeprefix(BOM).decode(errors="replace")
 
 

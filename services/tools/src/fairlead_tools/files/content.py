@@ -1,4 +1,4 @@
-"""All bytes of a file that is about to be changed."""
+"""Reads a whole file that is about to be changed."""
 
 import os
 import stat
@@ -9,7 +9,7 @@ from fairlead_tools.files.path import Place, open_place
 
 
 def read_content(place: Place) -> tuple[bytes, os.stat_result]:
-    """What a file holds, and what kind of file it is. Raises TooLarge."""
+    """The bytes of a file and its status. Raises FileTooLarge."""
     with open_place(place) as (descriptor, status):
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(EISDIR, "is a directory")

@@ -1,4 +1,4 @@
-"""What a change did to a text, for people: a unified diff, bounded in work and size."""
+"""A unified diff of a changed text, bounded in work and size."""
 
 import difflib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 CONTEXT_LINES: Final = 3
 PATCH_LENGTH_MAX: Final = 50_000
-# Above this many lines on a side, the changed middle is told as one replacement.
+# With more lines on a side, the changed middle is shown as one replacement.
 _COMPARED_MAX: Final = 500
 
 Status: TypeAlias = Literal["added", "modified", "deleted"]
@@ -25,7 +25,7 @@ class FileDiff(BaseModel):
 
 
 def diff(resource: str, before: str | None, after: str | None) -> FileDiff:
-    """The diff of one file; None stands for a file that is not there."""
+    """The diff of one file. None stands for a missing file."""
     lines = list(_lines(_split(before or ""), _split(after or "")))
     patch = f"--- {resource}\n+++ {resource}\n" + "".join(lines)
     if len(patch) > PATCH_LENGTH_MAX:
@@ -51,8 +51,8 @@ def _lines(old: list[str], new: list[str]) -> Iterator[str]:
     old_end, new_end = (max(head, len(side) - tail) for side in (old, new))
     middle = (old[first : old_end + CONTEXT_LINES], new[first : new_end + CONTEXT_LINES])
     if max(map(len, middle)) <= _COMPARED_MAX:
-        made = difflib.unified_diff(*middle, n=CONTEXT_LINES, lineterm="")
-        for line in list(made)[2:]:
+        diff_lines = difflib.unified_diff(*middle, n=CONTEXT_LINES, lineterm="")
+        for line in list(diff_lines)[2:]:
             yield (_shift_header(line, first) if line.startswith("@@") else line) + "\n"
         return
     removed, added = old[head:old_end], new[head:new_end]
@@ -61,13 +61,14 @@ def _lines(old: list[str], new: list[str]) -> Iterator[str]:
     yield from (f"+{line}\n" for line in added)
 
 
-def _common(one: list[str], other: list[str]) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+def _common(old: list[str], new: list[str]) -> int:
+    """How many lines at the start are equal."""
+    pairs = zip(old, new, strict=False)
+    return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
 
 
 def _shift_header(header: str, by: int) -> str:
-    """A hunk's header, counted from the top of the file instead of the compared part."""
+    """The header of a hunk with line numbers of the whole file instead of the compared part."""
     _, old, new, _ = header.split(" ")
     return f"@@ {_shift_span(old, by)} {_shift_span(new, by)} @@"
 

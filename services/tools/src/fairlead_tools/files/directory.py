@@ -15,7 +15,7 @@ EntryKind: TypeAlias = Literal["directory", "file"]
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """Some entries of a directory, the first being number `offset`."""
+    """Some entries of a directory. The first has the number `offset`."""
 
     entries: tuple[tuple[str, EntryKind], ...]
     offset: int
@@ -23,23 +23,23 @@ class DirectoryListing:
 
 
 def list_directory(
-    held: int, path: Path, offset: int = 1, limit: int = ENTRIES_MAX
+    descriptor: int, path: Path, offset: int = 1, limit: int = ENTRIES_MAX
 ) -> DirectoryListing:
-    """Directories first, then by name. What leads out of the directory is not told of."""
-    with os.scandir(held) as entries:
-        found = sorted(
+    """The entries: directories first, then by name. Links that lead outside are left out."""
+    with os.scandir(descriptor) as entries:
+        listed = sorted(
             (kind != "directory", entry.name, kind)
             for entry in entries
             if (kind := _kind(entry, path)) is not None
         )
-    if offset > 1 and offset > len(found):
+    if offset > 1 and offset > len(listed):
         raise OutOfRange
     end = offset - 1 + limit
-    told = tuple(
+    page = tuple(
         (printable(name) + ("/" if kind == "directory" else ""), kind)
-        for _, name, kind in found[offset - 1 : end]
+        for _, name, kind in listed[offset - 1 : end]
     )
-    return DirectoryListing(told, offset, end + 1 if end < len(found) else None)
+    return DirectoryListing(page, offset, end + 1 if end < len(listed) else None)
 
 
 def _kind(entry: os.DirEntry[str], path: Path) -> EntryKind | None:

@@ -1,7 +1,6 @@
-"""Drafts: new bytes on disk before they have the name that is meant for them.
+"""Drafts: new bytes on disk before they get their final name.
 
-Where the file system can do that they have no name at all until then, so a writer that is killed
-leaves nothing behind.
+Where the file system allows it a draft has no name at all, so a killed writer leaves nothing behind.
 """
 
 import os
@@ -20,7 +19,7 @@ NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def write_draft(parent: int, text: bytes, like: os.stat_result | None) -> Iterator[str]:
-    """New bytes on disk, by a path that is gone afterwards."""
+    """Write new bytes to disk and yield a path to them, which is gone after the block."""
     descriptor, draft = _create_draft(parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -37,7 +36,7 @@ def write_draft(parent: int, text: bytes, like: os.stat_result | None) -> Iterat
 
 
 def _create_draft(parent: int) -> tuple[int, str]:
-    """A new file without a name; with a hidden one where there is no other way."""
+    """A new file without a name, or with a hidden name where the file system needs one."""
     if _NAMELESS:
         with suppress(OSError):
             descriptor = os.open(".", _NAMELESS, 0o666, dir_fd=parent)
@@ -47,12 +46,12 @@ def _create_draft(parent: int) -> tuple[int, str]:
 
 
 def name_draft(parent: int, draft: str) -> str:
-    """A name of the draft that it can be renamed from; one that has none is given one."""
+    """A name from which the draft can be renamed. A draft without a name gets a hidden one."""
     if not draft.startswith(_FILES):
         return draft
-    named = _hidden_name()
-    link_draft(parent, draft, named)
-    return named
+    name = _hidden_name()
+    link_draft(parent, draft, name)
+    return name
 
 
 def _hidden_name() -> str:
@@ -60,13 +59,13 @@ def _hidden_name() -> str:
 
 
 def link_draft(parent: int, draft: str, name: str) -> None:
-    """Give a draft a name that nothing has yet. Raises FileExistsError."""
+    """Give a draft an unused name. Raises FileExistsError."""
     follow = draft.startswith(_FILES)
     os.link(draft, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=follow)
 
 
 def _copy_owner_and_mode(descriptor: int, like: os.stat_result) -> None:
-    """The new file belongs to whom the old one did, as far as this process may say so."""
+    """Give the new file the owner and mode of the old one, as far as permissions allow."""
     with suppress(PermissionError):
         os.fchown(descriptor, like.st_uid, like.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(like.st_mode))

@@ -1,4 +1,4 @@
-"""Images for models: small enough to send, or made so."""
+"""Images for models, made smaller where they exceed the limits."""
 
 import base64
 import io
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 SOURCE_BYTES_MAX: Final = 20 << 20
 _STEP: Final = 0.75
 _QUALITIES: Final = (85, 70, 55, 40)
-# Decoded, an image of this many pixels takes some 400 MB.
+# A decoded image of this many pixels takes about 400 MB.
 _PIXELS_MAX: Final = 100_000_000
 
 
 class ImageRefused(Exception):
-    """An image that cannot be shown, and why."""
+    """An image that cannot be shown. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
-    """How large an image may be when a model gets it."""
+    """How large an image for a model may be."""
 
     width_max: int = 2_000
     height_max: int = 2_000
@@ -34,7 +34,7 @@ class ImageLimits:
 
     @staticmethod
     def of(settings: ToolsConfig) -> "ImageLimits":
-        """What the configuration says."""
+        """The limits of the configuration."""
         return ImageLimits(
             width_max=settings.image_width_max,
             height_max=settings.image_height_max,
@@ -45,7 +45,7 @@ class ImageLimits:
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
-    """An image as it is sent."""
+    """An image in base64, as it is sent."""
 
     mime: str
     encoded: str
@@ -56,7 +56,7 @@ class EncodedImage:
 
 
 def fit_image(raw: bytes, mime: str, limits: ImageLimits) -> EncodedImage:
-    """The image itself if it is within the limits, else a smaller one. Raises ImageRefused."""
+    """The image itself within the limits, else a smaller one. Raises ImageRefused."""
     try:
         from PIL import Image  # noqa: PLC0415
     except ImportError:
@@ -77,15 +77,15 @@ def _fit(image: "Image", raw: bytes, mime: str, limits: ImageLimits) -> EncodedI
     if scale == 1.0 and len(encoded) <= limits.base64_bytes_max:
         image.verify()
         return EncodedImage(mime, encoded)
-    told = f"{width}x{height} pixels, {len(encoded)} bytes in base64"
+    size = f"{width}x{height} pixels, {len(encoded)} bytes in base64"
     if not limits.auto_resize or width * height > _PIXELS_MAX:
-        raise ImageRefused(f"Image is too large to show: {told}")
+        raise ImageRefused(f"Image is too large to show: {size}")
     for smaller in _sizes(image, scale):
         for kind, data in _encodings(smaller):
             encoded = _base64(data)
             if len(encoded) <= limits.base64_bytes_max:
                 return EncodedImage(kind, encoded)
-    raise ImageRefused(f"Image cannot be made small enough: {told}")
+    raise ImageRefused(f"Image cannot be made small enough: {size}")
 
 
 def _sizes(image: "Image", scale: float) -> Iterator["Image"]:

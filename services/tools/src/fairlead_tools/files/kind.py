@@ -1,4 +1,4 @@
-"""What a file is, by its first bytes and its name."""
+"""The kind of a file, by its first bytes and its name."""
 
 import mimetypes
 from pathlib import PurePath
@@ -25,7 +25,7 @@ _TEXT: Final = frozenset(
 
 
 def image_type(head: bytes) -> str | None:
-    """The media type of an image that models can see, whatever the file is called."""
+    """The media type of an image that models accept, by its first bytes; None for other files."""
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if head.startswith(b"\xff\xd8\xff"):
@@ -38,7 +38,7 @@ def image_type(head: bytes) -> str | None:
 
 
 def is_binary(name: str, head: bytes) -> bool:
-    """Whether a name or a signature says already that there is no text inside."""
+    """Whether the name or the first bytes show that the file is not text."""
     return PurePath(name).suffix.lower() in _BINARY or head.startswith(b"%PDF-")
 
 

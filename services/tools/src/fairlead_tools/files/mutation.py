@@ -1,8 +1,8 @@
-"""Changes to files: each whole or not at all, one after the other per file, never through a link.
+"""Changes to files: each is whole or absent, changes of one file are serial, links are not followed.
 
-New bytes are written beside the old ones, synced and renamed over them. Whoever changes a file
-holds a lock on the file itself, which excludes every worker of the machine: the rename gives the
-name to another file, so whoever waited looks again.
+New bytes are written beside the old ones, synced and renamed over them. A writer holds a lock on the
+old file, which excludes every other worker on the machine. The rename gives the name to a new file,
+so a writer that waited for the lock opens the name again.
 """
 
 import asyncio
@@ -31,19 +31,19 @@ T = TypeVar("T")
 
 
 class FileChanged(Exception):
-    """The file is not what it was when the change was decided."""
+    """The file has changed since the change was planned."""
 
 
 class FileTooLarge(Exception):
-    """More than anybody edits in one piece."""
+    """The file is too large to be changed."""
 
 
 class FileLocked(Exception):
-    """Somebody else has held the file for too long."""
+    """Another writer has locked the file for too long."""
 
 
 async def run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Do blocking work in a thread; a cancellation waits until it is done."""
+    """Run blocking work in a thread. A cancellation waits until the work is done."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs))
     try:
         return await asyncio.shield(task)
@@ -53,9 +53,9 @@ async def run_to_end(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 
 
 def write(place: Place, text: bytes) -> bool:
-    """Give a file these bytes, whether it exists or not, and tell whether it did.
+    """Create or replace a file. Returns whether it existed.
 
-    A byte order mark that the file has stays, and there is never more than one.
+    A byte order mark of the file stays, and there is never more than one.
     """
     bare = text
     while bare.startswith(BOM):
@@ -64,8 +64,8 @@ def write(place: Place, text: bytes) -> bool:
         while True:
             with _lock_name(parent, name) as file:
                 if file is not None:
-                    kept = BOM if os.pread(file, len(BOM), 0) == BOM or bare != text else b""
-                    _swap(parent, name, kept + bare, os.fstat(file))
+                    mark = BOM if os.pread(file, len(BOM), 0) == BOM or bare != text else b""
+                    _swap(parent, name, mark + bare, os.fstat(file))
                     return True
             with suppress(FileExistsError):
                 _create(parent, name, BOM + bare if bare != text else bare, None)
@@ -73,15 +73,16 @@ def write(place: Place, text: bytes) -> bool:
 
 
 def create(place: Place, text: bytes, *, like: os.stat_result | None = None) -> None:
-    """Make a file that does not exist. Raises FileExistsError."""
+    """Create a new file. Raises FileExistsError."""
     with _open_parent(place, make=True) as (parent, name):
         _create(parent, name, text, like)
 
 
 def change(place: Place, make: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
-    """Make new bytes of what a file holds: what it held, and what it holds now.
+    """Replace the bytes of a file by `make` of them. Returns the bytes before and after.
 
-    Nobody else who locks it comes in between; whoever does not is noticed. Raises Stale, TooLarge.
+    A lock keeps other workers out; a writer without a lock is noticed. Raises FileChanged,
+    FileTooLarge.
     """
     with _open_parent(place) as (parent, name), _lock_name(parent, name) as file:
         if file is None:
@@ -97,7 +98,7 @@ def change(place: Place, make: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
 
 
 def replace(place: Place, text: bytes, *, expected: bytes) -> None:
-    """Change a file that still holds the expected bytes. Raises Stale."""
+    """Replace a file that still holds the expected bytes. Raises FileChanged."""
     with _open_parent(place) as (parent, name), _lock_name(parent, name) as file:
         if file is None or not _holds(file, expected):
             raise FileChanged
@@ -105,7 +106,10 @@ def replace(place: Place, text: bytes, *, expected: bytes) -> None:
 
 
 def remove(place: Place, *, expected: bytes | None = None) -> bool:
-    """Remove a file, if it still holds the expected bytes; tells whether it existed. Raises Stale."""
+    """Remove a file that still holds the expected bytes. Returns whether it existed.
+
+    Raises FileChanged.
+    """
     try:
         with _open_parent(place) as (parent, name), _lock_name(parent, name) as file:
             if file is None:
@@ -129,7 +133,7 @@ def _open_parent(place: Place, *, make: bool = False) -> Iterator[tuple[int, str
 
 @contextmanager
 def _lock_name(parent: int, name: str) -> Iterator[int | None]:
-    """Hold the file of a name alone; None if there is none."""
+    """Open and lock the file of a name for the block; None if there is no file."""
     until = time.monotonic() + LOCK_S
     while True:
         try:
@@ -182,7 +186,7 @@ def _create(parent: int, name: str, text: bytes, like: os.stat_result | None) ->
         except OSError as error:
             if error.errno not in {EPERM, ENOTSUP, EMLINK}:
                 raise
-            # No hard links here: claim the name, then give it the bytes.
+            # This file system has no hard links: create the name, then rename the draft over it.
             os.close(os.open(name, NEW, 0o666, dir_fd=parent))
             os.rename(draft, name, src_dir_fd=parent, dst_dir_fd=parent)
     _sync(parent)
@@ -190,11 +194,11 @@ def _create(parent: int, name: str, text: bytes, like: os.stat_result | None) ->
 
 def _swap(parent: int, name: str, text: bytes, like: os.stat_result) -> None:
     with write_draft(parent, text, like) as draft:
-        named = name_draft(parent, draft)
+        draft_name = name_draft(parent, draft)
         try:
-            os.rename(named, name, src_dir_fd=parent, dst_dir_fd=parent)
+            os.rename(draft_name, name, src_dir_fd=parent, dst_dir_fd=parent)
         except OSError:
-            os.unlink(named, dir_fd=parent)
+            os.unlink(draft_name, dir_fd=parent)
             raise
     _sync(parent)
 
@@ -203,7 +207,7 @@ def _sync(parent: int) -> None:
     try:
         directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=parent)
     except PermissionError:
-        return  # Writable but not readable: the system syncs it when it likes.
+        return  # A directory without read permission cannot be synced.
     try:
         os.fsync(directory)
     finally:

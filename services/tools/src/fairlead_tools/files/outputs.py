@@ -1,4 +1,4 @@
-"""Managed outputs, which tools read like files though they are kept elsewhere."""
+"""Managed outputs, which tools read like files although they are stored elsewhere."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -9,21 +9,21 @@ from fairlead_tools.registry.tool import CallContext
 
 
 class OutputFiles(Protocol):
-    """Where managed outputs are kept."""
+    """Opens managed outputs as files."""
 
     def is_managed(self, path: str) -> bool:
-        """Whether a path has the form of a managed output. Looks nothing up."""
+        """Whether a path has the form of a managed output. Does not look it up."""
         ...
 
     def open_file(
         self, path: str, context: CallContext
     ) -> AbstractAsyncContextManager[Path | None]:
-        """The output as a file for a while; None if there is none."""
+        """Open the output as a temporary file; None if there is none."""
         ...
 
 
 class NoOutputFiles:
-    """Nothing is kept."""
+    """There are no managed outputs."""
 
     def is_managed(self, _path: str) -> bool:
         return False

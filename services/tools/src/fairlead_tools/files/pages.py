@@ -1,4 +1,4 @@
-"""Text of a file, whole or one page of it. Only what a page needs is read."""
+"""The text of a file, whole or one page of it. Only the part that a page needs is read."""
 
 import codecs
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _CONTROLS: Final = bytes({*range(9), *range(14, 32)})
 
 
 class Binary(Exception):
-    """The bytes are no text."""
+    """The bytes are not text."""
 
 
 class OutOfRange(Exception):
@@ -26,14 +26,14 @@ class OutOfRange(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LinePage:
-    """Some lines of a file, the first being number `offset`."""
+    """Some lines of a file. The first has the number `offset`."""
 
     content: str
     offset: int
     next: int | None
 
     @property
-    def truncated(self) -> bool:
+    def has_more(self) -> bool:
         return self.next is not None
 
 
@@ -43,7 +43,7 @@ def read_whole(file: BinaryIO) -> str | None:
     if len(raw) > PAGE_BYTES_MAX:
         file.seek(0)
         return None
-    _judge(raw, raw[:_SAMPLE])
+    _check_text(raw, raw[:_SAMPLE])
     return raw.decode("utf-8-sig")
 
 
@@ -61,7 +61,7 @@ def read_page(file: BinaryIO, offset: int = 1, limit: int = PAGE_LINES_MAX) -> L
         if lines and size > PAGE_BYTES_MAX:
             return LinePage("\n".join(lines), offset, offset + len(lines))
         sample = (sample + line)[:_SAMPLE]
-        _judge(line, sample)
+        _check_text(line, sample)
         lines.append(_text(line, complete=complete, first=offset == 1 and not lines))
     if not file.read(1):
         return _last(lines, offset)
@@ -83,7 +83,7 @@ def _skip(file: BinaryIO, lines: int) -> None:
 
 
 def _line(file: BinaryIO) -> tuple[bytes, bool]:
-    """The beginning of the next line, and whether that is all of it. The rest is passed over."""
+    """The start of the next line, and whether the line is complete. A long rest is skipped."""
     line = file.readline(_LINE_BYTES_MAX)
     if len(line) < _LINE_BYTES_MAX or line.endswith(b"\n"):
         return line, True
@@ -96,7 +96,7 @@ def _line(file: BinaryIO) -> tuple[bytes, bool]:
 
 
 def _text(line: bytes, *, complete: bool, first: bool) -> str:
-    # A line that goes on may be cut within a character: that one is left out.
+    # A cut line may end within a character, which is left out.
     decoder = codecs.getincrementaldecoder("utf-8-sig" if first else "utf-8")()
     text = decoder.decode(line.removesuffix(b"\n"), final=complete)
     if complete:
@@ -106,8 +106,8 @@ def _text(line: bytes, *, complete: bool, first: bool) -> str:
     return text[:LINE_LENGTH_MAX] + CUT
 
 
-def _judge(read: bytes, sample: bytes) -> None:
-    """Refuse what has a zero byte, or too many control characters where it begins."""
+def _check_text(raw: bytes, sample: bytes) -> None:
+    """Raise Binary for a zero byte, or for too many control characters at the start."""
     controls = len(sample) - len(sample.translate(None, _CONTROLS))
-    if b"\0" in read or controls * 100 > len(sample) * _CONTROL_PERCENT_MAX:
+    if b"\0" in raw or controls * 100 > len(sample) * _CONTROL_PERCENT_MAX:
         raise Binary

@@ -1,4 +1,4 @@
-"""Patches: their grammar, and what they make of a text. Nothing here touches a file."""
+"""Patches: their grammar and how they change a text. Nothing here touches a file."""
 
 import re
 from collections.abc import Iterator
@@ -28,22 +28,22 @@ Mark: TypeAlias = Literal[" ", "-", "+"]
 
 
 class MalformedPatch(Exception):
-    """The text is no patch; says where it stops being one."""
+    """The text is not a patch. The message says at which line."""
 
 
 class LinesNotFound(Exception):
-    """The patch speaks of lines that the file does not have."""
+    """The patch names lines that the file does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Lines to find one after the other, and what becomes of each."""
+    """Consecutive lines to find, each kept, removed or added."""
 
     lines: tuple[tuple[Mark, str], ...]
     context: str | None = None
-    """A line that comes before them."""
+    """A line that comes before the chunk."""
     last: bool = False
-    """Whether they are expected where the file ends."""
+    """Whether the chunk is at the end of the file."""
 
     @property
     def old(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """Make a file."""
+    """Create a file."""
 
     path: str
     content: str
@@ -67,7 +67,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Change a file, and perhaps move it."""
+    """Change a file and optionally move it."""
 
     path: str
     chunks: tuple[Chunk, ...]
@@ -99,9 +99,9 @@ def parse_patch(text: str) -> tuple[Hunk, ...]:
 
 
 def apply_chunks(text: str, chunks: tuple[Chunk, ...]) -> str:
-    """The text after all chunks. Raises Unmatched.
+    """The text after all chunks. Raises LinesNotFound.
 
-    Lines that the patch only mentions stay as they are in the text; added ones end as its lines do.
+    A line that stays keeps its form in the text. An added line gets the usual line ending of the text.
     """
     *lines, rest = text.split("\n")
     crlf = sum(line.endswith("\r") for line in lines)
@@ -109,7 +109,7 @@ def apply_chunks(text: str, chunks: tuple[Chunk, ...]) -> str:
     if rest:
         lines.append(rest + ending)
     bare = [line.removesuffix("\r") for line in lines]
-    made: list[str] = []
+    result: list[str] = []
     appended: list[str] = []
     done = 0
     for chunk in chunks:
@@ -117,22 +117,22 @@ def apply_chunks(text: str, chunks: tuple[Chunk, ...]) -> str:
         if start is None:
             appended += [line + ending for _, line in chunk.lines]
             continue
-        made += lines[done:start]
+        result += lines[done:start]
         done = start
         for mark, line in chunk.lines:
             if mark == "+":
-                made.append(line + ending)
+                result.append(line + ending)
                 continue
             if mark == " ":
-                made.append(lines[done])
+                result.append(lines[done])
             done += 1
-    made += lines[done:] + appended
-    whole = "".join(f"{line}\n" for line in made)
+    result += lines[done:] + appended
+    whole = "".join(f"{line}\n" for line in result)
     return whole.removesuffix("\n").removesuffix("\r") if rest else whole
 
 
 def _without_heredoc(text: str) -> str:
-    """Without the here-document that a model may have put around it."""
+    """The patch without the shell here-document that a model may have put around it."""
     wrapped = _HEREDOC.fullmatch(text.strip())
     return wrapped.group(3) if wrapped else text
 
@@ -154,7 +154,7 @@ def _hunk(lines: list[str], at: int, end: int) -> tuple[Hunk, int]:
     body = at + 1
     while body < end and lines[body].startswith("+"):
         body += 1
-    content = "".join(f"{one[1:]}\n" for one in lines[at + 1 : body])
+    content = "".join(f"{line[1:]}\n" for line in lines[at + 1 : body])
     return Add(path, content), body
 
 
@@ -175,30 +175,30 @@ def _update(path: str, lines: list[str], at: int, end: int) -> tuple[Update, int
 
 
 def _chunks(lines: list[str], at: int) -> Iterator[Chunk]:
-    """The chunks of one update. The first may do without its header."""
+    """The chunks of one update. The first one needs no header."""
     while lines and not lines[-1].strip():
         lines.pop()
     context: str | None = None
     body: list[tuple[Mark, str]] = []
-    begun = False
+    has_header = False
     for number, line in enumerate(lines, start=at + 1):
         if line.startswith("@@"):
             if body:
                 yield Chunk(tuple(body), context)
-            elif begun:
+            elif has_header:
                 raise MalformedPatch(f"the chunk before line {number} is empty")
-            begun, body = True, []
+            has_header, body = True, []
             context = line.removeprefix("@@").removeprefix(" ").rstrip() or None
         elif line.rstrip() == END_OF_FILE:
             if not body:
                 raise MalformedPatch(f"line {number} ends a chunk that has no lines")
             yield Chunk(tuple(body), context, last=True)
-            begun, body, context = False, [], None
+            has_header, body, context = False, [], None
         else:
             body.append(_parse_line(line, number))
     if body:
         yield Chunk(tuple(body), context)
-    elif begun:
+    elif has_header:
         raise MalformedPatch("the last chunk is empty")
 
 
@@ -215,7 +215,7 @@ def _parse_line(line: str, number: int) -> tuple[Mark, str]:
 
 
 def _locate_chunk(lines: list[str], chunk: Chunk, at: int) -> int | None:
-    """Where a chunk begins, at `at` or after it; None if it only adds, which is for the end."""
+    """The line where a chunk starts, not before `at`; None for a chunk that only adds at the end."""
     if chunk.context is not None:
         before = _find_lines(lines, (chunk.context,), at, last=False)
         if before is None:
@@ -225,13 +225,13 @@ def _locate_chunk(lines: list[str], chunk: Chunk, at: int) -> int | None:
         return None
     start = _find_lines(lines, chunk.old, at, last=chunk.last)
     if start is None:
-        told = "\n".join(chunk.old)
-        raise LinesNotFound(f"cannot find these lines:\n{told[:1000]}")
+        missing = "\n".join(chunk.old)
+        raise LinesNotFound(f"cannot find these lines:\n{missing[:1000]}")
     return start
 
 
 def _find_lines(lines: list[str], wanted: tuple[str, ...], at: int, *, last: bool) -> int | None:
-    """The first place where lines are alike, the strictest likeness first."""
+    """The first place where the lines match, with the strictest comparison first."""
     ends = len(lines) - len(wanted)
     if last and ends >= at:
         end = _first_match(lines, wanted, range(ends, ends + 1))

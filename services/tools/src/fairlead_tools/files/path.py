@@ -1,8 +1,8 @@
-"""Where a path leads: into the location once its links are followed, or outside by approval.
+"""Resolves paths: into the location once links are followed, or outside with an approval.
 
-A path is resolved before anybody is asked, and again when the call runs. Whatever is then opened is
-opened from the root of the file system downwards, one name at a time and never through a link: what
-was exchanged in between is refused, not followed.
+A path is resolved before a person is asked and again when the call runs. The file is then opened
+from the root of the file system downwards, name by name and never through a link. So a link that
+was put in place in between is refused, not followed.
 """
 
 import os
@@ -18,34 +18,34 @@ from fairlead_session.people.permission import Need
 
 EXTERNAL: Final = "external_directory"
 
-# A directory that is only passed through need not be readable.
+# A directory on the way needs no read permission.
 _PASS: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-# What may be wrong with a path that a model chose; anything else is a defect and stays one.
+# Errors that a path from a model may cause; every other error is a defect of the machine.
 _EXPECTED: Final = frozenset(
     {EACCES, EEXIST, EISDIR, ELOOP, ENAMETOOLONG, ENOENT, ENOTDIR, ENXIO, EPERM, EROFS}
 )
 
 
 class PathRefused(Exception):
-    """A path that leads where the call may not go, or that is none."""
+    """A path that leads where the call may not go, or that is not a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a path leads now: one canonical path, without any link in it."""
+    """Where a path leads now: one canonical path without links."""
 
     path: Path
     root: Path | None
     """The location, if the place is inside it."""
     boundary: Path
-    """The nearest directory that exists: the place itself, or above it."""
+    """The nearest existing directory: the place itself or above it."""
     linked: bool
-    """Whether the path as it was written goes through links."""
+    """Whether the path goes through links."""
 
     @property
     def resource(self) -> str:
-        """How permissions name it: from the location inside, absolute outside."""
+        """The name in permissions: relative inside the location, absolute outside."""
         if self.root is None:
             return printable(self.path)
         return printable(self.path.relative_to(self.root))
@@ -56,17 +56,17 @@ class Place:
 
 
 def printable(path: Path | str) -> str:
-    """A path in characters that any log can hold, whatever bytes its names are."""
+    """The path as valid text, whatever bytes its names have."""
     return os.fsencode(path).decode(errors="replace")
 
 
 def is_path_error(error: OSError) -> bool:
-    """Whether an error is about the path that was asked for, and not about the machine."""
+    """Whether an error is about the requested path and not about the machine."""
     return error.errno in _EXPECTED
 
 
 def resolve(directory: str, path: str) -> Place:
-    """Follow a path from a location. Raises PathRefused, or OSError without a location."""
+    """Resolve a path from a location. Raises PathRefused, or OSError if the location is missing."""
     root = Path(os.path.realpath(directory, strict=True))
     try:
         inner = _inner(directory, root, path)
@@ -83,16 +83,16 @@ def resolve(directory: str, path: str) -> Place:
 
 
 def external_needs(*places: Place) -> tuple[Need, ...]:
-    """What must be permitted before anything outside the location is touched; each directory once."""
-    patterns = dict.fromkeys(_pattern(one.boundary) for one in places if one.root is None)
-    return tuple(Need(EXTERNAL, (one,), _approval_patterns(one)) for one in patterns)
+    """The permissions for places outside the location, each directory once."""
+    patterns = dict.fromkeys(_pattern(place.boundary) for place in places if place.root is None)
+    return tuple(Need(EXTERNAL, (pattern,), _approval_patterns(pattern)) for pattern in patterns)
 
 
 def check_permitted(place: Place, action: str | None, permitted: tuple[Need, ...] | None) -> None:
-    """Check that a place is still the one that was permitted. Raises PathRefused.
+    """Check that a place is still the permitted one. Raises PathRefused.
 
-    Without a record of what was permitted, a path outside must say itself where it leads: then
-    whoever was asked saw it.
+    Without a stored permission an outside path must not go through links, so that the person who
+    was asked saw where it leads.
     """
     if permitted is None:
         if place.root is None and place.linked:
@@ -108,51 +108,51 @@ def check_permitted(place: Place, action: str | None, permitted: tuple[Need, ...
 
 @contextmanager
 def open_directory(directory: Path, *, make: bool = False) -> Iterator[int]:
-    """Hold a canonical directory open, perhaps making it; no link is followed on the way."""
-    held = os.open("/", _PASS)
+    """Open a canonical directory, and make it if asked. No link is followed on the way."""
+    descriptor = os.open("/", _PASS)
     try:
         for part in directory.parts[1:]:
-            below = _below(held, part, make=make)
-            os.close(held)
-            held = below
-        yield held
-    finally:
-        os.close(held)
-
-
-@contextmanager
-def open_place(place: Place) -> Iterator[tuple[int, os.stat_result]]:
-    """Hold a file or a directory open for reading. Anything else is refused: it might wait."""
-    with open_directory(place.path.parent) as parent:
-        name = place.path.name or "/"
-        _plain(os.stat(name, dir_fd=parent, follow_symlinks=False))
-        descriptor = os.open(name, READ, dir_fd=parent)
-    try:
-        # Once more: it may have been exchanged between the look and the opening.
-        yield descriptor, _plain(os.fstat(descriptor))
+            child = _open_child(descriptor, part, make=make)
+            os.close(descriptor)
+            descriptor = child
+        yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _plain(status: os.stat_result) -> os.stat_result:
+@contextmanager
+def open_place(place: Place) -> Iterator[tuple[int, os.stat_result]]:
+    """Open a file or directory for reading. Other kinds are refused, because they might block."""
+    with open_directory(place.path.parent) as parent:
+        name = place.path.name or "/"
+        _check_kind(os.stat(name, dir_fd=parent, follow_symlinks=False))
+        descriptor = os.open(name, READ, dir_fd=parent)
+    try:
+        # Checked again: the file may have been replaced between the check and the opening.
+        yield descriptor, _check_kind(os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
+
+
+def _check_kind(status: os.stat_result) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
         raise PathRefused("neither a file nor a directory")
     return status
 
 
-def _below(held: int, part: str, *, make: bool) -> int:
+def _open_child(parent: int, name: str, *, make: bool) -> int:
     try:
-        return os.open(part, _PASS, dir_fd=held)
+        return os.open(name, _PASS, dir_fd=parent)
     except FileNotFoundError:
         if not make:
             raise
     with suppress(FileExistsError):
-        os.mkdir(part, dir_fd=held)
-    return os.open(part, _PASS, dir_fd=held)
+        os.mkdir(name, dir_fd=parent)
+    return os.open(name, _PASS, dir_fd=parent)
 
 
 def _inner(directory: str, root: Path, path: str) -> str | None:
-    """The path from the location, if that is where it is written to lead; else None."""
+    """The path relative to the location; None for an absolute path outside it."""
     if not path or "\0" in path:
         raise ValueError(path)
     if not os.path.isabs(path):  # noqa: PTH117
@@ -168,12 +168,12 @@ def _inner(directory: str, root: Path, path: str) -> str | None:
 
 
 def _normal(path: str) -> str:
-    """Without `.`, `..` and repeated slashes, two leading ones included."""
+    """The path without `.`, `..` and repeated slashes, also at the start."""
     return "/" + os.path.normpath(path).lstrip("/")
 
 
 def _boundary(canonical: Path) -> Path:
-    """The nearest existing directory. What stands in the way of one is an error."""
+    """The nearest existing directory. A file on the way is an error."""
     for place in (canonical, *canonical.parents):
         try:
             mode = os.lstat(place).st_mode
@@ -193,12 +193,12 @@ def _pattern(boundary: Path) -> str:
 
 
 def _approval_patterns(pattern: str) -> tuple[str, ...]:
-    """Approved for always, unless the directory's own name would match more than itself."""
+    """The patterns of an approval for always; none if the directory's name holds wildcards."""
     name = pattern.removesuffix("*")
     return () if "*" in name or "?" in name else (pattern,)
 
 
 def _covers(need: Need, path: Path) -> bool:
     return need.action == EXTERNAL and any(
-        path.is_relative_to(one.removesuffix("/*") or "/") for one in need.resources
+        path.is_relative_to(resource.removesuffix("/*") or "/") for resource in need.resources
     )

@@ -1,4 +1,4 @@
-"""Exact replacement in a text, blind to how its lines end."""
+"""Exact replacement in a text, with either kind of line ending."""
 
 import re
 from typing import Final
@@ -7,11 +7,11 @@ BOM: Final = "\ufeff"
 
 
 class NotReplaced(Exception):
-    """Why a text is not changed, in words for the model."""
+    """Why a text is not changed, as a message for the model."""
 
 
 def check_replacement(old: str, new: str) -> None:
-    """What is wrong with a replacement whatever the file holds. Raises NotReplaced."""
+    """Check a replacement without looking at the file. Raises NotReplaced."""
     if not old:
         raise NotReplaced("oldString must not be empty; use write to create or overwrite a file")
     if old == new:
@@ -19,10 +19,10 @@ def check_replacement(old: str, new: str) -> None:
 
 
 def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
-    """The text with one occurrence replaced, or each, and how many. Raises NotReplaced.
+    """Replace one occurrence, or all. Returns the text and the number. Raises NotReplaced.
 
-    A line break in `old` finds either kind; those of `new` become what they replace, or what the
-    text mostly has.
+    A line break in `old` matches either kind. A line break in `new` becomes the kind that it
+    replaces, or else the usual kind of the text.
     """
     check_replacement(old, new)
     bare, mark = text.removeprefix(BOM), BOM if text.startswith(BOM) else ""
@@ -36,10 +36,10 @@ def replace_text(text: str, old: str, new: str, *, everywhere: bool) -> tuple[st
             " or set replaceAll"
         )
     usual = _usual_line_ending(bare)
-    made = pattern.sub(
-        lambda found: _with_line_ending(new, _usual_line_ending(found[0]) or usual), bare
+    result = pattern.sub(
+        lambda match: _with_line_ending(new, _usual_line_ending(match[0]) or usual), bare
     )
-    return mark + made.removeprefix(BOM), count
+    return mark + result.removeprefix(BOM), count
 
 
 def _lf(text: str) -> str:
@@ -47,7 +47,7 @@ def _lf(text: str) -> str:
 
 
 def _usual_line_ending(text: str) -> str | None:
-    """The line break that a text mostly has, if it has any."""
+    """The more frequent line break of a text; None without line breaks."""
     crlf = text.count("\r\n")
     lf = text.count("\n") - crlf
     return None if crlf == lf == 0 else "\r\n" if crlf > lf else "\n"

@@ -1,4 +1,4 @@
-"""One command as a process: its output heard piece by piece, its end certain."""
+"""Runs one command as a process: streams its output and ends everything that it started."""
 
 import asyncio
 import json
@@ -17,52 +17,52 @@ from fairlead_tools.shell import supervise
 
 MARK: Final = "FAIRLEAD_CALL"
 PIECE_BYTES: Final = 64 * 1024
-# The supervisor asks, waits, orders and looks once more; then it is ended itself.
+# The supervisor needs this long to end its descendants; then it is killed itself.
 END_S: Final = supervise.GRACE_S + 1.5
-# What is still in the pipe when everything has ended is there at once.
+# After the end the rest of the output is in the pipe already.
 DRAIN_S: Final = 1.0
 REAP_S: Final = 0.002
 
 OnOutput: TypeAlias = Callable[[bytes], Awaitable[None]]
-"""Is given each piece of output, in order."""
+"""Receives each piece of output, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """What to run, where, with what, for how long."""
+    """A command with its directory, environment, time and limits."""
 
     argv: tuple[str, ...]
     directory: int
-    """An open directory: what was checked is what the command finds itself in."""
+    """An open directory, so that the command runs in the directory that was checked."""
     environment: Mapping[str, str]
     mark: str
-    """Stands in the environment of every process of the command, so that it can be found."""
+    """A mark in the environment of every process of the command, to find them again."""
     timeout_s: float
     limits: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class CommandExit:
-    """How a command fared: its exit code, or that its time was over."""
+    """The exit code of a command; None when its time was over."""
 
     exit: int | None
 
 
-async def run_command(command: ShellCommand, heard: OnOutput) -> CommandExit:
-    """Run a command; afterwards nothing that it started is left, also when this is cancelled."""
+async def run_command(command: ShellCommand, on_output: OnOutput) -> CommandExit:
+    """Run a command. Afterwards nothing that it started is left, even after a cancellation."""
     process = await _start(command)
-    assert process.stdout is not None, "it was asked for"
-    hearing = asyncio.create_task(_read_output(process.stdout, heard))
+    assert process.stdout is not None, "the process was started with a pipe"
+    reading = asyncio.create_task(_read_output(process.stdout, on_output))
     try:
         async with asyncio.timeout(command.timeout_s):
             code = await _wait_for_exit(process)
-        ended = CommandExit(supervise.SIGNALLED - code if code < 0 else code)
+        command_exit = CommandExit(supervise.SIGNALLED - code if code < 0 else code)
     except TimeoutError:
-        ended = CommandExit(None)
+        command_exit = CommandExit(None)
     finally:
-        # A second cancellation does not keep it from being finished.
-        await asyncio.shield(asyncio.ensure_future(_end(process, command.mark, hearing)))
-    return ended
+        # Shielded, so that a second cancellation cannot stop the clean-up.
+        await asyncio.shield(asyncio.ensure_future(_end(process, command.mark, reading)))
+    return command_exit
 
 
 async def _start(command: ShellCommand) -> Process:
@@ -80,9 +80,9 @@ async def _start(command: ShellCommand) -> Process:
 
 
 async def _wait_for_exit(process: Process) -> int:
-    """The exit code, as soon as there is one.
+    """The exit code, as soon as the process ends.
 
-    `Process.wait` would also wait for the pipe, which a process that got away may hold for ever.
+    `Process.wait` would also wait for the pipe, which an escaped process may hold for ever.
     """
     loop, gone = asyncio.get_running_loop(), asyncio.Event()
     try:
@@ -97,18 +97,18 @@ async def _wait_for_exit(process: Process) -> int:
             loop.remove_reader(descriptor)
             os.close(descriptor)
     while process.returncode is None:  # noqa: ASYNC110 - there is nothing to wait on
-        # Whoever reaps children tells the loop about it in a moment.
+        # The child watcher reports the exit code in a moment.
         await asyncio.sleep(REAP_S)
     return process.returncode
 
 
-async def _read_output(pipe: asyncio.StreamReader, heard: OnOutput) -> None:
+async def _read_output(pipe: asyncio.StreamReader, on_output: OnOutput) -> None:
     while piece := await pipe.read(PIECE_BYTES):
-        await heard(piece)
+        await on_output(piece)
 
 
-async def _end(process: Process, mark: str, hearing: asyncio.Task[None]) -> None:
-    """See to it that everything has ended; what was said until then is heard."""
+async def _end(process: Process, mark: str, reading: asyncio.Task[None]) -> None:
+    """End everything that the command started, then read the rest of its output."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.terminate()
@@ -116,34 +116,34 @@ async def _end(process: Process, mark: str, hearing: asyncio.Task[None]) -> None
             async with asyncio.timeout(END_S):
                 await _wait_for_exit(process)
     if process.returncode is None or process.returncode < 0:
-        # The supervisor is stuck, or was killed itself, perhaps by its own command.
+        # The supervisor is stuck or was killed, perhaps by its own command.
         with suppress(ProcessLookupError):
             process.kill()
         await asyncio.to_thread(kill_marked, mark)
-    await asyncio.wait({hearing}, timeout=DRAIN_S)
-    await cancel_and_wait(hearing)
+    await asyncio.wait({reading}, timeout=DRAIN_S)
+    await cancel_and_wait(reading)
 
 
 def kill_marked(mark: str, rounds: int = 100) -> int:
-    """Kill every process that bears the mark, until there is none; how many that were."""
+    """Kill every process with the mark until none is left. Returns how many were killed."""
     killed = 0
     for _ in range(rounds):
-        found = marked_processes(mark)
-        for pid in found:
+        pids = marked_processes(mark)
+        for pid in pids:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
                 killed += 1
-        if not found:
+        if not pids:
             break
     return killed
 
 
 def marked_processes(mark: str) -> list[int]:
-    """Every process that bears the mark."""
-    wanted, found = f"{MARK}={mark}".encode(), list[int]()
+    """The ids of all processes with the mark."""
+    variable, pids = f"{MARK}={mark}".encode(), list[int]()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError):
-                if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-    return found
+                if variable in (entry / "environ").read_bytes().split(b"\0"):
+                    pids.append(int(entry.name))
+    return pids

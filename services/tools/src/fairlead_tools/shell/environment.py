@@ -1,4 +1,4 @@
-"""The environment of commands: named variables alone, so that no secret of the service is in it."""
+"""The environment of commands: only named variables, so that it holds no secret of the service."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -18,6 +18,6 @@ DEFAULTS: Final = {
 
 
 def command_environment(own: Mapping[str, str], more: Iterable[str] = ()) -> dict[str, str]:
-    """What a command is given of the service's own environment."""
+    """The variables of a command: defaults, and the named ones of the service."""
     names = INHERITED | set(more)
     return DEFAULTS | {name: value for name, value in own.items() if name in names}

@@ -1,4 +1,4 @@
-"""The sandbox: a command in namespaces of its own, where it reaches its location and little else."""
+"""The sandbox: a command in its own namespaces reaches its location and little else."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ from typing import Final
 from fairlead_service.config.configuration import ConfigError
 
 PROGRAM: Final = "bwrap"
-# Programs, their libraries, and what these read of the system's configuration. No secrets.
+# Programs, libraries and the system configuration that they read. No secrets.
 SYSTEM: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"),
     *("/etc/alternatives", "/etc/ca-certificates", "/etc/ssl", "/etc/pki", "/etc/ld.so.cache"),
@@ -24,7 +24,7 @@ CHECK_S: Final = 10.0
 
 
 class SandboxUnavailable(ConfigError):
-    """Commands cannot be put into a sandbox here. Says why, before anything starts."""
+    """The sandbox does not work on this machine. Raised at the start; the message says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("configuration", "tools.sandbox", reason)
@@ -32,7 +32,7 @@ class SandboxUnavailable(ConfigError):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """How commands are confined with bubblewrap."""
+    """Confines commands with bubblewrap."""
 
     program: str
     network: bool = False
@@ -40,7 +40,7 @@ class Sandbox:
     """More paths that commands may read."""
 
     def wrap(self, argv: Iterable[str], *, location: Path, directory: Path) -> tuple[str, ...]:
-        """The command that runs a command inside: these two writable, the system readable."""
+        """The command line that runs a command inside: two directories writable, the system readable."""
         readable = (*SYSTEM, *self.read, *(NETWORK if self.network else ()))
         return (
             *(self.program, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL"),
@@ -54,7 +54,7 @@ class Sandbox:
 
 
 def prepare_sandbox(*, network: bool, read: tuple[str, ...]) -> Sandbox:
-    """A sandbox that was seen to work here. Raises SandboxUnavailable."""
+    """A sandbox that a test run has shown to work. Raises SandboxUnavailable."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise SandboxUnavailable(
@@ -63,14 +63,14 @@ def prepare_sandbox(*, network: bool, read: tuple[str, ...]) -> Sandbox:
     sandbox = Sandbox(program, network, read)
     argv = sandbox.wrap(("/bin/sh", "-c", ":"), location=Path(HOME), directory=Path(HOME))
     try:
-        tried = subprocess.run(argv, capture_output=True, timeout=CHECK_S, check=False)  # noqa: S603
+        trial = subprocess.run(argv, capture_output=True, timeout=CHECK_S, check=False)  # noqa: S603
     except subprocess.TimeoutExpired:
         raise SandboxUnavailable(f"{program} did not answer in {CHECK_S:g} s") from None
-    if tried.returncode != 0:
-        reason = tried.stderr.decode(errors="replace").strip() or f"exit {tried.returncode}"
+    if trial.returncode != 0:
+        reason = trial.stderr.decode(errors="replace").strip() or f"exit {trial.returncode}"
         raise SandboxUnavailable(f"{program} cannot make a sandbox here: {reason}")
     return sandbox
 
 
-def _bind(how: str, path: Path) -> tuple[str, str, str]:
-    return (how, str(path), str(path))
+def _bind(option: str, path: Path) -> tuple[str, str, str]:
+    return (option, str(path), str(path))

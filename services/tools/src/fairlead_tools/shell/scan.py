@@ -1,11 +1,11 @@
-"""An advisory look at a command: which absolute paths outside it names. It proves nothing."""
+"""Finds absolute paths outside the location in the text of a command. Advisory: it proves nothing."""
 
 import re
 import shlex
 from pathlib import Path
 from typing import Final
 
-# Everybody may name these; they say nothing about what the command is after.
+# Paths that most commands may name.
 _COMMON: Final = ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/tmp")  # noqa: S108
 _PROGRAMS: Final = ("/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")
 _PATH: Final = re.compile(r"(?:^|[=:<>&|;(])(/[^\s=:<>&|;()]*)")
@@ -13,15 +13,15 @@ PATHS_MAX: Final = 10
 
 
 def outside_paths(command: str, *directories: Path) -> tuple[str, ...]:
-    """The absolute paths in a command that lie in none of these directories, a few of them."""
+    """The first absolute paths in a command that lie in none of these directories."""
     try:
         words = shlex.split(command, comments=True)
     except ValueError:
         words = command.split()
-    named = dict.fromkeys(path for word in words for path in _PATH.findall(word))
+    paths = dict.fromkeys(path for word in words for path in _PATH.findall(word))
     allowed = (*directories, *map(Path, (*_COMMON, *_PROGRAMS)))
-    strange = [path for path in named if not _within(Path(path), allowed)]
-    return tuple(strange[:PATHS_MAX])
+    outside = [path for path in paths if not _within(Path(path), allowed)]
+    return tuple(outside[:PATHS_MAX])
 
 
 def _within(path: Path, directories: tuple[Path, ...]) -> bool:

@@ -1,8 +1,8 @@
-"""Runs one command and stands over everything it starts: when this process ends, nothing is left.
+"""Runs one command and ends everything that the command starts.
 
-A process of its own, and a script of the standard library alone. As the subreaper of its descendants it
-inherits those that detach, so it finds them however often they fork. It ends them when the command has
-ended, when it is told to (SIGTERM), and when the worker that started it dies.
+A program of its own that uses the standard library alone. As the subreaper of its descendants it
+inherits those that detach, so it finds them however often they fork. It ends them when the command
+ends, when it receives SIGTERM, and when the worker that started it dies.
 
     supervise.py <worker's pid> <descriptor of the directory> <limits as JSON> <command...>
 """
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
-# Between the request to end and the order.
+# Between SIGTERM and SIGKILL.
 GRACE_S = 3.0
 LOOK_S = 0.05
 CANNOT_RUN = 126
@@ -34,13 +34,13 @@ LIMITS = {
 
 
 def main(argv: list[str]) -> int:
-    """Run the command to its end; the answer is its exit code, as a shell would give it."""
+    """Run the command to its end. Returns its exit code as a shell would."""
     worker, directory, limits, *command = argv
     control = ctypes.CDLL(None).prctl
     control(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     control(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != int(worker):
-        # It died before it could be heard of.
+        # The worker died before the death signal was set.
         return SIGNALLED + signal.SIGTERM
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     os.fchdir(int(directory))
@@ -59,7 +59,7 @@ def main(argv: list[str]) -> int:
 
 
 def exec_command(command: list[str], limits: Mapping[str, int]) -> None:
-    """Turn into the command, in a session of its own and within the limits."""
+    """Replace this process by the command, in its own session and within the limits."""
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -75,35 +75,35 @@ def exec_command(command: list[str], limits: Mapping[str, int]) -> None:
 
 
 def end_descendants(sign: signal.Signals) -> dict[int, int]:
-    """Signal every descendant until none is left or the time is over; whom that ended, and how."""
+    """Signal every descendant until none is left or the time is over. Returns their statuses."""
     deadline = time.monotonic() + GRACE_S
-    told: set[int] = set()
-    ended = reap_children()
-    # Whoever detaches becomes a child of this process: without children there is nobody.
+    signalled: set[int] = set()
+    statuses = reap_children()
+    # A process that detaches becomes a child of this one: without children there are no descendants.
     while has_children() and (left := list(descendants())) and time.monotonic() < deadline:
-        # Parents first: they shall not remark on the end of their children.
+        # Parents first, so that they do not report the end of their children.
         for pid in left:
-            if sign == signal.SIGKILL or pid not in told:
+            if sign == signal.SIGKILL or pid not in signalled:
                 _signal(pid, sign)
-                # A stopped process hears nothing else until it goes on.
+                # A stopped process handles signals only after it continues.
                 _signal(pid, signal.SIGCONT)
-        told.update(left)
+        signalled.update(left)
         signal.sigtimedwait({signal.SIGCHLD}, LOOK_S)
-        ended |= reap_children()
-    return ended
+        statuses |= reap_children()
+    return statuses
 
 
 def reap_children() -> dict[int, int]:
-    """Children that have ended since the last look, with their states."""
-    found: dict[int, int] = {}
+    """The children that have ended since the last call, with their statuses."""
+    statuses: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return found
+            return statuses
         if pid == 0:
-            return found
-        found[pid] = status
+            return statuses
+        statuses[pid] = status
 
 
 def has_children() -> bool:
@@ -116,7 +116,7 @@ def has_children() -> bool:
 
 
 def descendants() -> Iterator[int]:
-    """Everything below this process that still runs, however it got there."""
+    """The ids of all running descendants of this process."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - no imports to wait for
         if not entry.isdigit():
@@ -143,7 +143,7 @@ def _signal(pid: int, sign: signal.Signals) -> None:
 
 
 def _release_pipe() -> None:
-    """Hold no end of the command's pipe: it has to close when the command's processes are gone."""
+    """Close this process's ends of the pipe, so that it closes when the command's processes end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nothing, descriptor)

@@ -18,7 +18,7 @@ class InvalidFrontMatter(Exception):
 
 
 def split(text: str) -> tuple[Mapping[str, str], str]:
-    """The fields of a file and the text after them. Raises Unparsable."""
+    """The fields of a file and the text after them. Raises InvalidFrontMatter."""
     lines = text.splitlines()
     if not lines or lines[0].rstrip() != FENCE:
         return {}, text

@@ -1,1 +1,1 @@
-"""The web as tools may see it: guarded addresses, bounded bodies, readable text."""
+"""Access to the web: guarded addresses, bounded bodies, pages as text."""

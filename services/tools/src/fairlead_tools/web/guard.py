@@ -1,7 +1,7 @@
-"""Which addresses may be reached: no private, loopback, link-local or metadata address.
+"""Guards addresses: no private, loopback, link-local or metadata address is reached.
 
-A name is resolved once and the connection goes to the address that was checked, so that a name
-that answers differently the second time changes nothing.
+A name is resolved once, and the connection goes to the address that was checked. So a name that
+resolves differently the second time changes nothing.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ URL_LENGTH_MAX: Final = 8192
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-# Addresses that carry another one inside: judged by what they lead to.
+# Addresses that contain an IPv4 address, which decides.
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL that was taken apart."""
+    """A parsed URL."""
 
     url: str
     scheme: str
@@ -33,13 +33,13 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """Host and port as a `Host` header says them."""
+        """Host and port as in a `Host` header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == SCHEMES[self.scheme] else f"{host}:{self.port}"
 
 
 def parse_target(url: str) -> Target:
-    """A URL that may be asked for at all. Raises CallFailed."""
+    """Parse and check a URL. Raises CallFailed."""
     if len(url) > URL_LENGTH_MAX:
         raise CallFailed(f"The URL is longer than {URL_LENGTH_MAX} characters")
     if any(character.isspace() or not character.isprintable() for character in url):
@@ -58,27 +58,27 @@ def parse_target(url: str) -> Target:
     return Target(url, parts.scheme, parts.hostname, port or SCHEMES[parts.scheme])
 
 
-async def resolve_address(wanted: Target, *, private: bool) -> str:
-    """The one address to connect to. Raises CallFailed if any of the name's is forbidden."""
+async def resolve_address(target: Target, *, private: bool) -> str:
+    """The address to connect to. Raises CallFailed if any address of the name is forbidden."""
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            wanted.host, wanted.port, type=socket.SOCK_STREAM
+        infos = await asyncio.get_running_loop().getaddrinfo(
+            target.host, target.port, type=socket.SOCK_STREAM
         )
     except (OSError, UnicodeError) as error:
-        raise CallFailed(f"{wanted.host} cannot be resolved") from error
-    addresses = [str(info[4][0]).partition("%")[0] for info in found]
+        raise CallFailed(f"{target.host} cannot be resolved") from error
+    addresses = [str(info[4][0]).partition("%")[0] for info in infos]
     for address in addresses:
         if not private and not is_public(ipaddress.ip_address(address)):
-            raise CallFailed(f"{wanted.host} leads to a private address, which is not allowed")
+            raise CallFailed(f"{target.host} leads to a private address, which is not allowed")
     if not addresses:
-        raise CallFailed(f"{wanted.host} has no address")
-    # An address of the older kind works wherever there is a network.
+        raise CallFailed(f"{target.host} has no address")
+    # IPv4 works on every network.
     return min(addresses, key=lambda address: ":" in address)
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address, and any that it carries inside, belongs to the open network."""
-    inner = _inside(address)
+    """Whether an address, or the IPv4 address inside it, belongs to the public network."""
+    inner = _contained_address(address)
     if inner is not None:
         return is_public(inner)
     if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
@@ -86,7 +86,7 @@ def is_public(address: Address) -> bool:
     return address.is_global and not address.is_multicast and not address.is_reserved
 
 
-def _inside(address: Address) -> ipaddress.IPv4Address | None:
+def _contained_address(address: Address) -> ipaddress.IPv4Address | None:
     if isinstance(address, ipaddress.IPv4Address):
         return None
     if address.ipv4_mapped is not None:

@@ -1,1 +1,1 @@
-"""Search in files: by name and by content."""
+"""Searches files by name and by content."""

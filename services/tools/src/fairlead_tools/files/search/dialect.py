@@ -1,6 +1,6 @@
-"""Search patterns as the search program reads them, for the engine at hand.
+"""Translates search patterns of ripgrep into Python's regular expressions.
 
-What only one of the two understands is refused, so that a search means the same everywhere.
+A pattern that only one of the two understands is refused, so that a search means the same everywhere.
 """
 
 import re
@@ -33,17 +33,17 @@ class BadPattern(Exception):
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern for single lines. Raises BadPattern."""
-    made = ""
+    """The compiled pattern, for single lines. Raises BadPattern."""
+    regex = ""
     at = 0
     within = False
     while at < len(pattern):
         piece, at, within = _piece(pattern, at, within=within)
-        made += piece
+        regex += piece
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return re.compile(made)
+            return re.compile(regex)
     except (re.error, OverflowError, RecursionError) as error:
         raise BadPattern(str(error)) from error
 
@@ -61,7 +61,7 @@ def _piece(pattern: str, at: int, *, within: bool) -> tuple[str, int, bool]:
             return _POSIX[named[2]], named.end(), True
         return (r"\[" if char == "[" else char), at + 1, char != "]"
     if char == "[":
-        # A bracket right at the start of a class is one of its members.
+        # A bracket at the start of a class is a member of the class.
         start = at + 1 + (pattern[at + 1 : at + 2] == "^")
         member = pattern[start : start + 1] == "]"
         return pattern[at:start] + (r"\]" if member else ""), start + member, True

@@ -1,7 +1,7 @@
-"""Finds files and lines without the search program: a process of its own, so that it can be killed.
+"""Searches without ripgrep, as a program of its own, so that the search can be killed.
 
-Told on its command line what to look for below its working directory, it answers as the program
-would: paths that end with a zero byte, or one JSON record a line for each line that matches.
+The command line holds the search as JSON. The program searches its working directory and answers
+like ripgrep: paths that end with a zero byte, or one JSON record for each matching line.
 """
 
 import base64
@@ -22,33 +22,33 @@ LINE_BYTES_MAX: Final = 1 << 20
 
 
 class FileFinder:
-    """One search below the working directory."""
+    """Lists the files below the working directory."""
 
     def __init__(self, *, hidden: bool) -> None:
         self._hidden = hidden
         self.failed = False
 
     def files(self) -> Iterator[str]:
-        """Every file that is not ignored, by name, level for level."""
+        """Every file that is not ignored, sorted by name within each directory."""
         pending: list[Iterator[tuple[str, IgnoreLayer | None]]] = [
             self._entries("", read_layers(os.getcwd()))  # noqa: PTH109
         ]
         while pending:
-            found = next(pending[-1], None)
-            if found is None:
+            entry = next(pending[-1], None)
+            if entry is None:
                 pending.pop()
-            elif found[1] is None:
-                yield found[0]
+            elif entry[1] is None:
+                yield entry[0]
             else:
-                pending.append(self._entries(*found))
+                pending.append(self._entries(*entry))
 
     def _entries(
         self, directory: str, here: IgnoreLayer | None
     ) -> Iterator[tuple[str, IgnoreLayer | None]]:
         assert here is not None, "a directory has a layer"
         try:
-            with os.scandir(directory or ".") as found:
-                entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+            with os.scandir(directory or ".") as scan:
+                entries = sorted(scan, key=lambda entry: os.fsencode(entry.name))
         except OSError:
             self.failed = True
             return
@@ -57,11 +57,11 @@ class FileFinder:
             inner = entry.is_dir(follow_symlinks=False)
             if not inner and not entry.is_file(follow_symlinks=False):
                 continue
-            if self._passed(here, entry.name, directory=inner):
+            if self._is_skipped(here, entry.name, directory=inner):
                 continue
             yield path, read_layer(path, here, entry.name) if inner else None
 
-    def _passed(self, here: IgnoreLayer, name: str, *, directory: bool) -> bool:
+    def _is_skipped(self, here: IgnoreLayer, name: str, *, directory: bool) -> bool:
         if name == ".git":
             return True
         ignored = is_ignored(here, name, directory=directory)
@@ -70,19 +70,19 @@ class FileFinder:
 
 
 def matching_lines(path: str, pattern: re.Pattern[str]) -> Iterator[dict[str, Any]]:
-    """The lines of one file that match. A zero byte ends the file: what follows is no text."""
+    """The lines of one file that match, up to the first zero byte."""
     with open(path, "rb") as file:  # noqa: PTH123
         for number, offset, line in _number_lines(file):
             if b"\0" in line:
                 return
-            found = _submatches(pattern, line.removesuffix(b"\n"))
-            if found:
+            submatches = _submatches(pattern, line.removesuffix(b"\n"))
+            if submatches:
                 yield {
                     "path": _encode(os.fsencode(path)),
                     "lines": _encode(line),
                     "line_number": number,
                     "absolute_offset": offset,
-                    "submatches": found,
+                    "submatches": submatches,
                 }
 
 
@@ -96,12 +96,12 @@ def _number_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:
 
 def _submatches(pattern: re.Pattern[str], line: bytes) -> list[dict[str, Any]]:
     text = line.decode(errors="surrogateescape")
-    made = []
-    for one in pattern.finditer(text):
-        start = len(text[: one.start()].encode(errors="surrogateescape"))
-        match = one[0].encode(errors="surrogateescape")
-        made.append({"match": _encode(match), "start": start, "end": start + len(match)})
-    return made
+    submatches = []
+    for match in pattern.finditer(text):
+        start = len(text[: match.start()].encode(errors="surrogateescape"))
+        raw = match[0].encode(errors="surrogateescape")
+        submatches.append({"match": _encode(raw), "start": start, "end": start + len(raw)})
+    return submatches
 
 
 def _encode(raw: bytes) -> dict[str, str]:
@@ -111,23 +111,23 @@ def _encode(raw: bytes) -> dict[str, str]:
         return {"bytes": base64.b64encode(raw).decode("ascii")}
 
 
-def main(asked: dict[str, Any]) -> int:
-    """Carry out one search. Zero, or two if something could not be searched."""
+def main(request: dict[str, Any]) -> int:
+    """Run one search. Returns 0, or 2 if something could not be searched."""
     out = sys.stdout.buffer
-    finder = FileFinder(hidden=asked["hidden"])
-    if asked["pattern"] is None:
+    finder = FileFinder(hidden=request["hidden"])
+    if request["pattern"] is None:
         for path in finder.files():
             out.write(os.fsencode(path) + b"\0")
         return FAILED if finder.failed else 0
-    pattern = compile_pattern(asked["pattern"])
-    include = asked["include"]
-    for path in finder.files() if asked["file"] is None else (asked["file"],):
+    pattern = compile_pattern(request["pattern"])
+    include = request["include"]
+    for path in finder.files() if request["file"] is None else (request["file"],):
         if include is not None and not matches_glob(include, path):
             continue
         try:
             for record in matching_lines(path, pattern):
-                told = json.dumps({"type": "match", "data": record}, ensure_ascii=False)
-                out.write(told.encode() + b"\n")
+                line = json.dumps({"type": "match", "data": record}, ensure_ascii=False)
+                out.write(line.encode() + b"\n")
             out.flush()
         except OSError:
             finder.failed = True

@@ -1,7 +1,7 @@
-"""Globs as patterns that match paths in time linear to their length, whatever they say.
+"""Globs, compiled so that no pattern backtracks: matching takes time linear in the path.
 
-`?` is one character and `*` any number of them, neither a slash; `**` is any number of names;
-`[a-z]`, `[!a-z]` and `{a,b}` are choices. A glob without a slash is about names at any depth.
+`?` is one character and `*` any number of them, but no slash; `**` is any number of names;
+`[a-z]`, `[!a-z]` and `{a,b}` are choices. A glob without a slash matches names at any depth.
 """
 
 import re
@@ -15,20 +15,20 @@ LENGTH_MAX: Final = 1_000
 
 
 class BadGlob(Exception):
-    """A text that is no glob."""
+    """The text is not a valid glob."""
 
 
 @lru_cache(maxsize=4096)
 def compile_glob(glob: str) -> re.Pattern[str]:
-    """What the paths are like that a glob means, relative to where it is anchored. Raises BadGlob."""
+    """The regular expression for relative paths that the glob matches. Raises BadGlob."""
     if not glob or len(glob) > LENGTH_MAX or "\0" in glob:
         raise BadGlob(glob)
     choices = list(_choices(glob))
-    return re.compile("|".join(_regex(_anchor(one)) for one in choices), re.DOTALL)
+    return re.compile("|".join(_regex(_anchor(choice)) for choice in choices), re.DOTALL)
 
 
 def matches_glob(glob: str, path: str) -> bool:
-    """Whether a relative path fits a glob."""
+    """Whether a relative path matches a glob."""
     return compile_glob(glob).fullmatch(path) is not None
 
 
@@ -41,22 +41,22 @@ def _anchor(glob: str) -> str:
 
 def _choices(glob: str) -> Iterator[str]:
     """Every glob without braces that a glob with braces stands for."""
-    pending, made = [glob], 0
+    pending, count = [glob], 0
     while pending:
-        one = pending.pop()
-        split = _braces(one)
+        candidate = pending.pop()
+        split = _braces(candidate)
         if split is None:
-            made += 1
-            yield one
+            count += 1
+            yield candidate
         else:
             head, options, tail = split
             pending += [head + option + tail for option in reversed(options)]
-        if made + len(pending) > CHOICES_MAX:
+        if count + len(pending) > CHOICES_MAX:
             raise BadGlob(glob)
 
 
 def _braces(glob: str) -> tuple[str, list[str], str] | None:
-    """What comes before the first braces, what they hold, and what comes after."""
+    """The text before the first braces, their options, and the text after; None without braces."""
     depth, start, cuts = 0, 0, [0]
     at = 0
     while at < len(glob):
@@ -84,10 +84,10 @@ def _braces(glob: str) -> tuple[str, list[str], str] | None:
 
 
 def _regex(glob: str) -> str:
-    """One glob without braces. Runs between two `**` are found at their first place, for good.
+    """One glob without braces. Names between two `**` match at their first place only.
 
-    That is enough, because whatever follows may begin anywhere after it, and it keeps a hostile
-    glob from trying every combination.
+    The first place is enough, because the rest may start anywhere after it. An atomic group fixes
+    it, so that a hostile glob cannot try every combination.
     """
     names = [name for name in glob.split("/") if name]
     runs: list[list[str]] = [[]]
@@ -99,15 +99,15 @@ def _regex(glob: str) -> str:
     first, *later = runs
     if not later:
         return "/".join(first)
-    made = "".join(f"{name}/" for name in first)
+    regex = "".join(f"{name}/" for name in first)
     for run in later[:-1]:
         if run:
-            made += f"(?>(?:[^/]+/)*?{'/'.join(run)}/)"
-    return f"{made}(?:[^/]+/)*{'/'.join(later[-1]) or '[^/]+'}"
+            regex += f"(?>(?:[^/]+/)*?{'/'.join(run)}/)"
+    return f"{regex}(?:[^/]+/)*{'/'.join(later[-1]) or '[^/]+'}"
 
 
 def _name(name: str) -> str:
-    """One name. What follows a star is found at its first place, but for the last star."""
+    """One name. The text after each star but the last matches at its first place only."""
     pieces: list[str] = [""]
     at = 0
     while at < len(name):
@@ -129,11 +129,11 @@ def _name(name: str) -> str:
     first, *later = pieces
     if not later:
         return first
-    return first + "".join(f"(?>[^/]*?{one})" for one in later[:-1]) + f"[^/]*{later[-1]}"
+    return first + "".join(f"(?>[^/]*?{piece})" for piece in later[:-1]) + f"[^/]*{later[-1]}"
 
 
 def _class_end(glob: str, at: int) -> int | None:
-    """Where a class that opens here closes; a bracket right at its start is one of its members."""
+    """The end of the class that starts here; a bracket at its start is a member of the class."""
     start = at + 1 + (glob[at + 1 : at + 2] in {"!", "^"})
     end = glob.find("]", start + 1)
     slash = glob.find("/", start)
@@ -144,9 +144,9 @@ def _class(inner: str) -> str:
     negated = inner[:1] in {"!", "^"}
     body = inner[1:] if negated else inner
     members = "".join(rf"\{char}" if char in r"\[]^&~|" else char for char in body)
-    made = f"(?!/)[{'^' if negated else ''}{members}]"
+    regex = f"(?!/)[{'^' if negated else ''}{members}]"
     try:
-        re.compile(made)
+        re.compile(regex)
     except re.error as error:
         raise BadGlob(inner) from error
-    return made
+    return regex

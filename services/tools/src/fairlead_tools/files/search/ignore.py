@@ -34,10 +34,10 @@ class IgnoreLayer(NamedTuple):
 
     above: "IgnoreLayer | None"
     name: str
-    """The directory's own name, seen from above."""
+    """The name of the directory in its parent."""
     rules: tuple[tuple[IgnoreRule, ...], ...]
     root: bool
-    """Whether a repository begins here."""
+    """Whether the directory is the root of a repository."""
 
 
 def read_layer(directory: str, above: IgnoreLayer | None = None, name: str = "") -> IgnoreLayer:
@@ -48,23 +48,23 @@ def read_layer(directory: str, above: IgnoreLayer | None = None, name: str = "")
 
 
 def read_layers(directory: str) -> IgnoreLayer:
-    """The ignore files of a directory and of all directories above it."""
-    made = read_layer("/")
+    """Read the ignore files of a directory and of all its parents."""
+    layer = read_layer("/")
     path = ""
     for name in directory.strip("/").split("/"):
         path += f"/{name}"
-        made = read_layer(path, made, name)
-    return made
+        layer = read_layer(path, layer, name)
+    return layer
 
 
 def is_ignored(here: IgnoreLayer, name: str, *, directory: bool) -> bool | None:
-    """Whether an entry of a directory is ignored; None if nothing speaks of it."""
+    """Whether an entry of a directory is ignored; None if no rule matches it."""
     for kind, file in enumerate(KINDS):
         path, at, stopped = name, here, False
         while True:
-            said = None if stopped else _last_match(at.rules[kind], path, directory=directory)
-            if said is not None:
-                return said
+            ignored = None if stopped else _last_match(at.rules[kind], path, directory=directory)
+            if ignored is not None:
+                return ignored
             stopped = stopped or (file == ".gitignore" and at.root)
             if at.above is None:
                 break

@@ -1,7 +1,7 @@
-"""What a search program told of a line, confirmed before anybody hears of it.
+"""The matches of a search program, confirmed before they are shown.
 
-The file is read again without following a link: a tree that changes under the search shows nothing
-from outside.
+Each file is read again without following links, so that a tree that changes during the search
+shows nothing from outside.
 """
 
 import base64
@@ -23,7 +23,7 @@ _BINARY_SAMPLE: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Submatch:
-    """What matched, by bytes of its line."""
+    """The part of a line that matches, in bytes of the line."""
 
     text: str
     start: int
@@ -32,7 +32,7 @@ class Submatch:
 
 @dataclass(frozen=True, slots=True)
 class MatchedLine:
-    """A line that matches, as much of it as is worth telling."""
+    """A line that matches, cut to a preview."""
 
     path: Path
     number: int
@@ -42,7 +42,7 @@ class MatchedLine:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path is a file, on a way without links."""
+    """Whether a path is a regular file, reached without links."""
     try:
         with open_directory(path.parent) as parent:
             return stat.S_ISREG(os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode)
@@ -53,19 +53,21 @@ def is_file(path: Path) -> bool:
 def confirm_match(
     directory: Path, record: bytes, accept: Callable[[str], bool]
 ) -> MatchedLine | None:
-    """The line of a record, if the file still says so when it is read without following a link."""
-    told = json.loads(record)
-    if told["type"] != "match":
+    """The line of a record, if the file still holds it; None otherwise."""
+    parsed = json.loads(record)
+    if parsed["type"] != "match":
         return None
-    match = told["data"]
+    match = parsed["data"]
     name = os.fsdecode(_bytes(match["path"])).removeprefix("./")
     raw = _bytes(match["lines"])
     if not accept(name) or not _holds(directory / name, match["absolute_offset"], raw):
         return None
     text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="replace")
     submatches = tuple(
-        Submatch(_truncate(_bytes(one["match"]).decode(errors="replace")), one["start"], one["end"])
-        for one in match["submatches"][:SUBMATCHES_MAX]
+        Submatch(
+            _truncate(_bytes(part["match"]).decode(errors="replace")), part["start"], part["end"]
+        )
+        for part in match["submatches"][:SUBMATCHES_MAX]
     )
     path = directory / name
     return MatchedLine(
@@ -89,8 +91,8 @@ def _holds(path: Path, offset: int, raw: bytes) -> bool:
         os.close(file)
 
 
-def _bytes(told: dict[str, str]) -> bytes:
-    return told["text"].encode() if "text" in told else base64.b64decode(told["bytes"])
+def _bytes(value: dict[str, str]) -> bytes:
+    return value["text"].encode() if "text" in value else base64.b64decode(value["bytes"])
 
 
 def _truncate(text: str) -> str:

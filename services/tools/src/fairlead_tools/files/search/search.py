@@ -1,7 +1,7 @@
-"""Searches a directory with ripgrep, or without it by a finder of our own.
+"""Searches a directory with ripgrep, or with our own finder where ripgrep is missing.
 
-Either is a process that is killed when enough was found, when time is up or when the call is
-cancelled. It only says where to look: what is told of a file is confirmed by us.
+Both are processes that are killed after enough results, after a time limit and on cancellation.
+Their results are only hints: every match is confirmed by reading the file.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ COMMON: Final = (
 
 
 class BadSearch(Exception):
-    """The pattern is none."""
+    """The pattern is invalid."""
 
 
 class SearchFailed(Exception):
-    """Nothing could be searched, or what was found cannot be told; says why."""
+    """The search failed. The message says why."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class SearchEnd:
 
 @dataclass(frozen=True, slots=True)
 class SearchEngine:
-    """What searches: ripgrep where there is one, else our own finder."""
+    """Searches with ripgrep, or with our own finder without a program."""
 
     program: str | None
     limit_s: float = SEARCH_S
@@ -61,22 +61,22 @@ class SearchEngine:
     async def files(
         self, directory: Path, accept: Callable[[str], bool], limit: int
     ) -> tuple[list[Path], SearchEnd]:
-        """Files below a directory, hidden and ignored ones left out, in order of their paths."""
+        """Files below a directory by path, without hidden and ignored ones."""
         command = (self.program or "", *COMMON, "--files", "--null", "./")
-        asked = {"hidden": False, "pattern": None}
-        found: list[Path] = []
+        request = {"hidden": False, "pattern": None}
+        paths: list[Path] = []
         ended = SearchEnd()
-        async with self._started(directory, command, asked) as process:
+        async with self._start(directory, command, request) as process:
             async for record in self._records(process, b"\0", ended):
                 name = os.fsdecode(record).removeprefix("./")
                 if accept(name) and await asyncio.to_thread(is_file, directory / name):
-                    if len(found) == limit:
+                    if len(paths) == limit:
                         ended.complete = False
                         break
-                    found.append(directory / name)
+                    paths.append(directory / name)
             else:
-                await _check_exit(process, ended, found=bool(found))
-        return found, ended
+                await _check_exit(process, ended, has_results=bool(paths))
+        return paths, ended
 
     async def lines(
         self,
@@ -86,42 +86,42 @@ class SearchEngine:
         accept: Callable[[str], bool],
         limit: int,
     ) -> tuple[list[MatchedLine], SearchEnd]:
-        """Lines that match below a directory, or of one file."""
+        """Lines that match below a directory, or in one file."""
         single = await asyncio.to_thread(is_file, place)
         directory, target = (place.parent, f"./{place.name}") if single else (place, "./")
         flags = ("--json", "--hidden", "--encoding=none", "--no-mmap", f"--max-count={limit + 1}")
         kind = () if single or not include or not _SIMPLE.fullmatch(include) else (include,)
-        types = tuple(f"--type-add=asked:{one}" for one in kind) + ("--type=asked",) * len(kind)
+        types = tuple(f"--type-add=wanted:{glob}" for glob in kind) + ("--type=wanted",) * len(kind)
         command = (self.program or "", *COMMON, *flags, *types, "-e", pattern, "--", target)
-        asked = {
+        request = {
             "hidden": True,
             "pattern": pattern,
             "include": None if single else include,
             "file": place.name if single else None,
         }
-        found: list[MatchedLine] = []
+        matches: list[MatchedLine] = []
         ended = SearchEnd()
-        async with self._started(directory, command, asked) as process:
+        async with self._start(directory, command, request) as process:
             async for record in self._records(process, b"\n", ended):
                 line = await asyncio.to_thread(confirm_match, directory, record, accept)
                 if line is None:
                     continue
-                if len(found) == limit:
+                if len(matches) == limit:
                     ended.complete = False
                     break
-                found.append(line)
+                matches.append(line)
             else:
-                await _check_exit(process, ended, found=bool(found))
-        return found, ended
+                await _check_exit(process, ended, has_results=bool(matches))
+        return matches, ended
 
     @asynccontextmanager
-    async def _started(
-        self, directory: Path, command: tuple[str, ...], asked: dict[str, Any]
+    async def _start(
+        self, directory: Path, command: tuple[str, ...], request: dict[str, Any]
     ) -> AsyncIterator[Process]:
         if not self.program:
-            # Isolated: nothing in the searched directory is taken for a module.
+            # Isolated mode: Python imports nothing from the searched directory.
             finder = (sys.executable, "-I", "-m", "fairlead_tools.files.search.finder")
-            command = (*finder, json.dumps(asked))
+            command = (*finder, json.dumps(request))
         try:
             process = await _spawn(directory, command)
         except ValueError as error:
@@ -131,13 +131,13 @@ class SearchEngine:
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
-            # Empties the pipes, which hold little: nobody writes to them any more.
+            # Empties and closes the pipes.
             await process.communicate()
 
     async def _records(
         self, process: Process, end: bytes, ended: SearchEnd
     ) -> AsyncIterator[bytes]:
-        """What the process tells, piece by piece, until it ends or its time is up."""
+        """The records of the process, until it ends or its time is over."""
         assert process.stdout is not None, "its output is ours"
         until = asyncio.get_running_loop().time() + self.limit_s
         while True:
@@ -155,15 +155,15 @@ class SearchEngine:
 
 
 def find_engine() -> SearchEngine:
-    """What this machine searches with."""
+    """The search engine of this machine."""
     return SearchEngine(shutil.which("rg"))
 
 
 async def _spawn(directory: Path, command: tuple[str, ...]) -> Process:
-    """Start a process in a directory that was reached without following a link."""
-    holding = await asyncio.to_thread(_hold, directory)
+    """Start a process in a directory that is opened without following links."""
+    descriptor = await asyncio.to_thread(_open, directory)
     try:
-        here = f"/proc/self/fd/{holding}" if sys.platform == "linux" else str(directory)
+        here = f"/proc/self/fd/{descriptor}" if sys.platform == "linux" else str(directory)
         return await asyncio.create_subprocess_exec(
             *command,
             cwd=here,
@@ -174,18 +174,18 @@ async def _spawn(directory: Path, command: tuple[str, ...]) -> Process:
             start_new_session=True,
         )
     finally:
-        os.close(holding)
+        os.close(descriptor)
 
 
-def _hold(directory: Path) -> int:
-    with open_directory(directory) as held:
-        return os.dup(held)
+def _open(directory: Path) -> int:
+    with open_directory(directory) as descriptor:
+        return os.dup(descriptor)
 
 
-async def _check_exit(process: Process, ended: SearchEnd, *, found: bool) -> None:
-    """What an end of its own means. Errors beside results leave a search that is only partial."""
+async def _check_exit(process: Process, ended: SearchEnd, *, has_results: bool) -> None:
+    """Judge the exit of the process. Errors beside results make the search partial."""
     if ended.late:
-        if not found:
+        if not has_results:
             raise SearchFailed("it took too long")
         return
     assert process.stderr is not None, "its complaints are ours"
@@ -194,6 +194,6 @@ async def _check_exit(process: Process, ended: SearchEnd, *, found: bool) -> Non
         return
     if _PATTERN_ERROR.search(complaint):
         raise BadSearch
-    if not found:
+    if not has_results:
         raise SearchFailed("it cannot be read")
     ended.complete = False
