@@ -247,8 +247,7 @@ async def test_a_file_that_changes_after_the_check_is_left_alone(
     told = await failure_of(PATCH, tmp_path, patchText=patch(update("b.txt", "b", "B")))
 
     assert told == (
-        "Patch failed at b.txt: it has changed meanwhile; read it again."
-        " Applied before that:\nnothing"
+        "Patch failed at b.txt: it has changed since; read it again. Applied before that:\nnothing"
     )
     assert (tmp_path / "b.txt").read_text() == "theirs"
 

@@ -140,8 +140,8 @@ async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
     ("page", "said"),
     [
         (reply(b"no", status="500 Oh"), "status 500"),
-        (reply(b"rubbish", mime="application/json"), "no answer that can be read"),
-        (reply(b"[]", mime="application/json"), "no answer that can be read"),
+        (reply(b"rubbish", mime="application/json"), "unreadable answer"),
+        (reply(b"[]", mime="application/json"), "unreadable answer"),
         (reply(b"x" * (REPLY_BYTES_MAX + 1)), "too large"),
         (reply(json.dumps(found("why", isError=True)).encode()), "The search failed: why"),
     ],

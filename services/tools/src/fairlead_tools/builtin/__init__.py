@@ -1,4 +1,4 @@
-"""The tools that come with the service."""
+"""The built-in tools."""
 
 from fairlead_service.config.configuration import Config
 from fairlead_tools.builtin import (
@@ -20,7 +20,7 @@ from fairlead_tools.registry.tool import Tool
 
 
 def builtins(config: Config) -> tuple[Tool, ...]:
-    """The built-in tools in their advertised order; none when they are switched off.
+    """The built-in tools in the order that models see; none when they are switched off.
 
     Raises SandboxUnavailable.
     """

@@ -1,6 +1,6 @@
 """`apply_patch`: adds, changes, moves and removes files by one patch.
 
-It runs once: a second run would meet its own changes.
+The tool runs once, because a second run would find its own changes.
 """
 
 import asyncio
@@ -41,8 +41,8 @@ Changes files by a patch of this form:
 +a line that comes
 *** End Patch
 
-`Move to` and the text after `@@` may be left out. `*** End of File` after the lines of a chunk says
-that they end the file. Show a few unchanged lines around each change."""
+`Move to` and the text after `@@` are optional. `*** End of File` after a chunk means that its lines
+end the file. Show a few unchanged lines around each change."""
 
 
 class PatchInput(BaseModel):
@@ -54,13 +54,13 @@ class PatchInput(BaseModel):
 
 
 class AppliedChange(BaseModel):
-    """One change that was made."""
+    """One change that was applied."""
 
     type: Kind
     resource: str
     target: str
     origin: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What a moved file was called before."""
+    """The earlier name of a moved file."""
 
 
 class PatchOutput(BaseModel):
@@ -70,17 +70,17 @@ class PatchOutput(BaseModel):
     files: tuple[FileDiff, ...]
 
 
-async def needs(asked: PatchInput, context: CallContext) -> tuple[Need, ...]:
-    """Each directory outside once; then all files together. Nothing is read for it."""
-    hunks = _parse(asked)
+async def needs(request: PatchInput, context: CallContext) -> tuple[Need, ...]:
+    """Each outside directory once, then all files together. No file is read."""
+    hunks = _parse(request)
     places = [place for path in _paths(hunks) for place in [await _find_place(context, path)]]
     resources = tuple(dict.fromkeys(place.resource for place in places))
     return (*external_needs(*places), Need(EDIT, resources, ("*",)))
 
 
-async def execute(asked: PatchInput, context: CallContext) -> PatchOutput:
-    """Work everything out; then change one file after the other."""
-    hunks = _parse(asked)
+async def execute(request: PatchInput, context: CallContext) -> PatchOutput:
+    """Plan all changes, then apply them one after the other."""
+    hunks = _parse(request)
     places: dict[str, Place] = {}
     for path in _paths(hunks):
         with path_errors_as(f"Patch verification failed: unable to edit {path}"):
@@ -116,19 +116,19 @@ def tool() -> Tool:
 
 def project(output: Json) -> tuple[ToolContent, ...]:
     """One line for each change."""
-    lines = [_line(AppliedChange.model_validate(one)) for one in output["applied"]]
+    lines = [_line(AppliedChange.model_validate(change)) for change in output["applied"]]
     return (TextContent(text="\n".join(("Applied the patch:", *lines))),)
 
 
-def _parse(asked: PatchInput) -> tuple[Hunk, ...]:
+def _parse(request: PatchInput) -> tuple[Hunk, ...]:
     try:
-        return parse_patch(asked.patch)
+        return parse_patch(request.patch)
     except MalformedPatch as error:
         raise CallFailed(f"Patch verification failed: {error}") from error
 
 
 def _paths(hunks: tuple[Hunk, ...]) -> list[str]:
-    """Every path that a patch names, in the order in which it does."""
+    """Every path in the patch, in order and without repetition."""
     pairs = ((hunk.path, hunk.to if isinstance(hunk, Update) else None) for hunk in hunks)
     return list(dict.fromkeys(path for pair in pairs for path in pair if path is not None))
 
@@ -146,23 +146,23 @@ def _applied_change(change: Change) -> AppliedChange:
     )
 
 
-def _line(one: AppliedChange) -> str:
-    moved = "" if one.origin is None else f" (moved from {one.origin})"
-    return f"{LETTERS[one.type]} {one.resource}{moved}"
+def _line(change: AppliedChange) -> str:
+    origin = "" if change.origin is None else f" (moved from {change.origin})"
+    return f"{LETTERS[change.type]} {change.resource}{origin}"
 
 
 def _failure(change: Change, error: Exception, applied: list[AppliedChange]) -> str:
     match error:
         case FileChanged():
-            why = "it has changed meanwhile; read it again"
+            why = "it has changed since; read it again"
         case FileExistsError():
             why = "it exists already"
-        case OSError(strerror=str() as told):
-            why = told
+        case OSError(strerror=str() as reason):
+            why = reason
         case _:
             why = "it cannot be changed"
-    made = "\n".join(map(_line, applied)) or "nothing"
-    return f"Patch failed at {change.result.resource}: {why}. Applied before that:\n{made}"
+    changes = "\n".join(map(_line, applied)) or "nothing"
+    return f"Patch failed at {change.result.resource}: {why}. Applied before that:\n{changes}"
 
 
 def _diff(change: Change) -> FileDiff:

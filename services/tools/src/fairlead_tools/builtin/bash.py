@@ -1,7 +1,7 @@
 """`bash`: runs a shell command in the location.
 
-Nothing confines the command but its sandbox, if one is configured, and its resource limits. What a
-permission says about it is about its text. No background jobs: what is left when it ends is ended.
+Only the sandbox, if one is configured, and the resource limits confine the command. A permission is
+about the text of the command. Processes that are left when the command ends are ended too.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from fairlead_tools.spool import Spool
 
 TIMEOUT_MS: Final = 120_000
 TIMEOUT_MS_MAX: Final = 600_000
-# The tool ends its command itself; the worker's own limit is only for a defect in here.
+# The tool ends its command itself; the worker's limit is for a defect in the tool.
 SLACK_S: Final = 30.0
 APPROVED_MAX: Final = 4096
 NO_OUTPUT: Final = "(no output)"
@@ -38,7 +38,7 @@ DESCRIPTION: Final = (
 
 
 class BashInput(BaseModel):
-    """What to run, where, and for how long."""
+    """The command, its directory and its time limit."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -48,20 +48,20 @@ class BashInput(BaseModel):
 
 
 class BashOutput(BaseModel):
-    """How it ended. Without an exit code its time was over."""
+    """How the command ended. Without an exit code its time was over."""
 
     exit: int | None = None
     truncated: bool = False
-    """Whether some of the output is kept nowhere."""
+    """Whether a part of the output was dropped."""
     timeout: bool | None = None
 
     @model_serializer(mode="wrap")
-    def _without_absent(self, told: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in told(self).items() if value is not None}
+    def _without_absent(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in serialize(self).items() if value is not None}
 
 
 def tool(settings: ToolsConfig) -> Tool:
-    """The tool as it is configured. Raises SandboxUnavailable."""
+    """The configured tool. Raises SandboxUnavailable."""
     sandbox = None
     if settings.sandbox == "bwrap":
         sandbox = prepare_sandbox(network=settings.sandbox_network, read=settings.sandbox_read)
@@ -80,53 +80,53 @@ def tool(settings: ToolsConfig) -> Tool:
 
 @dataclass(slots=True)
 class BashTool:
-    """Runs commands as the configuration says."""
+    """Runs commands with the configured limits and sandbox."""
 
     settings: ToolsConfig
     sandbox: Sandbox | None = None
     _approved: OrderedDict[str, Path] = field(default_factory=OrderedDict)
-    """Where each call may run: what was asked about is what is opened."""
+    """The directory that was approved for each call."""
 
-    async def needs(self, asked: BashInput, context: CallContext) -> tuple[Need, ...]:
-        """The directory first if it is not the location's own, then the command as it is (L-51)."""
-        location, directory = await asyncio.to_thread(_places, asked, context)
+    async def needs(self, request: BashInput, context: CallContext) -> tuple[Need, ...]:
+        """The directory if it is outside the location, then the exact command (L-51)."""
+        location, directory = await asyncio.to_thread(_places, request, context)
         self._approve(context.key, directory)
         pattern = f"{directory}/*"
         external = Need("external_directory", (pattern,), save=(pattern,))
-        metadata: dict[str, Any] = {"command": asked.command, "workdir": str(directory)}
-        strange = scan.outside_paths(asked.command, location, directory)
-        if strange:
-            metadata["outside"] = list(strange)
-        need = Need("bash", (asked.command,), save=(asked.command,), metadata=metadata)
+        metadata: dict[str, Any] = {"command": request.command, "workdir": str(directory)}
+        outside = scan.outside_paths(request.command, location, directory)
+        if outside:
+            metadata["outside"] = list(outside)
+        need = Need("bash", (request.command,), save=(request.command,), metadata=metadata)
         return (need,) if directory.is_relative_to(location) else (external, need)
 
-    async def run(self, asked: BashInput, context: CallContext) -> Result:
-        """Run it to its end, or until its time is over; what it said is kept either way."""
-        location, directory = await asyncio.to_thread(_places, asked, context)
+    async def run(self, request: BashInput, context: CallContext) -> Result:
+        """Run the command to its end or its time limit. Its output is kept in both cases."""
+        location, directory = await asyncio.to_thread(_places, request, context)
         self._check(context.key, location, directory)
         descriptor = await asyncio.to_thread(_open_directory, directory)
         spool = Spool(self.settings.spool_dir, self.settings.spool_bytes_max)
         try:
-            command = self._command(asked, context, location, directory, descriptor)
-            ended = await shell.run_command(command, _OutputSink(spool, context).hear)
+            command = self._command(request, context, location, directory, descriptor)
+            command_exit = await shell.run_command(command, _OutputSink(spool, context).write)
         except BaseException:
             spool.remove()
             raise
         finally:
             os.close(descriptor)
         spool.close()
-        strange = () if self.sandbox else scan.outside_paths(asked.command, location, directory)
-        return _result(asked, ended, spool, strange)
+        outside = () if self.sandbox else scan.outside_paths(request.command, location, directory)
+        return _result(request, command_exit, spool, outside)
 
     def _command(
         self,
-        asked: BashInput,
+        request: BashInput,
         context: CallContext,
         location: Path,
         directory: Path,
         descriptor: int,
     ) -> shell.ShellCommand:
-        argv: tuple[str, ...] = (self.settings.shell, "-c", asked.command)
+        argv: tuple[str, ...] = (self.settings.shell, "-c", request.command)
         if self.sandbox is not None:
             argv = self.sandbox.wrap(argv, location=location, directory=directory)
         settings = self.settings
@@ -141,8 +141,8 @@ class BashTool:
             directory=descriptor,
             environment=environment.command_environment(os.environ, settings.environment),
             mark=context.key,
-            timeout_s=asked.timeout / 1000,
-            limits={name: most for name, most in limits.items() if most is not None},
+            timeout_s=request.timeout / 1000,
+            limits={name: limit for name, limit in limits.items() if limit is not None},
         )
 
     def _approve(self, key: str, directory: Path) -> None:
@@ -151,69 +151,71 @@ class BashTool:
             self._approved.popitem(last=False)
 
     def _check(self, key: str, location: Path, directory: Path) -> None:
-        """L-53: the directory is still the one that was asked about. Raises CallFailed."""
+        """Check that the directory is still the approved one (L-53). Raises CallFailed."""
         approved = self._approved.pop(key, None)
-        asked_about = directory == approved if approved else directory.is_relative_to(location)
-        if not asked_about:
+        permitted = directory == approved if approved else directory.is_relative_to(location)
+        if not permitted:
             raise CallFailed(f"The working directory is not the one that was approved: {directory}")
 
 
 class _OutputSink:
-    """Hears a command: into the spool, live, and as progress."""
+    """Receives the output of a command: into the spool, to live readers, and as progress."""
 
     def __init__(self, spool: Spool, context: CallContext) -> None:
         self._spool = spool
         self._context = context
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    async def hear(self, piece: bytes) -> None:
-        # A local file in the page cache: quicker than handing the piece to a thread.
+    async def write(self, piece: bytes) -> None:
+        # A write to a local file is quicker than a thread switch.
         self._spool.write(piece)
         await self._context.emit_output(self._decoder.decode(piece))
         recent = TextContent(text=self._spool.recent.decode(errors="replace"))
         await self._context.report({"bytes": self._spool.bytes}, (recent,))
 
 
-def _places(asked: BashInput, context: CallContext) -> tuple[Path, Path]:
-    """The location and the directory to work in, without links. Raises CallFailed."""
+def _places(request: BashInput, context: CallContext) -> tuple[Path, Path]:
+    """The location and the working directory, with links followed. Raises CallFailed."""
     try:
         location = Path(context.location.directory).resolve(strict=True)
-        directory = (location / (asked.workdir or ".")).resolve(strict=True)
+        directory = (location / (request.workdir or ".")).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
-        raise CallFailed(f"No such working directory: {asked.workdir or '.'}") from error
+        raise CallFailed(f"No such working directory: {request.workdir or '.'}") from error
     if not directory.is_dir():
-        raise CallFailed(f"The working directory is no directory: {directory}")
+        raise CallFailed(f"The working directory is not a directory: {directory}")
     return location, directory
 
 
 def _open_directory(directory: Path) -> int:
-    """The directory itself, whatever takes its name from now on. Raises CallFailed."""
+    """Open the directory, so that a later rename cannot change it. Raises CallFailed."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         if Path(f"/proc/self/fd/{descriptor}").readlink() == directory:
             return descriptor
         os.close(descriptor)
     except OSError as error:
-        raise CallFailed(f"The working directory cannot be entered: {directory}") from error
-    raise CallFailed(f"The working directory changed while it was entered: {directory}")
+        raise CallFailed(f"The working directory cannot be opened: {directory}") from error
+    raise CallFailed(f"The working directory changed while it was opened: {directory}")
 
 
 def _result(
-    asked: BashInput, ended: shell.CommandExit, spool: Spool, strange: tuple[str, ...]
+    request: BashInput, command_exit: shell.CommandExit, spool: Spool, outside: tuple[str, ...]
 ) -> Result:
-    """Two texts, the output and how it ended; an exit code other than zero is a success (L-54)."""
-    late = ended.exit is None
-    output = BashOutput(exit=ended.exit, truncated=spool.dropped_bytes > 0, timeout=late or None)
+    """The output and how the command ended. A nonzero exit code is a success too (L-54)."""
+    late = command_exit.exit is None
+    output = BashOutput(
+        exit=command_exit.exit, truncated=spool.dropped_bytes > 0, timeout=late or None
+    )
     lines = [
-        f"The command was ended after {asked.timeout} ms; what it had said is above. "
+        f"The command was ended after {request.timeout} ms; its output so far is above. "
         "If it needs longer, set a longer timeout."
         if late
-        else f"Exit code: {ended.exit}"
+        else f"Exit code: {command_exit.exit}"
     ]
     if spool.dropped_bytes:
         lines.append(f"{spool.dropped_bytes:,} bytes in the middle of the output were dropped.")
-    if strange:
-        lines.append(f"Note: the command names paths outside its directory: {', '.join(strange)}")
+    if outside:
+        lines.append(f"Note: the command names paths outside its directory: {', '.join(outside)}")
     status = TextContent(text="\n".join(lines))
     if spool.bytes == 0:
         spool.remove()

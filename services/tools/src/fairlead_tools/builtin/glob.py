@@ -25,7 +25,7 @@ DESCRIPTION: Final = (
 
 
 class GlobInput(BaseModel):
-    """What to find, and where."""
+    """The pattern and the directory."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -51,49 +51,50 @@ class GlobOutput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class GlobTool:
-    """Finds with this engine."""
+    """Finds files with a search engine."""
 
     engine: SearchEngine
 
-    async def needs(self, asked: GlobInput, context: CallContext) -> tuple[Need, ...]:
-        _check(asked.pattern)
-        with path_errors_as(_unable(asked.path)):
-            place = await find_place(context, asked.path or ".")
+    async def needs(self, request: GlobInput, context: CallContext) -> tuple[Need, ...]:
+        _check(request.pattern)
+        with path_errors_as(_unable(request.path)):
+            place = await find_place(context, request.path or ".")
         where = {"path": place.resource}
-        return (*external_needs(place), Need(ACTION, (asked.pattern,), ("*",), where))
+        return (*external_needs(place), Need(ACTION, (request.pattern,), ("*",), where))
 
-    async def execute(self, asked: GlobInput, context: CallContext) -> Result:
-        _check(asked.pattern)
-        with path_errors_as(_unable(asked.path)):
-            place = await permitted_place(context, asked.path or ".", None)
+    async def execute(self, request: GlobInput, context: CallContext) -> Result:
+        _check(request.pattern)
+        with path_errors_as(_unable(request.path)):
+            place = await permitted_place(context, request.path or ".", None)
             try:
-                accept = partial(matches_glob, asked.pattern)
-                found, ended = await self.engine.files(place.path, accept, asked.limit or LIMIT)
+                accept = partial(matches_glob, request.pattern)
+                paths, ended = await self.engine.files(place.path, accept, request.limit or LIMIT)
             except (BadSearch, SearchFailed) as error:
-                raise CallFailed(f"{_unable(asked.path)}: {error}") from error
+                raise CallFailed(f"{_unable(request.path)}: {error}") from error
         base = place.root
         output = GlobOutput(
             value=tuple(
-                FoundFile(path=printable(one.relative_to(base) if base else one)) for one in found
+                FoundFile(path=printable(path.relative_to(base) if base else path))
+                for path in paths
             ),
             truncated=not ended.complete,
         )
-        lines = [printable(one) for one in found] or [NOTHING]
+        lines = [printable(path) for path in paths] or [NOTHING]
         if not ended.complete:
-            lines.append(f"\n(There may be more: only {len(found)} are listed)")
+            lines.append(f"\n(There may be more: only {len(paths)} are listed)")
         return Result(output, (TextContent(text="\n".join(lines)),))
 
 
-def tool(searching: SearchEngine | None = None) -> Tool:
-    """The tool; it searches with what the machine has, unless told otherwise."""
-    finder = GlobTool(searching or find_engine())
+def tool(engine: SearchEngine | None = None) -> Tool:
+    """The tool, with the search engine of this machine by default."""
+    glob = GlobTool(engine or find_engine())
     return Tool(
         name="glob",
         description=DESCRIPTION,
         input=GlobInput,
         output=GlobOutput,
-        execute=finder.execute,
-        needs=finder.needs,
+        execute=glob.execute,
+        needs=glob.needs,
         retry="pure",
     )
 

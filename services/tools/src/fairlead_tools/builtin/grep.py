@@ -36,7 +36,7 @@ DESCRIPTION: Final = (
 
 
 class GrepInput(BaseModel):
-    """What to find, and where."""
+    """The pattern and the files."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,7 +49,7 @@ class GrepInput(BaseModel):
 
 
 class FoundPart(BaseModel):
-    """What matched in a line, by bytes of the line."""
+    """The part of a line that matches, in bytes of the line."""
 
     text: str
     start: int
@@ -67,7 +67,7 @@ class FoundLine(BaseModel):
 
 
 class GrepOutput(BaseModel):
-    """The lines, by path and place."""
+    """The matching lines, by path and line number."""
 
     value: tuple[FoundLine, ...]
     truncated: bool
@@ -75,63 +75,63 @@ class GrepOutput(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class GrepTool:
-    """Searches with this engine; managed outputs come from `outputs`."""
+    """Searches lines with a search engine, also in managed outputs."""
 
     engine: SearchEngine
     outputs: OutputFiles
 
-    async def needs(self, asked: GrepInput, context: CallContext) -> tuple[Need, ...]:
-        _check(asked.include)
-        if asked.path is not None and self.outputs.is_managed(asked.path):
-            return (Need(ACTION, (asked.pattern,), ("*",), {"path": asked.path}),)
-        with path_errors_as(_unable(asked.path)):
-            place = await find_place(context, asked.path or ".")
+    async def needs(self, request: GrepInput, context: CallContext) -> tuple[Need, ...]:
+        _check(request.include)
+        if request.path is not None and self.outputs.is_managed(request.path):
+            return (Need(ACTION, (request.pattern,), ("*",), {"path": request.path}),)
+        with path_errors_as(_unable(request.path)):
+            place = await find_place(context, request.path or ".")
         where = {"path": place.resource}
-        return (*external_needs(place), Need(ACTION, (asked.pattern,), ("*",), where))
+        return (*external_needs(place), Need(ACTION, (request.pattern,), ("*",), where))
 
-    async def execute(self, asked: GrepInput, context: CallContext) -> Result:
-        _check(asked.include)
-        if asked.path is not None and self.outputs.is_managed(asked.path):
-            async with self.outputs.open_file(asked.path, context) as local:
+    async def execute(self, request: GrepInput, context: CallContext) -> Result:
+        _check(request.include)
+        if request.path is not None and self.outputs.is_managed(request.path):
+            async with self.outputs.open_file(request.path, context) as local:
                 if local is None:
-                    raise CallFailed(_unable(asked.path))
-                found, ended = await self._found(asked, await asyncio.to_thread(local.resolve))
-            return _result([(asked.path, asked.path, line) for line in found], ended)
-        with path_errors_as(_unable(asked.path)):
-            place = await permitted_place(context, asked.path or ".", None)
-            found, ended = await self._found(asked, place.path)
+                    raise CallFailed(_unable(request.path))
+                lines, ended = await self._search(request, await asyncio.to_thread(local.resolve))
+            return _result([(request.path, request.path, line) for line in lines], ended)
+        with path_errors_as(_unable(request.path)):
+            place = await permitted_place(context, request.path or ".", None)
+            lines, ended = await self._search(request, place.path)
         base = place.root
-        named = [(printable(line.path), _relative_name(line.path, base), line) for line in found]
-        return _result(named, ended)
+        matches = [(printable(line.path), _relative_name(line.path, base), line) for line in lines]
+        return _result(matches, ended)
 
-    async def _found(self, asked: GrepInput, place: Path) -> tuple[list[MatchedLine], SearchEnd]:
-        accept = partial(_accepts, asked.include)
+    async def _search(self, request: GrepInput, place: Path) -> tuple[list[MatchedLine], SearchEnd]:
+        accept = partial(_accepts, request.include)
         try:
             return await self.engine.lines(
-                place, asked.pattern, asked.include, accept, asked.limit or LIMIT
+                place, request.pattern, request.include, accept, request.limit or LIMIT
             )
         except BadSearch as error:
-            raise CallFailed(f"Invalid regular expression: {asked.pattern}") from error
+            raise CallFailed(f"Invalid regular expression: {request.pattern}") from error
         except SearchFailed as error:
-            raise CallFailed(f"{_unable(asked.path)}: {error}") from error
+            raise CallFailed(f"{_unable(request.path)}: {error}") from error
 
 
-def tool(searching: SearchEngine | None = None, outputs: OutputFiles | None = None) -> Tool:
-    """The tool; it searches with what the machine has, unless told otherwise."""
-    searcher = GrepTool(searching or find_engine(), outputs or NoOutputFiles())
+def tool(engine: SearchEngine | None = None, outputs: OutputFiles | None = None) -> Tool:
+    """The tool, with the search engine of this machine by default."""
+    grep = GrepTool(engine or find_engine(), outputs or NoOutputFiles())
     return Tool(
         name="grep",
         description=DESCRIPTION,
         input=GrepInput,
         output=GrepOutput,
-        execute=searcher.execute,
-        needs=searcher.needs,
+        execute=grep.execute,
+        needs=grep.needs,
         retry="pure",
     )
 
 
-def _result(named: list[tuple[str, str, MatchedLine]], ended: SearchEnd) -> Result:
-    """Lines by their absolute and their structured path."""
+def _result(matches: list[tuple[str, str, MatchedLine]], ended: SearchEnd) -> Result:
+    """The result of matches: the absolute path, the path in the output, and the line."""
     output = GrepOutput(
         value=tuple(
             FoundLine(
@@ -140,20 +140,21 @@ def _result(named: list[tuple[str, str, MatchedLine]], ended: SearchEnd) -> Resu
                 offset=line.offset,
                 text=line.text,
                 submatches=tuple(
-                    FoundPart(text=one.text, start=one.start, end=one.end)
-                    for one in line.submatches
+                    FoundPart(text=part.text, start=part.start, end=part.end)
+                    for part in line.submatches
                 ),
             )
-            for _, path, line in named
+            for _, path, line in matches
         ),
         truncated=not ended.complete,
     )
-    said = [f"Found {len(named)} line{'s' if len(named) > 1 else ''}"] if named else [NOTHING]
-    for path, lines in groupby(named, key=lambda one: one[0]):
-        said += ["", f"{path}:", *(f"  {line.number}: {line.text}" for _, _, line in lines)]
+    count = len(matches)
+    text = [f"Found {count} line{'s' if count > 1 else ''}"] if matches else [NOTHING]
+    for path, lines in groupby(matches, key=lambda match: match[0]):
+        text += ["", f"{path}:", *(f"  {line.number}: {line.text}" for _, _, line in lines)]
     if not ended.complete:
-        said += ["", "(There may be more: narrow the search, or raise the limit)"]
-    return Result(output, (TextContent(text="\n".join(said)),))
+        text += ["", "(There may be more: narrow the search, or raise the limit)"]
+    return Result(output, (TextContent(text="\n".join(text)),))
 
 
 def _accepts(include: str | None, path: str) -> bool:

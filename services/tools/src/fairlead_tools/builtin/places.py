@@ -1,4 +1,4 @@
-"""How file tools come to the places that their input names: found when asked, checked when run."""
+"""Resolves the paths in the input of file tools: before the permission, and again at the run."""
 
 import asyncio
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ EDIT: Final = "edit"
 
 @contextmanager
 def path_errors_as(message: str) -> Iterator[None]:
-    """What is wrong with a path becomes one message; any other defect stays what it is."""
+    """Turn errors about a path into a CallFailed with this message. Other errors pass."""
     try:
         yield
     except PathRefused as error:
@@ -25,12 +25,12 @@ def path_errors_as(message: str) -> Iterator[None]:
 
 
 async def find_place(context: CallContext, path: str) -> Place:
-    """Where a path leads before anybody is asked. Raises PathRefused, OSError."""
+    """Where a path leads, before a permission is asked. Raises PathRefused, OSError."""
     return await asyncio.to_thread(resolve, context.location.directory, path)
 
 
 async def permitted_place(context: CallContext, path: str, action: str | None) -> Place:
-    """Where a path leads when the call runs: it must be what was permitted. Raises the same."""
+    """Where a path leads at the run. Raises PathRefused if that was not permitted, OSError."""
     place = await find_place(context, path)
     check_permitted(place, action, context.permitted)
     return place

@@ -1,4 +1,4 @@
-"""`question`: asks a person. It never runs: the answers themselves settle the call."""
+"""`question`: asks a person. The tool never runs: the answers settle the call."""
 
 from typing import Annotated
 
@@ -11,37 +11,37 @@ Text = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
 class OptionInput(BaseModel):
-    """One answer to choose."""
+    """One option."""
 
-    label: Text = Field(description="What is shown to choose, in a few words")
-    description: str = Field(default="", description="What choosing it means")
+    label: Text = Field(description="The option in a few words")
+    description: str = Field(default="", description="What this option means")
 
 
-class OneQuestion(BaseModel):
+class QuestionItem(BaseModel):
     """One question."""
 
     question: Text = Field(description="The whole question")
-    header: str = Field(default="", description="A word or two that name it")
+    header: str = Field(default="", description="A title of one or two words")
     options: list[OptionInput] = Field(default_factory=list, max_length=64)
     multiple: bool | None = Field(default=None, description="Several options may be chosen")
 
 
 class QuestionInput(BaseModel):
-    """What to ask."""
+    """The questions."""
 
     model_config = ConfigDict(extra="ignore")
 
-    questions: list[OneQuestion] = Field(min_length=1, max_length=64)
+    questions: list[QuestionItem] = Field(min_length=1, max_length=64)
 
 
 class QuestionOutput(BaseModel):
-    """The labels that were chosen, question by question."""
+    """The chosen labels of each question."""
 
     answers: list[list[str]]
 
 
 def tool() -> Tool:
-    """The tool as it is registered."""
+    """The tool."""
     return Tool(
         name="question",
         description=(
@@ -55,16 +55,16 @@ def tool() -> Tool:
     )
 
 
-def _questions(asked: QuestionInput) -> tuple[QuestionInfo, ...]:
+def _questions(request: QuestionInput) -> tuple[QuestionInfo, ...]:
     return tuple(
         QuestionInfo(
-            question=one.question,
-            header=one.header,
+            question=question.question,
+            header=question.header,
             options=tuple(
                 QuestionOption(label=option.label, description=option.description)
-                for option in one.options
+                for option in question.options
             ),
-            multiple=one.multiple,
+            multiple=question.multiple,
         )
-        for one in asked.questions
+        for question in request.questions
     )

@@ -1,4 +1,4 @@
-"""`read`: text of a file, whole or in pages; the entries of a directory; an image."""
+"""`read`: the text of a file, whole or in pages; the entries of a directory; an image."""
 
 import asyncio
 import os
@@ -29,7 +29,7 @@ from fairlead_tools.files.path import Place, external_needs, open_place, resolve
 from fairlead_tools.registry.tool import CallContext, CallFailed, Result, Tool
 
 ACTION: Final = "read"
-# What is said about a page: where it goes on, and which of its lines were cut.
+# Room for the notes on a page: where it continues, and which lines were cut.
 NOTES: Final = 2_048
 DESCRIPTION: Final = (
     "Reads a file or lists a directory. Relative paths start at the working directory. Long text "
@@ -38,7 +38,7 @@ DESCRIPTION: Final = (
 
 
 class ReadInput(BaseModel):
-    """What to read."""
+    """The path and the page."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -98,7 +98,7 @@ class DirectoryPage(BaseModel):
 
 
 class ImageFile(BaseModel):
-    """An image; its bytes are with the model alone."""
+    """An image. Its bytes are only in the content for the model."""
 
     type: Literal["image"] = "image"
     path: str
@@ -108,58 +108,58 @@ class ImageFile(BaseModel):
 
 
 class ReadOutput(RootModel[TextPage | DirectoryPage | ImageFile | WholeText]):
-    """What was read."""
+    """The text, the entries or the image."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTool:
-    """Reads with these limits; managed outputs come from `outputs`."""
+    """Reads files, directories and images, also managed outputs."""
 
     limits: ImageLimits
     outputs: OutputFiles
 
-    async def needs(self, asked: ReadInput, context: CallContext) -> tuple[Need, ...]:
-        if self.outputs.is_managed(asked.path):
-            return (Need(ACTION, (asked.path,), ("*",)),)
-        with path_errors_as(f"Unable to read {asked.path}"):
-            place = await find_place(context, asked.path)
+    async def needs(self, request: ReadInput, context: CallContext) -> tuple[Need, ...]:
+        if self.outputs.is_managed(request.path):
+            return (Need(ACTION, (request.path,), ("*",)),)
+        with path_errors_as(f"Unable to read {request.path}"):
+            place = await find_place(context, request.path)
             if place.root is not None:
                 await asyncio.to_thread(place.path.lstat)
         return (*external_needs(place), Need(ACTION, (place.resource,), ("*",)))
 
-    async def execute(self, asked: ReadInput, context: CallContext) -> Result:
-        if not self.outputs.is_managed(asked.path):
-            with path_errors_as(f"Unable to read {asked.path}"):
-                place = await permitted_place(context, asked.path, ACTION)
-                return await asyncio.to_thread(self._read, place, place.resource, asked)
-        async with self.outputs.open_file(asked.path, context) as local:
+    async def execute(self, request: ReadInput, context: CallContext) -> Result:
+        if not self.outputs.is_managed(request.path):
+            with path_errors_as(f"Unable to read {request.path}"):
+                place = await permitted_place(context, request.path, ACTION)
+                return await asyncio.to_thread(self._read, place, place.resource, request)
+        async with self.outputs.open_file(request.path, context) as local:
             if local is None:
-                raise CallFailed(f"Unable to read {asked.path}")
+                raise CallFailed(f"Unable to read {request.path}")
             place = await asyncio.to_thread(resolve, str(local.parent), local.name)
-            return await asyncio.to_thread(self._read, place, asked.path, asked)
+            return await asyncio.to_thread(self._read, place, request.path, request)
 
-    def _read(self, place: Place, told: str, asked: ReadInput) -> Result:
+    def _read(self, place: Place, path: str, request: ReadInput) -> Result:
         with open_place(place) as (descriptor, status):
             if stat.S_ISDIR(status.st_mode):
-                return Result(_directory(descriptor, place.path, told, asked))
+                return Result(_directory(descriptor, place.path, path, request))
             with open(descriptor, "rb", closefd=False) as file:
-                return self._file(file, place, told, asked)
+                return self._file(file, place, path, request)
 
-    def _file(self, file: BinaryIO, place: Place, told: str, asked: ReadInput) -> Result:
+    def _file(self, file: BinaryIO, place: Place, path: str, request: ReadInput) -> Result:
         head = file.read(kind.HEAD)
         file.seek(0)
         mime = kind.image_type(head)
         if mime is not None:
-            picture = self._picture(file, mime, asked.path)
-            return _image(picture, place, told)
+            picture = self._picture(file, mime, request.path)
+            return _image(picture, place, path)
         if kind.is_binary(place.path.name, head):
-            raise CallFailed(f"Cannot read binary file: {asked.path}")
+            raise CallFailed(f"Cannot read binary file: {request.path}")
         try:
-            return Result(_text(file, place, told, asked))
+            return Result(_text(file, place, path, request))
         except Binary as error:
-            raise CallFailed(f"Cannot read binary file: {asked.path}") from error
+            raise CallFailed(f"Cannot read binary file: {request.path}") from error
         except (UnicodeDecodeError, OutOfRange) as error:
-            raise CallFailed(f"Unable to read {asked.path}") from error
+            raise CallFailed(f"Unable to read {request.path}") from error
 
     def _picture(self, file: BinaryIO, mime: str, path: str) -> EncodedImage:
         raw = file.read(SOURCE_BYTES_MAX + 1)
@@ -172,10 +172,14 @@ class ReadTool:
 
 
 def page_limits(settings: ToolsConfig) -> OutputLimits | None:
-    """How much of it the model sees: a page whole, unless less than that is configured."""
-    less = settings.output_bytes_max < PAGE_BYTES_MAX or settings.output_lines_max < PAGE_LINES_MAX
+    """The output limits for a whole page; None if the configured limits are smaller."""
+    smaller = (
+        settings.output_bytes_max < PAGE_BYTES_MAX or settings.output_lines_max < PAGE_LINES_MAX
+    )
     return (
-        None if less else OutputLimits(lines=PAGE_BYTES_MAX + NOTES, bytes=PAGE_BYTES_MAX + NOTES)
+        None
+        if smaller
+        else OutputLimits(lines=PAGE_BYTES_MAX + NOTES, bytes=PAGE_BYTES_MAX + NOTES)
     )
 
 
@@ -184,7 +188,7 @@ def tool(
     outputs: OutputFiles | None = None,
     page: OutputLimits | None = None,
 ) -> Tool:
-    """The tool, with its limits and with the store of managed outputs, if there is one."""
+    """The tool, with its limits and the managed outputs, if there are any."""
     reader = ReadTool(limits or ImageLimits(), outputs or NoOutputFiles())
     return Tool(
         name="read",
@@ -199,27 +203,29 @@ def tool(
     )
 
 
-def project(read: Json) -> tuple[ToolContent, ...]:
-    """The text itself, with a note on where it goes on."""
-    match read:
+def project(output: Json) -> tuple[ToolContent, ...]:
+    """The text, with a note on where it continues."""
+    match output:
         case {"type": "directory-page", "entries": entries}:
             text = "\n".join(entry["name"] for entry in entries) or "(The directory is empty)"
         case {"content": content}:
             text = content or "(The file is empty)"
         case _:
             raise AssertionError("an image brings its content")
-    if read.get("next") is not None:
-        text += f"\n\n(There is more: continue with offset {read['next']})"
+    if output.get("next") is not None:
+        text += f"\n\n(There is more: continue with offset {output['next']})"
     return (TextContent(text=text),)
 
 
-def _directory(descriptor: int, path: Path, told: str, asked: ReadInput) -> DirectoryPage:
+def _directory(descriptor: int, directory: Path, path: str, request: ReadInput) -> DirectoryPage:
     try:
-        page = list_directory(descriptor, path, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
+        page = list_directory(
+            descriptor, directory, request.offset or 1, request.limit or PAGE_LINES_MAX
+        )
     except OutOfRange as error:
-        raise CallFailed(f"Unable to read {asked.path}") from error
+        raise CallFailed(f"Unable to read {request.path}") from error
     return DirectoryPage(
-        path=told,
+        path=path,
         entries=tuple(DirectoryEntry(name=name, type=type_) for name, type_ in page.entries),
         offset=page.offset,
         truncated=page.next is not None,
@@ -227,15 +233,15 @@ def _directory(descriptor: int, path: Path, told: str, asked: ReadInput) -> Dire
     )
 
 
-def _text(file: BinaryIO, place: Place, told: str, asked: ReadInput) -> WholeText | TextPage:
+def _text(file: BinaryIO, place: Place, path: str, request: ReadInput) -> WholeText | TextPage:
     mime = kind.text_type(place.path.name)
-    if asked.offset is None and asked.limit is None:
+    if request.offset is None and request.limit is None:
         content = pages.read_whole(file)
         if content is not None:
-            return WholeText(content=content, mime=mime, **_file_fields(place, told))
-    page = pages.read_page(file, asked.offset or 1, asked.limit or PAGE_LINES_MAX)
+            return WholeText(content=content, mime=mime, **_file_fields(place, path))
+    page = pages.read_page(file, request.offset or 1, request.limit or PAGE_LINES_MAX)
     return TextPage(
-        path=told,
+        path=path,
         content=page.content,
         mime=mime,
         offset=page.offset,
@@ -244,13 +250,13 @@ def _text(file: BinaryIO, place: Place, told: str, asked: ReadInput) -> WholeTex
     )
 
 
-def _image(picture: EncodedImage, place: Place, told: str) -> Result:
-    output = ImageFile(mime=picture.mime, **_file_fields(place, told))
-    said = TextContent(text=f"The image {output.name} is shown below.")
+def _image(picture: EncodedImage, place: Place, path: str) -> Result:
+    output = ImageFile(mime=picture.mime, **_file_fields(place, path))
+    note = TextContent(text=f"The image {output.name} is shown below.")
     image = FileContent(uri=picture.uri, mime=picture.mime, name=output.name)
-    return Result(output, (said, image))
+    return Result(output, (note, image))
 
 
-def _file_fields(place: Place, told: str) -> dict[str, Any]:
+def _file_fields(place: Place, path: str) -> dict[str, Any]:
     name = os.fsencode(place.path.name).decode(errors="replace")
-    return {"path": told, "uri": place.path.as_uri(), "name": name}
+    return {"path": path, "uri": place.path.as_uri(), "name": name}

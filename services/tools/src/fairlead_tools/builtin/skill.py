@@ -1,4 +1,4 @@
-"""`skill`: gives the model the instructions of one skill."""
+"""`skill`: loads the instructions of one skill."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ from fairlead_tools.skills.catalog import SkillCatalog
 from fairlead_tools.skills.skill import SKILL, Skill
 
 FILES_MAX: Final = 10
-# What is looked at before the first ten are chosen.
-SEEN_MAX: Final = 1000
+# How many files are listed before the first ten by name are taken.
+LISTED_MAX: Final = 1000
 
 
 class SkillInput(BaseModel):
-    """Which skill."""
+    """The name of the skill."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -34,7 +34,7 @@ class SkillInput(BaseModel):
 
 
 class SkillOutput(BaseModel):
-    """The skill, and the files that lie beside it."""
+    """The skill and the files beside it."""
 
     name: str
     content: str
@@ -43,7 +43,7 @@ class SkillOutput(BaseModel):
 
 
 def tool(config: Config, catalog: SkillCatalog) -> Tool:
-    """The tool, over the skills of whatever location a call comes from."""
+    """The tool for the skills of the location of each call."""
     return Tool(
         name="skill",
         description="Load the instructions of a skill by its name, as listed in the context.",
@@ -58,17 +58,17 @@ def tool(config: Config, catalog: SkillCatalog) -> Tool:
 
 
 async def _needs(
-    config: Config, catalog: SkillCatalog, asked: SkillInput, context: CallContext
+    config: Config, catalog: SkillCatalog, request: SkillInput, context: CallContext
 ) -> tuple[Need, ...]:
-    """Leave to load this one."""
-    await _load_skill(config, catalog, asked, context)
-    return (Need(ACTION, resources=(asked.name,), save=(asked.name,)),)
+    """The permission to load this skill."""
+    await _load_skill(config, catalog, request, context)
+    return (Need(ACTION, resources=(request.name,), save=(request.name,)),)
 
 
 async def _execute(
-    config: Config, catalog: SkillCatalog, asked: SkillInput, context: CallContext
+    config: Config, catalog: SkillCatalog, request: SkillInput, context: CallContext
 ) -> SkillOutput:
-    skill = await _load_skill(config, catalog, asked, context)
+    skill = await _load_skill(config, catalog, request, context)
     place = skill.directory
     return SkillOutput(
         name=skill.name,
@@ -79,29 +79,29 @@ async def _execute(
 
 
 async def _load_skill(
-    config: Config, catalog: SkillCatalog, asked: SkillInput, context: CallContext
+    config: Config, catalog: SkillCatalog, request: SkillInput, context: CallContext
 ) -> Skill:
-    """The skill that was asked for. One that is denied looks like one that is not there."""
-    known = agent_rules(config, context.agent)
-    if known is None or effect(known, ACTION, asked.name) == "deny":
-        raise _unable(asked)
+    """The requested skill. A denied skill looks like a missing one. Raises CallFailed."""
+    rules = agent_rules(config, context.agent)
+    if rules is None or effect(rules, ACTION, request.name) == "deny":
+        raise _unable(request)
     try:
         skills = await asyncio.to_thread(catalog.load, context.location)
     except OSError as error:
-        raise _unable(asked) from error
-    found = next((skill for skill in skills if skill.name == asked.name), None)
-    if found is None:
-        raise _unable(asked)
-    return found
+        raise _unable(request) from error
+    skill = next((skill for skill in skills if skill.name == request.name), None)
+    if skill is None:
+        raise _unable(request)
+    return skill
 
 
-def _unable(asked: SkillInput) -> CallFailed:
-    return CallFailed(f"Unable to load skill {asked.name}")
+def _unable(request: SkillInput) -> CallFailed:
+    return CallFailed(f"Unable to load skill {request.name}")
 
 
 def _beside(place: Path) -> tuple[str, ...]:
-    """The first files of a skill by name, hidden ones too, without the skill itself."""
-    files = sorted(islice(_files(place), SEEN_MAX))
+    """The first files of a skill by name, with hidden ones, without `SKILL.md` itself."""
+    files = sorted(islice(_files(place), LISTED_MAX))
     return tuple(printable_path(path) for path in files if path != place / SKILL)[:FILES_MAX]
 
 

@@ -1,6 +1,6 @@
-"""`task`: hand a piece of work to a sub-agent in a session of its own, and get its last words.
+"""`task`: hands a piece of work to a sub-agent in its own session and returns its last answer.
 
-Nothing waits for it: the request goes back to its queue, and the sub-agent's rest brings it back.
+No worker waits: the request goes back to its queue, and is delivered again when the sub-agent rests.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 
 
 class TaskInput(BaseModel):
-    """What to do, and who does it."""
+    """The work and the sub-agent."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -29,22 +29,22 @@ class TaskInput(BaseModel):
 
 
 class TaskOutput(BaseModel):
-    """Where the work was done."""
+    """The session of the sub-agent."""
 
     sessionID: str  # noqa: N815 - as it is on the wire
 
 
 def tool(children: Subagents, agents: Mapping[str, str]) -> Tool:
-    """The tool for these sub-agents: their names, and what each is good at."""
+    """The tool for these sub-agents, by name and description."""
 
-    async def needs(asked: TaskInput, _context: CallContext) -> tuple[Need, ...]:
-        if asked.agent not in agents:
-            known = ", ".join(sorted(agents)) or "none"
-            raise CallFailed(f"Unknown sub-agent: {asked.agent}. There are: {known}")
-        return (Need(TASK, (asked.agent,), save=(asked.agent,)),)
+    async def needs(request: TaskInput, _context: CallContext) -> tuple[Need, ...]:
+        if request.agent not in agents:
+            names = ", ".join(sorted(agents)) or "none"
+            raise CallFailed(f"Unknown sub-agent: {request.agent}. There are: {names}")
+        return (Need(TASK, (request.agent,), save=(request.agent,)),)
 
-    async def attend(asked: TaskInput, context: CallContext) -> Outcome | None:
-        return await children.attend(context, SubagentTask(asked.agent, asked.prompt))
+    async def attend(request: TaskInput, context: CallContext) -> Outcome | None:
+        return await children.attend(context, SubagentTask(request.agent, request.prompt))
 
     return Tool(
         name=TASK,
@@ -58,8 +58,8 @@ def tool(children: Subagents, agents: Mapping[str, str]) -> Tool:
 
 
 def _description(agents: Mapping[str, str]) -> str:
-    listed = "\n".join(f"- {name}: {agents[name]}" for name in sorted(agents))
+    lines = "\n".join(f"- {name}: {agents[name]}" for name in sorted(agents))
     return (
         "Hands a self-contained piece of work to a sub-agent, which works in a session of its own "
-        f"and answers once with its result. Sub-agents:\n{listed}"
+        f"and answers once with its result. Sub-agents:\n{lines}"
     )

@@ -1,4 +1,4 @@
-"""`todowrite`: replaces the session's list of tasks, in the commit that settles the call."""
+"""`todowrite`: replaces the task list of the session, in the commit that settles the call."""
 
 import json
 
@@ -11,13 +11,13 @@ from fairlead_tools.registry.tool import CallContext, Result, Tool
 
 
 class Todos(BaseModel):
-    """The whole list, in its order: what it leaves out is gone."""
+    """The whole list in order. A missing task is removed."""
 
     todos: list[Todo] = Field(max_length=1000)
 
 
 def tool() -> Tool:
-    """The tool as it is registered."""
+    """The tool."""
     return Tool(
         name="todowrite",
         description=(
@@ -32,8 +32,8 @@ def tool() -> Tool:
     )
 
 
-async def _write(asked: Todos, _context: CallContext) -> Result:
-    return Result(asked, facts=(TodoUpdated(todos=tuple(asked.todos)),))
+async def _write(request: Todos, _context: CallContext) -> Result:
+    return Result(request, facts=(TodoUpdated(todos=tuple(request.todos)),))
 
 
 def _project(encoded: Json) -> tuple[ToolContent, ...]:

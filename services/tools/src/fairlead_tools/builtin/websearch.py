@@ -1,4 +1,4 @@
-"""websearch: asks a configured search service, which is spoken to as a tool server."""
+"""`websearch`: queries a configured search service over MCP."""
 
 import asyncio
 import json
@@ -30,14 +30,14 @@ Searches the web and returns passages of the pages that were found.
 
 
 class WebsearchInput(BaseModel):
-    """What to search for."""
+    """The query and its options."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     query: str = Field(min_length=1, max_length=4000, description="what to search for")
     numResults: int = Field(default=8, ge=1, le=20, description="how many results")  # noqa: N815
     livecrawl: Literal["fallback", "preferred"] | None = Field(
-        default=None, description="whether pages are read anew"
+        default=None, description="whether pages are fetched again"
     )
     type: Literal["auto", "fast", "deep"] | None = Field(
         default=None, description="how thorough the search is"
@@ -48,14 +48,14 @@ class WebsearchInput(BaseModel):
 
 
 class WebsearchOutput(BaseModel):
-    """What was found, and who found it."""
+    """The passages and the service that found them."""
 
     provider: str
     output: str
 
 
 def tools(settings: ToolsConfig) -> tuple[Tool, ...]:
-    """The tool; none, if no search service is configured."""
+    """The tool, if a search service is configured."""
     if not settings.websearch:
         return ()
     return (
@@ -73,13 +73,13 @@ def tools(settings: ToolsConfig) -> tuple[Tool, ...]:
     )
 
 
-async def needs(asked: WebsearchInput, _context: CallContext) -> tuple[Need, ...]:
-    told = asked.model_dump(exclude_none=True)
-    return (Need("websearch", (asked.query,), save=("*",), metadata=told),)
+async def needs(request: WebsearchInput, _context: CallContext) -> tuple[Need, ...]:
+    metadata = request.model_dump(exclude_none=True)
+    return (Need("websearch", (request.query,), save=("*",), metadata=metadata),)
 
 
 def provider(settings: ToolsConfig, session_id: str) -> str:
-    """Who is asked: the one that is set, else always the same one for a session."""
+    """The service to query: the configured one, else always the same one for a session."""
     if settings.websearch_provider is not None:
         return settings.websearch_provider
     names = sorted(settings.websearch)
@@ -87,9 +87,9 @@ def provider(settings: ToolsConfig, session_id: str) -> str:
 
 
 async def execute(
-    settings: ToolsConfig, asked: WebsearchInput, context: CallContext
+    settings: ToolsConfig, request: WebsearchInput, context: CallContext
 ) -> WebsearchOutput:
-    """One search. Raises CallFailed, in words that hold no key."""
+    """Search once. Raises CallFailed with a message that holds no key."""
     name = provider(settings, context.at.session_id)
     service = settings.websearch[name]
     key = os.environ.get(service.api_key_env or "", "")
@@ -97,17 +97,17 @@ async def execute(
         raise CallFailed(f"The search service {name} has no key: {service.api_key_env} is not set")
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            found = await _search(service, key, asked)
+            passages = await _search(service, key, request)
     except TimeoutError as error:
         raise CallFailed(f"The search took longer than {TIMEOUT_S:g} s") from error
     except CallFailed as error:
         raise CallFailed(_without(key, str(error))) from None
-    return WebsearchOutput(provider=name, output=_without(key, found) or NOTHING)
+    return WebsearchOutput(provider=name, output=_without(key, passages) or NOTHING)
 
 
-async def _search(service: SearchServiceConfig, key: str, asked: WebsearchInput) -> str:
-    # Where the service is was configured by the operator: it may well stand nearby.
-    wanted = guard.parse_target(service.url)
+async def _search(service: SearchServiceConfig, key: str, request: WebsearchInput) -> str:
+    # The operator configured the address, so a private one is allowed.
+    target = guard.parse_target(service.url)
     headers = {
         "accept": "application/json, text/event-stream",
         "content-type": "application/json",
@@ -116,17 +116,17 @@ async def _search(service: SearchServiceConfig, key: str, asked: WebsearchInput)
     if key:
         bearer = service.api_key_header.lower() == "authorization"
         headers[service.api_key_header.lower()] = f"Bearer {key}" if bearer else key
-    call = {"name": service.tool, "arguments": asked.model_dump(exclude_none=True)}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    content = json.dumps(request).encode()
-    async with open_request("POST", wanted, headers, private=True, content=content) as response:
+    call = {"name": service.tool, "arguments": request.model_dump(exclude_none=True)}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    content = json.dumps(message).encode()
+    async with open_request("POST", target, headers, private=True, content=content) as response:
         if not response.is_success:
             raise CallFailed(f"The search service answered with status {response.status_code}")
         return parse_results((await read_body(response, REPLY_BYTES_MAX)).decode(errors="replace"))
 
 
 def parse_results(reply: str) -> str:
-    """The text of a reply, plain or as an event stream; empty, if nothing was found."""
+    """The text of a reply, which is JSON or an event stream; empty without results."""
     for message in _messages(reply):
         error = message.get("error")
         if isinstance(error, Mapping):
@@ -137,7 +137,7 @@ def parse_results(reply: str) -> str:
             if result.get("isError"):
                 raise CallFailed(f"The search failed: {text or 'no reason given'}")
             return text
-    raise CallFailed("The search service gave no answer that can be read")
+    raise CallFailed("The search service sent an unreadable answer")
 
 
 def project(encoded: Json) -> tuple[ToolContent, ...]:
@@ -146,8 +146,8 @@ def project(encoded: Json) -> tuple[ToolContent, ...]:
 
 def _messages(reply: str) -> Iterator[dict[str, Any]]:
     lines = reply.splitlines()
-    told = [line.removeprefix("data:") for line in lines if line.startswith("data:")]
-    for text in told or [reply]:
+    events = [line.removeprefix("data:") for line in lines if line.startswith("data:")]
+    for text in events or [reply]:
         try:
             message = json.loads(text)
         except (ValueError, RecursionError):

@@ -1,6 +1,6 @@
-"""`write`: gives a file its content, whole.
+"""`write`: creates or replaces a whole file.
 
-It runs once: after a death nobody knows whether the file was written and changed again since.
+The tool runs once: after a crash the file may have been written and then changed again.
 """
 
 from typing import Final, Literal
@@ -22,7 +22,7 @@ DESCRIPTION: Final = (
 
 
 class WriteInput(BaseModel):
-    """What to write."""
+    """The file and its content."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -31,7 +31,7 @@ class WriteInput(BaseModel):
 
 
 class WriteOutput(BaseModel):
-    """What was written."""
+    """The written file."""
 
     operation: Literal["write"] = "write"
     target: str
@@ -39,29 +39,29 @@ class WriteOutput(BaseModel):
     existed: bool
 
 
-async def needs(asked: WriteInput, context: CallContext) -> tuple[Need, ...]:
-    """The directory outside, if it is there; then the file."""
-    with path_errors_as(f"Unable to write {asked.path}"):
-        place = await find_place(context, asked.path)
+async def needs(request: WriteInput, context: CallContext) -> tuple[Need, ...]:
+    """The outside directory, if the file is there, then the file."""
+    with path_errors_as(f"Unable to write {request.path}"):
+        place = await find_place(context, request.path)
     return (*external_needs(place), Need(EDIT, (place.resource,), ("*",)))
 
 
-async def execute(asked: WriteInput, context: CallContext) -> WriteOutput:
-    """Write, once the place is known to be the permitted one."""
-    message = f"Unable to write {asked.path}"
+async def execute(request: WriteInput, context: CallContext) -> WriteOutput:
+    """Write the file at the permitted place."""
+    message = f"Unable to write {request.path}"
     with path_errors_as(message):
-        place = await permitted_place(context, asked.path, EDIT)
+        place = await permitted_place(context, request.path, EDIT)
         try:
-            existed = await run_to_end(mutation.write, place, asked.content.encode())
+            existed = await run_to_end(mutation.write, place, request.content.encode())
         except (FileLocked, OSError, UnicodeEncodeError) as error:
             raise CallFailed(message) from error
     return WriteOutput(target=place.target, resource=place.resource, existed=existed)
 
 
-def project(written: Json) -> tuple[ToolContent, ...]:
+def project(output: Json) -> tuple[ToolContent, ...]:
     """Whether the file is new."""
-    done = "Wrote" if written["existed"] else "Created"
-    return (TextContent(text=f"{done} {written['resource']}"),)
+    verb = "Wrote" if output["existed"] else "Created"
+    return (TextContent(text=f"{verb} {output['resource']}"),)
 
 
 def tool() -> Tool:

@@ -101,7 +101,7 @@ class Result:
 
 
 Run: TypeAlias = Callable[[Any, CallContext], Awaitable[object]]
-"""Runs with decoded input. Returns a value for the output model, a Result of it, or a DeferredCall."""
+"""Runs with decoded input. Returns a value for the output model, a Result of it, or a Deferred."""
 
 Needs: TypeAlias = Callable[[Any, CallContext], Awaitable[tuple[Need, ...]]]
 """The permissions that a call needs, in the order of asking. Changes nothing. Raises CallFailed."""
