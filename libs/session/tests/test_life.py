@@ -31,11 +31,11 @@ from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_schema.provider.events import ProviderUsage, StepFinish, TextChunk, TextEnd, TextStart
 from fairlead_schema.record import Commit, Recorded, decode, encode
 from fairlead_session.compaction.compaction import TRIES_MAX
-from fairlead_session.execution.ownership import Claim, claim, owns, release
+from fairlead_session.execution.ownership import OwnedByOther, claim, owns, release
 from fairlead_session.execution.recovery import end_step, fail_overflowed_step, settle_attempt
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
-from fairlead_session.input.admission import Admit, admit
+from fairlead_session.input.admission import admit
 from fairlead_session.next_move import (
     AwaitCalls,
     Compact,
@@ -105,11 +105,12 @@ class Life:
 
     def _drain(self) -> None:
         runner = f"run_{self.drains}"
-        decision = claim(self.session, runner, "gone")
-        assert isinstance(decision, Claim)
-        self._write(decision.event)
+        claimed = claim(self.session, runner, "gone")
+        assert not isinstance(claimed, OwnedByOther)
+        self._write(*claimed)
+        generation = self.session.execution.generation
         while True:
-            assert owns(self.session, runner, decision.event.generation)
+            assert owns(self.session, runner, generation)
             self._moment()
             before = self.session.seq
             if self._rested():
@@ -120,7 +121,7 @@ class Life:
         move = next_move(self.session, self._limits)
         match move:
             case SettleInterrupted(attempt=attempt):
-                self._write(*settle_attempt(self.session, attempt))
+                self._write(*settle_attempt(self.session, attempt, "auto", "que_1"))
             case InitialiseContext():
                 events = begin_epoch(self._seen())
                 assert not isinstance(events, Blocked)
@@ -128,7 +129,7 @@ class Life:
             case TakeTurn():
                 self._turn(move)
             case EndStep(attempt=attempt):
-                self._write(end_step(attempt))
+                self._write(*end_step(attempt))
             case Compact():
                 self._compact(move)
             case Rest(reason=reason):
@@ -190,8 +191,8 @@ class Life:
     def _admit(self, delivery: Delivery) -> None:
         self._inputs += 1
         outcome = admit(self.session, f"msg_{self._inputs}", Prompt(text="hi"), delivery)
-        assert isinstance(outcome, Admit)
-        self._write(outcome.event)
+        assert isinstance(outcome, tuple)
+        self._write(*outcome)
 
     def _seen(self) -> ContextSample:
         return sample(observed("core/date", self._day))

@@ -29,7 +29,7 @@ from fairlead_schema.events import (
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.tools.content import ErrorInfo, Executor
-from fairlead_session.input.admission import AlreadyAdmitted, admit
+from fairlead_session.input.admission import admit, receipt
 from fairlead_session.next_move import (
     DrainLimits,
     InitialiseContext,
@@ -255,5 +255,5 @@ def test_a_promotion_that_nobody_admitted_counts_as_both() -> None:
     outcome = admit(session, "msg_1", Prompt(text="hello"), "steer")
 
     assert known.admitted_seq == known.promoted_seq == 2
-    assert isinstance(outcome, AlreadyAdmitted)
-    assert outcome.receipt.promoted_seq == 2
+    assert outcome == ()
+    assert receipt(session, "msg_1", Prompt(text="hello")).promoted_seq == 2

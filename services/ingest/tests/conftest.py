@@ -1,4 +1,4 @@
-"""Ingest over the in-memory twin: a command context, and helpers that call its verbs."""
+"""Ingest over the in-memory twin: a context, and short words for its verbs."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

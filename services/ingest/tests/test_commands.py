@@ -183,7 +183,7 @@ async def test_a_move_is_written_once(context: CommandContext, eventlog: EventLo
 
     for _ in range(2):
         await move(context, "default", moving_to("/there"))
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert await said(eventlog) == [SessionMoved]
     assert (await get(context, "default", COMMAND)).location.directory == "/there"
@@ -206,7 +206,7 @@ async def test_resume_is_written_and_woken(context: CommandContext, eventlog: Ev
 
     for _ in range(2):
         await resume(context, "default", COMMAND)
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert await said(eventlog) == [ResumeRequested]
     assert len(wakes(eventlog)) == 1
@@ -220,7 +220,7 @@ async def test_a_compaction_is_recorded_and_woken(
 
     for _ in range(2):
         await compact(context, "default", COMMAND)
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert await said(eventlog) == [CompactionRequested]
     assert len(wakes(eventlog)) == 1
@@ -236,11 +236,11 @@ async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
     await written(eventlog, CLAIMED, PROMOTED, over)
 
     await budget(context, "default", limits(cost=0.5))
-    await context.waker.settle()
+    await context.waker.shutdown()
     assert wakes(eventlog) == []
 
     await budget(context, "default", limits(cost=2, tokens=5000))
-    await context.waker.settle()
+    await context.waker.shutdown()
     assert len(wakes(eventlog)) == 1
     sets = [event for event in await events(eventlog) if isinstance(event, BudgetSet)]
     assert sets[-1] == BudgetSet(cost=2, tokens=5000)

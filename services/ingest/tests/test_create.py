@@ -61,13 +61,13 @@ async def test_a_known_id_gives_the_stored_session_and_writes_nothing(
 
 async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None:
     """A-04: whoever loses the race answers with what the winner wrote."""
-    desks = [CommandContext(eventlog, settings()) for _ in range(3)]
+    contexts = [CommandContext(eventlog, settings()) for _ in range(3)]
     agents = ("build", "plan", "build")
 
     made = await asyncio.gather(
         *(
             create(context, "default", create_command(id="ses_1", agent=agent))
-            for context, agent in zip(desks, agents, strict=True)
+            for context, agent in zip(contexts, agents, strict=True)
         )
     )
 

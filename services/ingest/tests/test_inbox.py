@@ -86,7 +86,7 @@ async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: E
     assert InputCancelled(message_id="msg_1") in await events(eventlog)
     assert [one.id for one in await listed(context)] == ["msg_2", "msg_3"]
     await prompt(context, "default", prompt_command(id="msg_4", resume=False))
-    await context.waker.settle()
+    await context.waker.shutdown()
     assert wakes(eventlog) == []
 
 

@@ -11,7 +11,7 @@ import pytest
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_ingest.command_context import CommandContext
-from fairlead_ingest.intake import admit_published
+from fairlead_ingest.intake import admit_published_prompts
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.subjects import Address
@@ -28,7 +28,7 @@ from services.ingest.tests.conftest import (
 
 @asynccontextmanager
 async def taking_in(context: CommandContext) -> AsyncIterator[None]:
-    task = asyncio.create_task(admit_published(context))
+    task = asyncio.create_task(admit_published_prompts(context))
     try:
         yield
     finally:

@@ -61,7 +61,7 @@ async def test_an_idle_session_is_left_alone(context: CommandContext, eventlog: 
     await prompt(context, "default", prompt_command(resume=False))
 
     reached = await interrupt(context, "default", COMMAND)
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert reached.seq == 2
     assert [type(event) for event in await events(eventlog)] == [SessionCreated, PromptAdmitted]
@@ -79,7 +79,7 @@ async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
     again = await interrupt(context, "default", COMMAND)
     for _ in range(2):
         await prompt(context, "default", prompt_command(id="msg_1"))
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert (dropped.outcome, again.outcome) == ("dropped", "idle")
     made = (await events(eventlog))[2:]
@@ -95,7 +95,7 @@ async def test_an_interrupt_that_nobody_honours_brings_somebody(
     await written(eventlog, *made)
 
     outcomes = [(await interrupt(context, "default", COMMAND)).outcome for _ in range(2)]
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert outcomes == ["stopping", "stopping"]
     kinds = [type(event) for event in await events(eventlog)]
@@ -113,7 +113,7 @@ async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
 
     await interrupt(context, "default", COMMAND)
     await written(eventlog, STOPPED)
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert wakes(eventlog) == []
 
@@ -127,7 +127,7 @@ async def test_a_move_interrupts_in_the_same_commit(
 
     there = {"sessionID": "ses_1", "location": {"directory": "/there"}}
     await move(context, "default", MoveSession.model_validate(there))
-    await context.waker.settle()
+    await context.waker.shutdown()
 
     assert [type(event) for event in (await events(eventlog))[-2:]] == [
         InterruptRequested,

@@ -103,11 +103,11 @@ async def test_the_id_we_minted_retries_exactly_too(
 
 async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> None:
     """A-15: several processes, one receipt."""
-    desks = [CommandContext(eventlog, settings()) for _ in range(4)]
-    await created(desks[0])
+    contexts = [CommandContext(eventlog, settings()) for _ in range(4)]
+    await created(contexts[0])
 
     receipts = await asyncio.gather(
-        *(prompt(context, "default", prompt_command(id="msg_1")) for context in desks)
+        *(prompt(context, "default", prompt_command(id="msg_1")) for context in contexts)
     )
 
     assert len({receipt.admitted_seq for receipt in receipts}) == 1
@@ -116,11 +116,11 @@ async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> No
 
 async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: EventLog) -> None:
     """A-15: a lost race is decided again, not refused."""
-    desks = [CommandContext(eventlog, settings(pending_inputs_max=100)) for _ in range(4)]
-    await created(desks[0])
+    contexts = [CommandContext(eventlog, settings(pending_inputs_max=100)) for _ in range(4)]
+    await created(contexts[0])
 
     await asyncio.gather(
-        *(prompt(context, "default", prompt_command()) for context in desks for _ in range(3))
+        *(prompt(context, "default", prompt_command()) for context in contexts for _ in range(3))
     )
 
     assert len(await admissions(eventlog)) == 12

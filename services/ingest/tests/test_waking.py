@@ -35,7 +35,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def settled(context: CommandContext) -> None:
     async with asyncio.timeout(WAIT_S):
-        await context.waker.settle()
+        await context.waker.shutdown()
 
 
 class HeldWakes(MemoryWakes):
@@ -71,7 +71,7 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
     eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was admitted is in the log, and the sweep finds it there."""
-    monkeypatch.setattr(waker, "SETTLE_S", 0.01, raising=False)
+    monkeypatch.setattr(waker, "SHUTDOWN_S", 0.01, raising=False)
     context = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
     await created(context)
     await prompt(context, "default", prompt_command())
@@ -215,9 +215,9 @@ async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
     assert isinstance(eventlog.log, MemoryLog)
 
     await prompt(context, "default", prompt_command())
-    context.waker.attend(AT)
+    context.waker.ensure_stop(AT)
     await eventlog.log.append_raw(AT, b"?")
-    under_way = [*context.waker._running.values(), *context.waker._attending]  # noqa: SLF001
+    under_way = [*context.waker._waking.values(), *context.waker._stopping]  # noqa: SLF001
     await settled(context)
 
     assert [task.exception() for task in under_way] == [None, None]

@@ -62,17 +62,17 @@ async def test_everybody_who_asked_for_a_run_shares_its_failure_and_a_later_run_
     world: World,
 ) -> None:
     """C-19, C-02: one attempt and one failure are in the log; a later resume takes the turn again."""
-    body = resume(await world.session())
-    assert body == ResumeRequested()
-    await world.write(body)
-    assert resume(await world.session()) is None, "the second one joins"
+    events = resume(await world.session())
+    assert events == (ResumeRequested(),)
+    await world.write(*events)
+    assert resume(await world.session()) == (), "the second one joins"
     world.provider.replies.append(error_reply(400, "no"))
     await world.drain()
     failures = [event for event in await world.events() if isinstance(event, StepFailed)]
     again = resume(await world.session())
-    assert again is not None
+    assert again != ()
 
-    await world.write(again)
+    await world.write(*again)
     await world.drain()
 
     assert (len(failures), len(world.provider.requests)) == (1, 2)

@@ -47,8 +47,8 @@ from fairlead_session.calls.subagents import (
     uncounted_children,
 )
 from fairlead_session.execution.budget import TenantUsage, exceeded_limit, remaining_budget
-from fairlead_session.execution.recovery import ask_to_continue, stop_open_work
 from fairlead_session.execution.recovery import settle_attempt as crash
+from fairlead_session.execution.recovery import stop_open_work
 from fairlead_session.explain import explain
 from fairlead_session.fold.calls import find_call
 from fairlead_session.state.session import Session
@@ -149,8 +149,7 @@ def test_a_child_whose_crash_a_person_decides_about_has_no_answer_yet() -> None:
     assert held.turn.attempt is not None
     held = then(
         held,
-        *crash(held, held.turn.attempt, "ask"),
-        ask_to_continue(held, "que_1"),
+        *crash(held, held.turn.attempt, "ask", "que_1"),
         released("held"),
     )
     assert child_outcome(held) is None

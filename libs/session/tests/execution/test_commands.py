@@ -19,14 +19,20 @@ from fairlead_schema.events import (
     BudgetSet,
     CompactionRequested,
     InterruptRequested,
+    QuestionAsked,
+    QuestionRejected,
     ResumeRequested,
     SessionEvent,
     ToolCalled,
 )
+from fairlead_schema.events.execution import RestReason
+from fairlead_schema.permission import QuestionRequest
 from fairlead_schema.tools.content import Executor
 from fairlead_session.execution.commands import (
+    budget_lets_go_on,
     compact,
     interrupt,
+    interrupt_outcome,
     is_at_rest,
     request_work,
     resume,
@@ -57,7 +63,7 @@ CALLED = ToolCalled(
 )
 def test_an_idle_session_has_nothing_to_interrupt(events: tuple[SessionEvent, ...]) -> None:
     """C-11: no event, and the inbox stays as it is."""
-    assert interrupt(given(*events)) is None
+    assert interrupt(given(*events)) == ()
 
 
 @pytest.mark.parametrize(
@@ -75,10 +81,10 @@ def test_what_is_under_way_is_interrupted_once(events: tuple[SessionEvent, ...])
 
     outcome = interrupt(session)
 
-    assert outcome == InterruptRequested()
-    after = then(session, outcome)
+    assert outcome == (InterruptRequested(),)
+    after = then(session, *outcome)
     assert after.inbox.pending == session.inbox.pending
-    assert interrupt(after) is None
+    assert interrupt(after) == ()
 
 
 @pytest.mark.parametrize(
@@ -100,8 +106,8 @@ def test_what_would_begin_by_itself_is_dropped_before_it_does(
 
     outcome = interrupt(session)
 
-    assert outcome == InterruptRequested()
-    after = then(session, outcome)
+    assert outcome == (InterruptRequested(),)
+    after = then(session, *outcome)
     assert (after.execution.rested, after.execution.interrupted, after.execution.owed) == (
         "interrupted",
         False,
@@ -110,7 +116,7 @@ def test_what_would_begin_by_itself_is_dropped_before_it_does(
     assert after.inbox.pending == session.inbox.pending
     assert is_at_rest(after)
     assert not wake_has_work(after)
-    assert interrupt(after) is None
+    assert interrupt(after) == ()
 
 
 def test_only_pending_input_that_nobody_asked_for_is_stirred() -> None:
@@ -119,14 +125,14 @@ def test_only_pending_input_that_nobody_asked_for_is_stirred() -> None:
 
     stirred = then(only, ResumeRequested(forced=False))
 
-    assert request_work(only) == ResumeRequested(forced=False)
+    assert request_work(only) == (ResumeRequested(forced=False),)
     assert (stirred.execution.owed, is_moving(stirred), request_work(stirred)) == (
         False,
         True,
-        None,
+        (),
     )
-    assert request_work(given(CREATED)) is None
-    assert request_work(given(CREATED, admitted("msg_1"))) is None
+    assert request_work(given(CREATED)) == ()
+    assert request_work(given(CREATED, admitted("msg_1"))) == ()
 
 
 def test_a_budget_stirs_only_what_rests_over_one() -> None:
@@ -165,7 +171,55 @@ def test_an_interrupt_after_a_newer_prompt_drops_that_too() -> None:
     """C-13: what came during the cleanup stirs the session, unless it is interrupted again."""
     session = given(*RUNNING, InterruptRequested(), admitted("msg_2"))
 
-    assert interrupt(session) == InterruptRequested()
+    assert interrupt(session) == (InterruptRequested(),)
+
+
+def test_an_interrupt_closes_every_ask_and_says_what_it_did() -> None:
+    """C-12: an idle session has nothing to stop, but its question is answered."""
+    asked = QuestionAsked(request=QuestionRequest(id="que_1", session_id="ses_1", questions=()))
+    rejected = QuestionRejected(request_id="que_1")
+    idle, running = given(CREATED, asked), given(*RUNNING, asked)
+
+    closed, stopped = interrupt(idle), interrupt(running)
+
+    assert closed == (rejected,)
+    assert interrupt_outcome(then(idle, *closed), closed) == "idle"
+    assert stopped == (rejected, InterruptRequested())
+    assert interrupt_outcome(then(running, *stopped), stopped) == "stopping"
+
+
+def test_an_interrupt_of_work_that_has_not_begun_drops_it() -> None:
+    """C-16: nothing is open, so the session rests at once."""
+    session = given(CREATED, admitted("msg_1"))
+
+    events = interrupt(session)
+
+    assert interrupt_outcome(then(session, *events), events) == "dropped"
+
+
+def test_a_resume_answers_the_question_whether_to_continue() -> None:
+    """P-01: the question that no call waits for is closed."""
+    asked = QuestionAsked(request=QuestionRequest(id="que_1", session_id="ses_1", questions=()))
+
+    events = resume(given(CREATED, asked))
+
+    assert events == (QuestionRejected(request_id="que_1"), ResumeRequested())
+
+
+@pytest.mark.parametrize(
+    ("reason", "limits", "goes_on"),
+    [
+        ("over-budget", Budget(2.0, None), True),
+        ("over-budget", Budget(0.5, None), False),
+        ("idle", Budget(2.0, None), False),
+    ],
+)
+def test_a_raised_budget_lets_a_session_go_on_that_rests_over_it(
+    reason: RestReason, limits: Budget, *, goes_on: bool
+) -> None:
+    before = given(CREATED, BudgetSet(cost=1.0), admitted("msg_1"), claimed(), released(reason))
+
+    assert budget_lets_go_on(before, limits) is goes_on
 
 
 def test_resume_forces_one_turn_of_an_idle_session() -> None:
@@ -174,8 +228,8 @@ def test_resume_forces_one_turn_of_an_idle_session() -> None:
 
     outcome = resume(session)
 
-    assert outcome == ResumeRequested()
-    assert then(session, outcome).execution.owed
+    assert outcome == (ResumeRequested(),)
+    assert then(session, *outcome).execution.owed
 
 
 @pytest.mark.parametrize(
@@ -191,7 +245,7 @@ def test_resume_forces_one_turn_of_an_idle_session() -> None:
 )
 def test_resume_joins_what_is_under_way(events: tuple[SessionEvent, ...]) -> None:
     """C-02, C-03: no second turn is forced."""
-    assert resume(given(*events)) is None
+    assert resume(given(*events)) == ()
 
 
 @pytest.mark.parametrize(
@@ -209,7 +263,7 @@ def test_resume_is_written_when_no_turn_would_come_by_itself(
     events: tuple[SessionEvent, ...],
 ) -> None:
     """C-14, B-23: after an interrupt or a failure only an explicit run continues."""
-    assert resume(given(*events)) == ResumeRequested()
+    assert resume(given(*events)) == (ResumeRequested(),)
 
 
 def test_a_compaction_is_asked_for_once() -> None:
@@ -218,17 +272,17 @@ def test_a_compaction_is_asked_for_once() -> None:
 
     outcome = compact(session)
 
-    assert outcome == CompactionRequested()
-    assert compact(then(session, outcome)) is None
+    assert outcome == (CompactionRequested(),)
+    assert compact(then(session, *outcome)) == ()
 
 
 def test_a_budget_is_set_and_lifted() -> None:
     """An absent limit is no limit; the same limits again are nothing new."""
     session = given(CREATED, BudgetSet(cost=1.5, tokens=100))
 
-    assert set_budget(session, Budget(1.5, 100)) is None
-    assert set_budget(session, Budget(2.0, None)) == BudgetSet(cost=2.0)
-    assert set_budget(given(CREATED), Budget()) is None
+    assert set_budget(session, Budget(1.5, 100)) == ()
+    assert set_budget(session, Budget(2.0, None)) == (BudgetSet(cost=2.0),)
+    assert set_budget(given(CREATED), Budget()) == ()
 
 
 @pytest.mark.parametrize(

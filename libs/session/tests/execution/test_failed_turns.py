@@ -71,7 +71,7 @@ def after_its_calls(*more: SessionEvent, raised: bool) -> Session:
     done = then(session, SETTLED)
     move = next_move(done)
     assert isinstance(move, EndStep)
-    return then(done, end_step(move.attempt))
+    return then(done, *end_step(move.attempt))
 
 
 def test_a_raised_failure_leaves_what_is_pending_pending() -> None:
@@ -150,7 +150,8 @@ def test_an_empty_text_that_was_ended_is_not_ended_again() -> None:
     session = given(*TURN, *ended)
     assert session.turn.attempt is not None
 
-    for events in (settle_attempt(session, session.turn.attempt), stop_open_work(session)):
+    recovered = settle_attempt(session, session.turn.attempt, "auto", "que_1")
+    for events in (recovered, stop_open_work(session)):
         assert [one.text_id for one in events if isinstance(one, TextEnded)] == ["t2"]
 
 
@@ -158,7 +159,7 @@ def test_a_hand_over_uses_nothing_of_the_recovery_budget() -> None:
     """P-01, P-02: a runner that leaves in good order is no crash, however often one does."""
     session = given(*TURN)
     assert session.turn.attempt is not None
-    left = then(session, hand_over(session.turn.attempt), released("handover"))
+    left = then(session, *hand_over(session.turn.attempt), released("handover"))
     crash = ExecutionRecovered(attempt_id="att_1", action="retried", detail="it died")
 
     assert (left.execution.recoveries, left.execution.owed) == (0, True)

@@ -35,6 +35,7 @@ from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.execution.budget import TenantUsage
 from fairlead_session.execution.recovery import (
     INTERRUPTED_TOOL,
+    RecoveryPolicy,
     end_step,
     settle_attempt,
     stop_open_work,
@@ -109,10 +110,10 @@ def test_a_finished_stream_waits_for_its_calls_and_then_ends_its_step() -> None:
     assert [one.call_id for one in one_left.calls] == ["c2"]
     move = next_move(done)
     assert isinstance(move, EndStep)
-    ending = end_step(move.attempt)
+    (ending,) = end_step(move.attempt)
     assert isinstance(ending, StepEnded)
     assert ending.cost == 0.5
-    after = then(done, end_step(move.attempt))
+    after = then(done, ending)
     assert next_move(after) == TakeTurn((), 2)
     assert after.profile is not None
     assert after.usage.cost == 0.5
@@ -231,13 +232,11 @@ def test_a_tenant_over_its_budget_calls_no_provider(spent: TenantUsage) -> None:
 
 
 @pytest.mark.parametrize("policy", ["ask", "hold"])
-def test_a_policy_may_hold_a_recovered_turn_back(policy: str) -> None:
+def test_a_policy_may_hold_a_recovered_turn_back(policy: RecoveryPolicy) -> None:
     """P-01: under ask and hold nothing runs until somebody resumes it."""
     left = given(*READY, dispatched(), claimed(2, "run_b"))
     assert left.turn.attempt is not None
-    held = then(
-        left, *settle_attempt(left, left.turn.attempt, "hold" if policy == "hold" else "ask")
-    )
+    held = then(left, *settle_attempt(left, left.turn.attempt, policy, "que_1"))
 
     move = next_move(held)
     assert isinstance(move, Rest)
@@ -316,7 +315,7 @@ def test_a_dead_owners_calls_are_awaited_before_its_turn_is_settled() -> None:
     assert next_move(left) == AwaitCalls(left.calls)
     recovered = then(left, settled(1))
     assert recovered.turn.attempt is not None
-    events = settle_attempt(recovered, recovered.turn.attempt)
+    events = settle_attempt(recovered, recovered.turn.attempt, "auto", "que_1")
     assert isinstance(events[-1], ExecutionRecovered)
     assert isinstance(next_move(then(recovered, *events)), TakeTurn)
 

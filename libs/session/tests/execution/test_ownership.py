@@ -5,7 +5,6 @@ from libs.session.tests.conftest import CREATED, claimed, dispatched, given, rel
 
 from fairlead_schema.events import AttemptDispatched
 from fairlead_session.execution.ownership import (
-    Claim,
     OwnedByOther,
     ProcessLife,
     claim,
@@ -16,7 +15,7 @@ from fairlead_session.execution.ownership import (
 
 def test_an_unowned_session_is_claimed_with_the_next_generation() -> None:
     """P-02: every claim is one generation higher than the last."""
-    assert claim(given(CREATED), "run_a", None) == Claim(claimed(1, "run_a"))
+    assert claim(given(CREATED), "run_a", None) == (claimed(1, "run_a"),)
 
 
 def test_a_released_session_is_claimed_with_a_higher_generation() -> None:
@@ -24,7 +23,7 @@ def test_a_released_session_is_claimed_with_a_higher_generation() -> None:
     session = given(CREATED, claimed(1), released())
 
     assert session.execution.owner is None
-    assert claim(session, "run_b", None) == Claim(claimed(2, "run_b"))
+    assert claim(session, "run_b", None) == (claimed(2, "run_b"),)
 
 
 def test_a_live_owner_is_left_alone() -> None:
@@ -35,12 +34,12 @@ def test_a_live_owner_is_left_alone() -> None:
 @pytest.mark.parametrize("life", ["gone", "silent", None])
 def test_an_owner_that_is_not_known_to_live_is_replaced(life: ProcessLife | None) -> None:
     """P-01, P-02: a dead or silent owner's session is taken over."""
-    assert claim(given(CREATED, claimed(1)), "run_b", life) == Claim(claimed(2, "run_b"))
+    assert claim(given(CREATED, claimed(1)), "run_b", life) == (claimed(2, "run_b"),)
 
 
 def test_the_owner_itself_may_claim_again() -> None:
     """P-02: a runner that lost its memory fences its own earlier self."""
-    assert claim(given(CREATED, claimed(1)), "run_a", "alive") == Claim(claimed(2, "run_a"))
+    assert claim(given(CREATED, claimed(1)), "run_a", "alive") == (claimed(2, "run_a"),)
 
 
 def test_an_older_generation_owns_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Switches: agent, model, place, archive, and the end."""
+"""Commands about the session itself: create, agent, model, location, archive, purge."""
 
 from libs.session.tests.conftest import (
     CREATED,
@@ -6,40 +6,124 @@ from libs.session.tests.conftest import (
     MODEL,
     admitted,
     claimed,
+    dispatched,
     given,
     messages,
     recorded,
     released,
+    step_started,
     then,
 )
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     AgentSwitched,
+    BudgetSet,
     InterruptRequested,
     ModelSwitched,
+    PermissionAsked,
+    PermissionReplied,
     SessionArchived,
     SessionMoved,
     SessionPurged,
+    ToolCalled,
 )
 from fairlead_schema.location import LocationRef
-from fairlead_session.execution.switches import archive, move, switch_agent, switch_model
+from fairlead_schema.permission import CallSource, PermissionRequest
+from fairlead_schema.tools.content import Executor
+from fairlead_session.execution.commands import (
+    SessionIdUsed,
+    archive,
+    create,
+    move,
+    purge,
+    switch_agent,
+    switch_model,
+)
 from fairlead_session.fold.evolve import evolve
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.info import info
 from fairlead_session.state.session import Session
+from fairlead_session.state.usage import Budget
 
 SLOW = ModelRef(provider_id="acme", id="slow")
 THERE = LocationRef(directory="/there")
 
 
+ASKED = PermissionAsked(
+    request=PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        action="bash",
+        resources=("ls",),
+        source=CallSource(message_id="msg_a", call_id="call_1"),
+    ),
+    agent="build",
+)
+PARKED_ON_ASK = (
+    CREATED,
+    claimed(),
+    dispatched(),
+    step_started(),
+    ToolCalled(
+        assistant_message_id="msg_a", call_id="call_1", tool="bash", input={}, provider=Executor()
+    ),
+    ASKED,
+    released("parked"),
+)
+
+
+def test_a_session_is_created_once_with_its_budget() -> None:
+    """Creating again writes nothing, whatever the second command says."""
+    missing = Session(id="ses_1")
+
+    assert create(missing, CREATED) == (CREATED,)
+    events = create(missing, CREATED, Budget(1.5, None))
+    assert events == (CREATED, BudgetSet(cost=1.5))
+    assert create(given(CREATED), CREATED, Budget(1.5, None)) == ()
+
+
+def test_the_id_of_a_purged_session_is_used_up() -> None:
+    """H-29: nobody begins a new session with the id of an old one."""
+    session = given(CREATED)
+
+    gone = then(session, *purge(session))
+
+    assert create(gone, CREATED) == SessionIdUsed("ses_1")
+    assert purge(gone) == ()
+
+
+def test_archiving_closes_asks_and_stops_their_calls() -> None:
+    """Nobody answers an ask of an archived session, so the ask closes and the work stops."""
+    session = given(*PARKED_ON_ASK)
+
+    events = archive(session)
+
+    rejected = PermissionReplied(request_id="per_1", reply="reject")
+    assert events == (rejected, InterruptRequested(), SessionArchived())
+    after = then(session, *events)
+    assert (after.asks.permissions, after.execution.interrupted) == ({}, True)
+
+
+def test_commands_change_nothing_in_a_session_that_does_not_exist() -> None:
+    missing = Session(id="ses_1")
+
+    assert switch_agent(missing, "msg_1", "plan") == ()
+    assert switch_model(missing, "msg_1", SLOW) == ()
+    assert (move(missing, THERE), archive(missing), purge(missing)) == ((), (), ())
+
+
 def test_an_agent_switch_is_always_said() -> None:
     """I-04, I-05: even to the same agent; it changes the session and adds a message."""
-    session = given(CREATED, switch_agent("msg_1", "plan"), switch_agent("msg_2", "plan"))
+    session = given(CREATED)
+    session = then(session, *switch_agent(session, "msg_1", "plan"))
+    session = then(session, *switch_agent(session, "msg_2", "plan"))
 
     assert info(session).agent == "plan"
     assert [message.type for message in messages(session)] == ["agent-switched"] * 2
-    assert switch_agent("msg_3", "plan") == AgentSwitched(message_id="msg_3", agent="plan")
+    assert switch_agent(session, "msg_3", "plan") == (
+        AgentSwitched(message_id="msg_3", agent="plan"),
+    )
 
 
 def test_a_model_switch_changes_the_session_and_adds_a_message() -> None:
@@ -48,8 +132,8 @@ def test_a_model_switch_changes_the_session_and_adds_a_message() -> None:
 
     outcome = switch_model(session, "msg_1", SLOW)
 
-    assert outcome == ModelSwitched(message_id="msg_1", model=SLOW)
-    after = then(session, outcome)
+    assert outcome == (ModelSwitched(message_id="msg_1", model=SLOW),)
+    after = then(session, *outcome)
     assert (after.profile and after.profile.model) == SLOW
     assert [message.type for message in messages(after)] == ["model-switched"]
     assert after.epoch == session.epoch
@@ -61,10 +145,10 @@ def test_the_selected_model_again_is_nothing_new() -> None:
     default = MODEL.model_copy(update={"variant": "default"})
     high = MODEL.model_copy(update={"variant": "high"})
 
-    assert switch_model(session, "msg_2", MODEL) is None
-    assert switch_model(session, "msg_2", default) is None
-    assert switch_model(session, "msg_2", high) is not None
-    assert switch_model(given(CREATED), "msg_2", MODEL) is not None
+    assert switch_model(session, "msg_2", MODEL) == ()
+    assert switch_model(session, "msg_2", default) == ()
+    assert switch_model(session, "msg_2", high) != ()
+    assert switch_model(given(CREATED), "msg_2", MODEL) != ()
 
 
 def test_a_move_to_the_same_directory_is_none() -> None:
@@ -104,8 +188,8 @@ def test_a_session_is_archived_once() -> None:
 
     outcome = archive(session)
 
-    assert outcome == SessionArchived()
-    assert archive(then(session, outcome)) is None
+    assert outcome == (SessionArchived(),)
+    assert archive(then(session, *outcome)) == ()
 
 
 def test_of_a_purged_session_nothing_is_left() -> None:

@@ -59,7 +59,7 @@ def settled(*output: SessionEvent) -> tuple[Session, tuple[SessionEvent, ...]]:
     session = given(*BEFORE, *output, claimed(2, "run_b"))
     move = next_move(session)
     assert isinstance(move, SettleInterrupted)
-    events = settle_attempt(session, move.attempt)
+    events = settle_attempt(session, move.attempt, "auto", "que_1")
     return then(session, *events), events
 
 
@@ -263,7 +263,7 @@ def test_an_answer_that_the_log_cannot_hold_fails_its_turn() -> None:
     done = then(waiting, success("msg_a"))
     move = next_move(done)
     assert isinstance(move, EndStep)
-    ended = then(done, end_step(move.attempt))
+    ended = then(done, *end_step(move.attempt))
     assert next_move(ended).reason == "failed"  # type: ignore[union-attr]
     assert fail_unrecordable_turn(ended, "too long") == ()
     told = (*BEFORE, step_started(), TextStarted(assistant_message_id="msg_a", text_id="t"))
@@ -272,6 +272,6 @@ def test_an_answer_that_the_log_cannot_hold_fails_its_turn() -> None:
         *called("h", executed=True),
         *late,
         success("msg_a"),
-        end_step(move.attempt),
+        *end_step(move.attempt),
     )
     assert verify(recorded(*told, *rest)) == []

@@ -15,19 +15,20 @@ from libs.session.tests.conftest import (
 from fairlead_schema.events import (
     InputCancelled,
     InputEdited,
+    InterruptRequested,
     PromptAdmitted,
     PromptPromoted,
+    ResumeRequested,
     RevertCommitted,
     SyntheticAdded,
 )
 from fairlead_schema.prompt import Delivery, Prompt, PromptFile, Receipt
 from fairlead_session.input.admission import (
-    Admit,
-    AlreadyAdmitted,
     InboxFull,
     MessageIdInUse,
     TurnNotRunning,
     admit,
+    receipt,
 )
 
 HELLO = Prompt(text="hello")
@@ -37,15 +38,16 @@ def test_a_new_id_is_admitted_with_its_delivery() -> None:
     """A-11: an unknown id gives the one event that admits it."""
     outcome = admit(given(CREATED), "msg_1", HELLO, "queue")
 
-    assert outcome == Admit(PromptAdmitted(message_id="msg_1", prompt=HELLO, delivery="queue"))
+    assert outcome == (PromptAdmitted(message_id="msg_1", prompt=HELLO, delivery="queue"),)
 
 
 def test_admission_without_resume_says_so_in_the_log() -> None:
     """A-22: an input that nobody is asked to run carries `resume: false`."""
     outcome = admit(given(CREATED), "msg_1", HELLO, "steer", resume=False)
 
-    assert isinstance(outcome, Admit)
-    assert outcome.event.resume is False
+    assert outcome == (
+        PromptAdmitted(message_id="msg_1", prompt=HELLO, delivery="steer", resume=False),
+    )
 
 
 def test_an_exact_retry_gets_the_identical_receipt() -> None:
@@ -54,7 +56,8 @@ def test_an_exact_retry_gets_the_identical_receipt() -> None:
 
     outcome = admit(session, "msg_1", HELLO, "steer")
 
-    receipt = Receipt(
+    assert outcome == ()
+    assert receipt(session, "msg_1", HELLO) == Receipt(
         admitted_seq=2,
         id="msg_1",
         session_id="ses_1",
@@ -62,7 +65,6 @@ def test_an_exact_retry_gets_the_identical_receipt() -> None:
         delivery="steer",
         time_created=ms(2),
     )
-    assert outcome == AlreadyAdmitted(receipt)
 
 
 def test_the_receipt_shows_the_promotion_only_after_it() -> None:
@@ -71,9 +73,9 @@ def test_the_receipt_shows_the_promotion_only_after_it() -> None:
 
     outcome = admit(session, "msg_1", HELLO, "steer")
 
-    assert isinstance(outcome, AlreadyAdmitted)
-    assert (outcome.receipt.admitted_seq, outcome.receipt.promoted_seq) == (2, 3)
-    assert outcome.receipt.time_created == ms(2)
+    stored = receipt(session, "msg_1", HELLO)
+    assert (outcome, stored.admitted_seq, stored.promoted_seq) == ((), 2, 3)
+    assert stored.time_created == ms(2)
 
 
 def test_a_retry_with_other_words_is_a_conflict() -> None:
@@ -98,7 +100,7 @@ def test_a_retry_compares_the_resolved_attachments() -> None:
         CREATED, PromptAdmitted(message_id="msg_1", prompt=first, delivery="steer", resume=False)
     )
 
-    again = admit(session, "msg_1", first.model_copy(), "steer")
+    again = admit(session, "msg_1", first.model_copy(), "steer", resume=False)
     other = admit(
         session,
         "msg_1",
@@ -106,7 +108,7 @@ def test_a_retry_compares_the_resolved_attachments() -> None:
         "steer",
     )
 
-    assert isinstance(again, AlreadyAdmitted)
+    assert again == ()
     assert other == MessageIdInUse("msg_1")
 
 
@@ -130,15 +132,17 @@ def test_a_full_inbox_refuses_new_input_but_not_a_retry(delivery: Delivery) -> N
     session = given(CREATED, admitted("msg_1"), admitted("msg_2"))
 
     assert admit(session, "msg_3", HELLO, delivery, pending_max=2) == InboxFull(2)
-    assert isinstance(admit(session, "msg_1", HELLO, "steer", pending_max=2), AlreadyAdmitted)
-    assert isinstance(admit(session, "msg_3", HELLO, delivery, pending_max=3), Admit)
+    assert admit(session, "msg_1", HELLO, "steer", pending_max=2) == ()
+    assert admit(session, "msg_3", HELLO, delivery, pending_max=3) == (
+        PromptAdmitted(message_id="msg_3", prompt=HELLO, delivery=delivery),
+    )
 
 
 def test_promoted_input_no_longer_fills_the_inbox() -> None:
     """A-30: only what is pending counts."""
     session = given(CREATED, admitted("msg_1"), promoted("msg_1"))
 
-    assert isinstance(admit(session, "msg_2", HELLO, "steer", pending_max=1), Admit)
+    assert admit(session, "msg_2", HELLO, "steer", pending_max=1) == (admitted("msg_2"),)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +169,8 @@ def test_a_retry_of_the_edited_words_gets_the_receipt() -> None:
 
     outcome = admit(session, "msg_1", Prompt(text="better"), "queue")
 
-    assert isinstance(outcome, AlreadyAdmitted)
-    assert outcome.receipt.admitted_seq == 2
+    assert outcome == ()
+    assert receipt(session, "msg_1", Prompt(text="better")).admitted_seq == 2
 
 
 def test_a_reverted_id_is_never_admissible_again() -> None:
@@ -186,7 +190,7 @@ def test_a_reverted_id_is_never_admissible_again() -> None:
     assert session.transcript.find("msg_2") is None
     for gone in ("msg_2", "msg_3", "msg_s"):
         assert admit(session, gone, Prompt(text="other"), "steer") == MessageIdInUse(gone)
-        assert not isinstance(admit(session, gone, HELLO, "steer"), Admit)
+        assert admit(session, gone, HELLO, "steer", resume=False) in ((), MessageIdInUse(gone))
 
 
 def test_a_bare_promotion_counts_as_its_own_admission() -> None:
@@ -195,15 +199,15 @@ def test_a_bare_promotion_counts_as_its_own_admission() -> None:
 
     outcome = admit(session, "msg_1", HELLO, "steer")
 
-    assert isinstance(outcome, AlreadyAdmitted)
-    assert (outcome.receipt.admitted_seq, outcome.receipt.promoted_seq) == (2, 2)
+    stored = receipt(session, "msg_1", HELLO)
+    assert (outcome, stored.admitted_seq, stored.promoted_seq) == ((), 2, 2)
 
 
 def test_a_steer_may_expect_the_turn_that_runs() -> None:
     """P-05: admitted while that assistant message is being answered, and only then."""
     session = given(CREATED, admitted("msg_1"), promoted("msg_1"), dispatched("msg_a"))
 
-    assert isinstance(admit(session, "msg_2", HELLO, "steer", expected_turn="msg_a"), Admit)
+    assert admit(session, "msg_2", HELLO, "steer", expected_turn="msg_a") == (admitted("msg_2"),)
     assert admit(session, "msg_2", HELLO, "steer", expected_turn="msg_b") == TurnNotRunning(
         "msg_b", "msg_a"
     )
@@ -231,4 +235,12 @@ def test_an_exact_retry_gets_its_receipt_after_its_turn_too() -> None:
 
     outcome = admit(session, "msg_1", HELLO, "steer", expected_turn="msg_a")
 
-    assert isinstance(outcome, AlreadyAdmitted)
+    assert outcome == ()
+
+
+def test_a_retry_asks_again_for_input_that_nobody_works_on() -> None:
+    """A-21, A-23: after an interrupt a wake alone starts nothing, so the retry asks for work."""
+    session = given(CREATED, admitted("msg_1"), InterruptRequested())
+
+    assert admit(session, "msg_1", HELLO, "steer") == (ResumeRequested(forced=False),)
+    assert admit(session, "msg_1", HELLO, "steer", resume=False) == ()

@@ -8,10 +8,9 @@ from fairlead_schema.prompt import Prompt
 from fairlead_session.input.inbox import (
     AlreadyPromoted,
     InputNotPending,
-    InputUnchanged,
     cancel,
     edit,
-    pending,
+    pending_receipts,
 )
 from fairlead_session.input.promotion import eligible_inputs, promote
 from fairlead_session.state.session import Session
@@ -29,7 +28,7 @@ def test_pending_inputs_are_listed_in_the_order_of_admission() -> None:
         promoted("msg_1", "one"),
     )
 
-    listed = pending(session)
+    listed = pending_receipts(session)
 
     assert [(one.id, one.delivery, one.prompt.text) for one in listed] == [
         ("msg_2", "queue", "two"),
@@ -45,9 +44,9 @@ def test_a_pending_input_is_withdrawn() -> None:
 
     outcome = cancel(session, "msg_1")
 
-    assert outcome == InputCancelled(message_id="msg_1")
-    after = then(session, outcome)
-    assert [one.id for one in pending(after)] == ["msg_2"]
+    assert outcome == (InputCancelled(message_id="msg_1"),)
+    after = then(session, *outcome)
+    assert [one.id for one in pending_receipts(after)] == ["msg_2"]
     assert [item.message_id for item in eligible_inputs(after)] == ["msg_2"]
 
 
@@ -86,8 +85,8 @@ def test_an_edit_changes_words_and_keeps_the_place() -> None:
 
     outcome = edit(session, "msg_1", prompt=BETTER, delivery=None)
 
-    assert outcome == InputEdited(message_id="msg_1", prompt=BETTER, delivery="steer")
-    events = promote(eligible_inputs(then(session, outcome)))
+    assert outcome == (InputEdited(message_id="msg_1", prompt=BETTER, delivery="steer"),)
+    events = promote(eligible_inputs(then(session, *outcome)))
     assert [(event.message_id, event.prompt.text, event.created) for event in events] == [
         ("msg_1", "better", ms(2)),
         ("msg_2", "hello", ms(3)),
@@ -101,15 +100,15 @@ def test_a_queued_input_becomes_a_steer() -> None:
 
     outcome = edit(session, "msg_1", prompt=None, delivery="steer")
 
-    assert isinstance(outcome, InputEdited)
-    assert (outcome.prompt.text, outcome.delivery) == ("hello", "steer")
-    assert [item.message_id for item in eligible_inputs(then(session, outcome))] == ["msg_1"]
+    assert outcome == (
+        InputEdited(message_id="msg_1", prompt=Prompt(text="hello"), delivery="steer"),
+    )
+    after = then(session, *outcome)
+    assert [item.message_id for item in eligible_inputs(after)] == ["msg_1"]
 
 
 def test_an_edit_that_changes_nothing_writes_nothing() -> None:
     """P-29: a repeated edit is no second event."""
     session = given(CREATED, admitted("msg_1"))
 
-    assert edit(session, "msg_1", prompt=Prompt(text="hello"), delivery="steer") == InputUnchanged(
-        "msg_1"
-    )
+    assert edit(session, "msg_1", prompt=Prompt(text="hello"), delivery="steer") == ()

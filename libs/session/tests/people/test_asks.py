@@ -45,14 +45,14 @@ from fairlead_session.execution import recovery
 from fairlead_session.fold.asks import ANSWERS_MAX
 from fairlead_session.next_move import Rest, Stop, next_move
 from fairlead_session.people import asks
-from fairlead_session.people.asks import Ask, AskNotPending, Denied, permit
+from fairlead_session.people.asks import AskNotPending, PermissionIdInUse
 from fairlead_session.people.pending import (
     close_asks,
     ready_calls,
     waits_for_people,
     withdraw_continue_question,
 )
-from fairlead_session.people.permission import Need
+from fairlead_session.people.permission import Ask, Denied, Need, approval_rules, permit
 from fairlead_session.state.calls import Grant, UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_session.verify.verify import verify
@@ -90,7 +90,7 @@ def call_of(session: Session, call_id: str = "call_1") -> UnsettledCall:
 def asked(
     session: Session, call_id: str = "call_1", need: Need = BASH, id_: str | None = None
 ) -> Session:
-    event = asks.ask_permission(
+    event = asks.permission_for_call(
         session.id, call_of(session, call_id), need, id_ or f"per_{call_id}"
     )
     return then(session, event)
@@ -219,7 +219,7 @@ def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
     waiting = asked(waiting, "call_2", Need("bash", ("git pull",)))
     waiting = asked(waiting, "call_3", Need("bash", ("rm a",)))
     waiting = asked(waiting, "call_4", Need("bash", ("git reset",)))
-    saved = asks.approval_rules(
+    saved = approval_rules(
         [SavedPermission(id="psv_1", project_id="p", action="bash", resource="git *")]
     )
     rules = (*ASKING, PermissionRule(action="bash", resource="git reset", effect="deny"))
@@ -269,7 +269,7 @@ def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> Non
 def test_a_decline_stops_the_session_and_answers_everything_else(message: str | None) -> None:
     """E-10, K-19, K-23: empty words are none; calls and step are settled by the stop."""
     waiting = asked(asked(session("call_1", "call_2")), "call_2")
-    waiting = then(waiting, asks.ask_question("ses_1", call_of(waiting), (), "que_1"))
+    waiting = then(waiting, asks.question_for_call("ses_1", call_of(waiting), (), "que_1"))
     finished = AttemptFinished(
         attempt_id="att_msg_a",
         assistant_message_id="msg_a",
@@ -313,7 +313,9 @@ def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
 def test_an_interrupt_leaves_no_request_behind() -> None:
     """K-26: what stops the asker answers the request, durably."""
     waiting = asked(session("call_1", "call_2"))
-    waiting = then(waiting, asks.ask_question("ses_1", call_of(waiting, "call_2"), (), "que_1"))
+    waiting = then(
+        waiting, asks.question_for_call("ses_1", call_of(waiting, "call_2"), (), "que_1")
+    )
     interrupted = then(waiting, InterruptRequested())
 
     stopped = then(interrupted, *recovery.stop_open_work(interrupted))
@@ -373,7 +375,7 @@ SIZE = QuestionInfo(question="Which size?", header="Size", options=(), multiple=
 
 def questioned() -> Session:
     made = session()
-    return then(made, asks.ask_question("ses_1", call_of(made), (COLOUR, SIZE), "que_1"))
+    return then(made, asks.question_for_call("ses_1", call_of(made), (COLOUR, SIZE), "que_1"))
 
 
 @pytest.mark.parametrize(
@@ -418,8 +420,8 @@ def held() -> Session:
     """A session whose turn died with its runner, under the policy `ask`."""
     crashed = given(CREATED, claimed(), dispatched(), step_started())
     assert crashed.turn.attempt is not None
-    recovered = then(crashed, *recovery.settle_attempt(crashed, crashed.turn.attempt, "ask"))
-    return then(recovered, recovery.ask_to_continue(recovered, "que_1"), released("held"))
+    recovered = recovery.settle_attempt(crashed, crashed.turn.attempt, "ask", "que_1")
+    return then(crashed, *recovered, released("held"))
 
 
 @pytest.mark.parametrize(
@@ -501,7 +503,7 @@ def test_whatever_people_answer_every_request_is_answered_once(steps: list[str])
         waiting = next(iter(here.asks.permissions), None)
         if step == "ask" and ready_calls(here) and not here.execution.interrupted:
             minted += 1
-            new = (asks.ask_permission("ses_1", ready_calls(here)[0], BASH, f"per_{minted}"),)
+            new = (asks.permission_for_call("ses_1", ready_calls(here)[0], BASH, f"per_{minted}"),)
         elif step != "ask" and waiting is not None:
             new = events(replied(here, *replies[step], id_=waiting))
         here, written = then(here, *new), [*written, *new]
@@ -525,7 +527,35 @@ def test_a_question_is_asked_for_a_call_and_waits_like_a_permission() -> None:
     waiting = questioned()
 
     (pending,) = waiting.asks.questions.values()
-    assert isinstance(asks.ask_question("ses_1", call_of(waiting), (), "que_2"), QuestionAsked)
+    assert isinstance(asks.question_for_call("ses_1", call_of(waiting), (), "que_2"), QuestionAsked)
     assert pending.request.tool is not None
     assert (pending.request.id, pending.request.tool.call_id) == ("que_1", "call_1")
     assert (begun(waiting), waits_for_people(waiting)) == (WaitsForPerson(), True)
+
+
+def test_a_permission_is_asked_once_by_its_id() -> None:
+    """The same request again writes nothing. Another request cannot take its id."""
+    here = session()
+    event = asks.permission_for_call(here.id, call_of(here), BASH, "per_1")
+    other = asks.permission_for_call(here.id, call_of(here), Need("read", ("a",)), "per_1")
+
+    assert asks.ask_permission(here, event) == (event,)
+    waiting = then(here, event)
+    assert asks.ask_permission(waiting, event) == ()
+    assert asks.ask_permission(waiting, other) == PermissionIdInUse("per_1")
+    answered = then(waiting, PermissionReplied(request_id="per_1", reply="once"))
+    assert asks.ask_permission(answered, event) == PermissionIdInUse("per_1")
+
+
+def test_only_an_approval_for_always_of_a_request_with_patterns_is_saved() -> None:
+    """K-16: the request names the patterns that the project keeps."""
+    waiting = asked(asked(session("call_1", "call_2")), "call_2", Need("bash", ("rm a",)))
+
+    def saved(id_: str, reply: Reply) -> bool:
+        answer = PermissionReplied(request_id=id_, reply=reply)
+        return asks.approval_to_save(waiting, answer) is not None
+
+    assert saved("per_call_1", "always")
+    assert not saved("per_call_1", "once")
+    assert not saved("per_call_2", "always")
+    assert not saved("per_other", "always")

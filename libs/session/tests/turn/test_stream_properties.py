@@ -144,9 +144,9 @@ def settled(session: Session) -> tuple[SessionEvent, ...]:
                 )
                 events = (*events, done)
             case EndStep(attempt=attempt):
-                events = (*events, end_step(attempt))
+                events = (*events, *end_step(attempt))
             case SettleInterrupted(attempt=attempt):
-                events = (*events, *settle_attempt(now, attempt))
+                events = (*events, *settle_attempt(now, attempt, "auto", "que_1"))
             case Stop():
                 events = (*events, *stop_open_work(now), released("interrupted"))
             case _:

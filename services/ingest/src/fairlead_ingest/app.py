@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from fairlead_eventlog.jetstream.connect import connect
 from fairlead_eventlog.refusals import LOG_REFUSALS
 from fairlead_ingest.command_context import CONTEXT, CommandContext
-from fairlead_ingest.intake import admit_published
+from fairlead_ingest.intake import admit_published_prompts
 from fairlead_ingest.settings import IngestSettings
 from fairlead_ingest.verbs.execution.budget import budget
 from fairlead_ingest.verbs.execution.compact import compact
@@ -90,7 +90,7 @@ class Ingest:
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
-        """Connect, serve, and drain on the way out: what was accepted is answered and woken."""
+        """Connect and serve. At the end, answer every accepted command and send its wake."""
         async with connect(
             self._settings.nats_url,
             name="fairlead-ingest",
@@ -100,13 +100,13 @@ class Ingest:
             self._context = CommandContext(eventlog, self._settings)
             self.server.provide(CONTEXT, self._context)
             await self.server.start()
-            intake = asyncio.create_task(admit_published(self._context))
+            intake = asyncio.create_task(admit_published_prompts(self._context))
             try:
                 yield
             finally:
                 await cancel_and_wait(intake)
                 await self.server.stop()
-                await self._context.waker.settle()
+                await self._context.waker.shutdown()
 
     def _serve(self, verb: str, handler: Handler) -> None:
         self.server.serve(verb, subjects.api(ANY_TENANT, verb), handler)

@@ -1,7 +1,8 @@
-"""What every verb works with: the log, the cached sessions, and one writer for all of them."""
+"""The context of every command: the log, cached sessions, one writer, and the waker."""
 
 from collections.abc import Callable
-from typing import Annotated, Final, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 from faststream import Context
 
@@ -20,48 +21,63 @@ from fairlead_session.state.session import Session
 
 APPEND_TRIES: Final = 32
 
-Decide: TypeAlias = Callable[[Session], tuple[SessionEvent, ...]]
-"""What to write, given the session as it is now; nothing when nothing is to be written."""
+Refusal = TypeVar("Refusal")
+Events: TypeAlias = tuple[SessionEvent, ...]
+Decide: TypeAlias = Callable[[Session], Events | Refusal]
+"""A decider: the events to write, given the session as it is now, or a refusal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A command that was decided: the session before and after it, and the events between."""
+
+    before: Session
+    events: Events
+    session: Session
 
 
 class CommandContext:
-    """Decides from the log, writes to the log, and asks for work to be done."""
+    """Decides from the log, writes to the log, and wakes runners."""
 
     def __init__(self, eventlog: EventLog, settings: IngestSettings) -> None:
         self.eventlog = eventlog
         self.settings = settings
-        self._folded = SessionCache(
+        self._cache = SessionCache(
             eventlog.log, eventlog.snapshots, SESSION_FOLD, capacity=settings.cache_sessions_max
         )
-        self.waker = Waker(eventlog, self._folded)
-        self._writer = SessionWriter(eventlog.log, self._folded, ids, tries_max=APPEND_TRIES)
+        self.waker = Waker(eventlog, self._cache)
+        self._writer = SessionWriter(eventlog.log, self._cache, ids, tries_max=APPEND_TRIES)
 
     async def load(self, at: Address) -> Session:
         """The session as it is now."""
-        return (await self.look(at)).state
+        return (await self.load_versioned(at)).state
 
-    async def look(self, at: Address) -> Versioned[Session]:
+    async def load_versioned(self, at: Address) -> Versioned[Session]:
         """The session as it is now, and where its log ends."""
-        return await self._folded.load(at)
+        return await self._cache.load(at)
 
     async def commit(
-        self, at: Address, decide: Decide, *, seen: Versioned[Session] | None = None
-    ) -> Session:
+        self, at: Address, decide: Decide[Refusal], *, assumed: Versioned[Session] | None = None
+    ) -> Committed | Refusal:
         """Write what `decide` returns. If another writer was first, decide again after its commit.
 
-        A caller that has just read the session passes it as `seen` and spares another read.
+        A caller that has just read the session passes it as `assumed` to spare another read.
         """
 
-        async def choose(session: Session) -> tuple[tuple[SessionEvent, ...], None]:
-            return decide(session), None
+        async def choose(session: Session) -> tuple[Events, tuple[Session, Events | Refusal]]:
+            decision = decide(session)
+            return decision if isinstance(decision, tuple) else (), (session, decision)
 
-        assumed = None if seen is None else AssumedState(seen)
+        state = None if assumed is None else AssumedState(assumed)
         try:
-            written = await self._writer.commit(at, choose, assumed=assumed)
+            written = await self._writer.commit(at, choose, assumed=state)
         except SessionBusy as busy:
             reason = "The session is too busy to write to now"
             raise ServiceUnavailable(reason, service="session.log") from busy
-        return written.after.state
+        before, decision = written.value
+        if not isinstance(decision, tuple):
+            return decision
+        return Committed(before, decision, written.after.state)
 
 
 CONTEXT: Final = "command_context"

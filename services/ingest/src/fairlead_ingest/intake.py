@@ -1,4 +1,4 @@
-"""Durable intake: a service publishes a prompt and forgets it; the receipt waits on its subject."""
+"""Durable intake: admits published prompts, and leaves each receipt under a subject of its own."""
 
 import asyncio
 import logging
@@ -28,31 +28,36 @@ DELIVERIES_MAX = 5
 _ANSWERER = Answerer(LOG_REFUSALS)
 
 
-async def admit_published(context: CommandContext) -> None:
-    """Admit published prompts for ever."""
+async def admit_published_prompts(context: CommandContext) -> None:
+    """Admit published prompts until the task is cancelled."""
     running: set[asyncio.Task[None]] = set()
     slots = Slots(JOBS_MAX)
 
     async def admit_all() -> None:
         async for job in context.eventlog.work.take("PROMPTS", "ingest", slots):
-            task = asyncio.create_task(_admit(context, job))
+            task = asyncio.create_task(_admit_job(context, job))
             running.add(task)
             task.add_done_callback(running.discard)
 
     await supervise("durable intake", admit_all)
 
 
-async def _admit(context: CommandContext, job: Job) -> None:
+async def _admit_job(context: CommandContext, job: Job) -> None:
     async with job:
         try:
-            await _admit_and_answer(context, job)
+            await _answer_job(context, job)
             await job.ack()
         except LogError as error:
-            # Not acknowledged: the message comes again, and an exact retry admits nothing twice.
-            extra = {"subject": job.subject, "reason": str(error)}
-            log.warning("published prompt not admitted: it comes again", extra=extra)
+            # The message is not acknowledged, so it comes again. An exact retry admits nothing twice.
+            log.warning(
+                "prompt not admitted: the server delivers it again",
+                extra={"subject": job.subject, "reason": str(error)},
+            )
         except Exception as error:
-            log.exception("published prompt failed on a defect", extra={"subject": job.subject})
+            log.exception(
+                "prompt failed by a defect: it is tried again, then a dead letter",
+                extra={"subject": job.subject},
+            )
             if job.deliveries >= DELIVERIES_MAX:
                 await context.eventlog.dead_letters.add(
                     "prompt", job.subject, job.payload, repr(error)
@@ -60,32 +65,32 @@ async def _admit(context: CommandContext, job: Job) -> None:
                 await job.ack()
 
 
-async def _admit_and_answer(context: CommandContext, job: Job) -> None:
+async def _answer_job(context: CommandContext, job: Job) -> None:
     _root, _kind, tenant, session_id = job.subject.split(".")
     at = Address(tenant, session_id)
     try:
         command = _parse_prompt(job, at)
-    except InvalidRequest as refused:
-        await context.eventlog.dead_letters.add("prompt", job.subject, job.payload, str(refused))
+    except InvalidRequest as error:
+        await context.eventlog.dead_letters.add("prompt", job.subject, job.payload, str(error))
         return
     try:
         answer = encode_data(await prompt(context, tenant, command))
     except (Refused, CommitTooLarge, RecordError) as error:
         answer = _ANSWERER.refuse(error).body
-    assert command.id is not None, "intake names every message"
+    assert command.id is not None, "every parsed prompt has an id"
     await context.eventlog.work.put(subjects.receipt(at, command.id), answer)
 
 
 def _parse_prompt(job: Job, at: Address) -> AdmitPrompt:
-    """The prompt. Its subject names the session; without an id its place in the queue is its id."""
+    """The prompt of a job. Its subject names the session. Its sequence gives an id if it has none."""
     raw = parse_json(job.payload)
     if not isinstance(raw, dict):
         raise InvalidRequest("not a JSON object")
     command = parse_command(AdmitPrompt, to_json({**raw, "sessionID": at.session_id}))
     if command.id is not None:
         return command
-    return command.model_copy(update={"id": _message_id(job)})
+    return command.model_copy(update={"id": _derive_id(job)})
 
 
-def _message_id(job: Job) -> MessageId:
+def _derive_id(job: Job) -> MessageId:
     return "msg_" + sha256(f"{job.subject}#{job.sequence}".encode()).hexdigest()[:26]

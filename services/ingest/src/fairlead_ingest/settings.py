@@ -1,4 +1,4 @@
-"""What ingest is told."""
+"""The settings of ingest."""
 
 from dataclasses import dataclass
 

@@ -21,8 +21,7 @@ from fairlead_schema.model import Model
 from fairlead_schema.permission import SavedPermission
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
-from fairlead_session.people.asks import approval_rules
-from fairlead_session.people.permission import effect
+from fairlead_session.people.permission import approval_rules, effect
 
 log = logging.getLogger(__name__)
 

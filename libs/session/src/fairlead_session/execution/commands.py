@@ -1,73 +1,169 @@
-"""What people ask of a session's execution: stop, go on, compact, stay within a budget."""
+"""Commands: what a person may ask of a session, and the events that each command writes.
 
+A decider returns the events to write, or a refusal. Nothing to do is the empty tuple.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
+    AgentSwitched,
     BudgetSet,
     CompactionRequested,
     InterruptRequested,
+    ModelSwitched,
     ResumeRequested,
+    SessionArchived,
+    SessionCreated,
+    SessionEvent,
+    SessionMoved,
+    SessionPurged,
 )
+from fairlead_schema.ids import MessageId, SessionId
+from fairlead_schema.location import LocationRef
 from fairlead_session.next_move import is_moving
+from fairlead_session.people.pending import close_asks, withdraw_continue_question
 from fairlead_session.state.session import Session
 from fairlead_session.state.usage import Budget
 
+Events: TypeAlias = tuple[SessionEvent, ...]
+InterruptOutcome: TypeAlias = Literal["stopping", "dropped", "idle"]
 
-def interrupt(session: Session) -> InterruptRequested | None:
-    """Stop what somebody drains or runs, or would begin by itself. Idle or told: nothing to say.
+UNLIMITED = Budget()
 
-    Told again after something stirred the session, it drops that too. What waits for a runner, a
-    timer or a budget is dropped before it ran, and its input stays.
+
+@dataclass(frozen=True, slots=True)
+class SessionIdUsed:
+    """The session was purged. Its id is never used again."""
+
+    session_id: SessionId
+
+
+def create(
+    session: Session, created: SessionCreated, limits: Budget = UNLIMITED
+) -> Events | SessionIdUsed:
+    """Create a session, once. A session that exists stays as it is, whatever the command says."""
+    if session.profile is not None:
+        return ()
+    if session.seq:
+        return SessionIdUsed(session.id)
+    return (created, *set_budget(session, limits))
+
+
+def interrupt(session: Session) -> Events:
+    """Stop the work that runs, or would begin by itself, and close every pending ask.
+
+    Pending input stays. Work that waits for a runner, a timer or a budget is dropped before it
+    begins. A repeated interrupt writes nothing, unless somebody asked for work in between.
     """
-    waits = is_moving(session) or (session.execution.rested == "over-budget" and _promised(session))
-    return InterruptRequested() if waits and not session.execution.interrupted else stop(session)
+    waits = is_moving(session) or (session.execution.rested == "over-budget" and _has_work(session))
+    begins = waits and not session.execution.interrupted
+    stopped = (InterruptRequested(),) if begins else _stop_running_work(session)
+    return (*close_asks(session), *stopped)
 
 
-def stop(session: Session) -> InterruptRequested | None:
-    """Stop only what somebody drains or runs."""
-    under_way = session.execution.owner or session.turn.attempt or session.calls
-    told = session.execution.interrupted and not session.execution.work_requested
-    return InterruptRequested() if under_way and not told else None
+def interrupt_outcome(after: Session, events: Iterable[SessionEvent]) -> InterruptOutcome:
+    """What an interrupt did, given the session after it and the events that it wrote.
+
+    Work that waited for a runner, a timer or a budget has nothing open, so it rests at once.
+    """
+    if after.execution.interrupted:
+        return "stopping"
+    dropped = any(isinstance(event, InterruptRequested) for event in events)
+    return "dropped" if dropped else "idle"
 
 
-def request_work(session: Session) -> ResumeRequested | None:
-    """Ask for what is pending to be worked on, unless somebody asked already. It forces no turn."""
-    return (
-        ResumeRequested(forced=False)
-        if session.inbox.pending and not session.execution.work_requested
-        else None
-    )
+def request_work(session: Session) -> Events:
+    """Ask for work on pending input, unless somebody did. This alone forces no turn."""
+    waits = session.inbox.pending and not session.execution.work_requested
+    return (ResumeRequested(forced=False),) if waits else ()
 
 
-def resume(session: Session) -> ResumeRequested | None:
-    """Run at least one turn. Whoever is at it already, or about to be, is joined, not forced."""
-    if _at_it(session) and not session.execution.interrupted:
-        return None
-    return ResumeRequested()
+def resume(session: Session) -> Events:
+    """Run at least one turn. A turn that runs or is about to run is enough.
+
+    The command also answers the question whether to continue after a crash.
+    """
+    if _turn_comes(session) and not session.execution.interrupted:
+        return ()
+    return (*withdraw_continue_question(session), ResumeRequested())
 
 
-def compact(session: Session) -> CompactionRequested | None:
-    """Ask for a compaction, unless one is asked for already."""
-    return None if session.execution.compaction_requested else CompactionRequested()
+def compact(session: Session) -> Events:
+    """Ask for a compaction, unless somebody did."""
+    return () if session.execution.compaction_requested else (CompactionRequested(),)
 
 
-def set_budget(session: Session, limits: Budget) -> BudgetSet | None:
-    """Set both limits; an absent one is lifted."""
+def set_budget(session: Session, limits: Budget) -> Events:
+    """Set both limits. An absent limit is lifted."""
     if session.usage.budget == limits:
-        return None
-    return BudgetSet(cost=limits.cost, tokens=limits.tokens)
+        return ()
+    return (BudgetSet(cost=limits.cost, tokens=limits.tokens),)
+
+
+def budget_lets_go_on(before: Session, limits: Budget) -> bool:
+    """Whether new limits let a session go on that rests because its budget is used up."""
+    return before.execution.rested == "over-budget" and limits.exceeds(before.usage.budget)
+
+
+def switch_agent(session: Session, message_id: MessageId, agent: str) -> Events:
+    """Later turns use another agent. The event is written even for the same agent."""
+    if session.profile is None:
+        return ()
+    return (AgentSwitched(message_id=message_id, agent=agent),)
+
+
+def switch_model(session: Session, message_id: MessageId, model: ModelRef) -> Events:
+    """Later turns use another model. The selected model again changes nothing."""
+    if session.profile is None:
+        return ()
+    selected = session.profile.model
+    if selected is not None and selected.same_model(model):
+        return ()
+    return (ModelSwitched(message_id=message_id, model=model),)
+
+
+def move(session: Session, location: LocationRef) -> Events:
+    """Work in another location, and stop the work at the old one. The same directory is no move."""
+    if session.profile is None or session.profile.location.directory == location.directory:
+        return ()
+    return (*_stop_running_work(session), SessionMoved(location=location))
+
+
+def archive(session: Session) -> Events:
+    """Archive the session, once. Nobody answers asks there any more: they close, and work stops."""
+    if session.profile is None or session.profile.archived is not None:
+        return ()
+    stopped = interrupt(session) if close_asks(session) else ()
+    return (*stopped, SessionArchived())
+
+
+def purge(session: Session) -> Events:
+    """Delete the session for ever. The event stands alone, because it must be the last one."""
+    return () if session.profile is None else (SessionPurged(),)
 
 
 def is_at_rest(session: Session) -> bool:
-    """Whether nothing happens until somebody asks: nobody drains, nothing stirs, no call runs."""
+    """Whether nothing happens until somebody asks: no owner, no open call, no requested work."""
     return session.execution.owner is None and not session.calls and not is_moving(session)
 
 
-def _at_it(session: Session) -> bool:
-    """Whether a turn is under way, or about to come without waiting for a timer."""
+def _stop_running_work(session: Session) -> Events:
+    """Stop only work that a runner or a worker does now."""
+    running = session.execution.owner or session.turn.attempt or session.calls
+    stopping = session.execution.interrupted and not session.execution.work_requested
+    return (InterruptRequested(),) if running and not stopping else ()
+
+
+def _turn_comes(session: Session) -> bool:
+    """Whether a turn runs, or begins soon without waiting for a timer."""
     if session.turn.attempt is not None or session.calls:
         return True
     soon = session.execution.owner is not None or session.execution.rested != "retry-later"
-    return _promised(session) and session.execution.work_requested and soon
+    return _has_work(session) and session.execution.work_requested and soon
 
 
-def _promised(session: Session) -> bool:
+def _has_work(session: Session) -> bool:
     return session.execution.owed or bool(session.inbox.pending)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from fairlead_schema.events import ExecutionClaimed, ExecutionReleased
+from fairlead_schema.events import ExecutionClaimed, ExecutionReleased, SessionEvent
 from fairlead_schema.events.execution import RestReason
 from fairlead_schema.ids import RunnerId
 from fairlead_session.state.session import Session
@@ -12,25 +12,23 @@ ProcessLife: TypeAlias = Literal["alive", "gone", "silent"]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
-    """The event by which a runner owns the session, until another runner claims it."""
-
-    event: ExecutionClaimed
-
-
-@dataclass(frozen=True, slots=True)
 class OwnedByOther:
-    """A live runner owns the session. Its release overlooks no input, so nobody else need act."""
+    """A live runner owns the session. Its release overlooks nothing, so leave the session alone."""
 
     runner: RunnerId
 
 
-def claim(session: Session, runner: RunnerId, life: ProcessLife | None) -> Claim | OwnedByOther:
-    """Decide whether to take the session. `life` is the other owner's answer to a ping."""
+def claim(
+    session: Session, runner: RunnerId, owner_life: ProcessLife | None
+) -> tuple[SessionEvent, ...] | OwnedByOther:
+    """Claim the session, unless another runner owns it that is known to be alive.
+
+    The claim holds until somebody claims the session again.
+    """
     owner = session.execution.owner
-    if owner is not None and owner.runner != runner and life == "alive":
+    if owner is not None and owner.runner != runner and owner_life == "alive":
         return OwnedByOther(owner.runner)
-    return Claim(ExecutionClaimed(generation=session.execution.generation + 1, runner=runner))
+    return (ExecutionClaimed(generation=session.execution.generation + 1, runner=runner),)
 
 
 def owns(session: Session, runner: RunnerId, generation: int) -> bool:

@@ -1,4 +1,4 @@
-"""Settles what was left open: by a dead owner, or because somebody asked to stop."""
+"""Recovery: settle the work that a dead owner, a stop or an unusable answer left open."""
 
 from typing import Final, Literal, TypeAlias
 
@@ -39,81 +39,63 @@ _CONTINUE: Final = QuestionInfo(
 )
 
 RecoveryPolicy: TypeAlias = Literal["auto", "ask", "hold"]
-"""What follows a crash: go on, ask a person, or wait until one resumes."""
+"""What follows a crash: run the turn again, ask a person, or wait until somebody resumes."""
 
 
 def settle_attempt(
-    session: Session, attempt: Attempt, policy: RecoveryPolicy = "auto"
+    session: Session, attempt: Attempt, policy: RecoveryPolicy, question_id: QuestionId
 ) -> tuple[SessionEvent, ...]:
-    """What a dead owner's attempt becomes, by what is durable.
+    """Settle the attempt of a dead owner, by the output that is durable.
 
-    Without output it is simply owed again. With partial output the output is closed as it stands,
-    the step fails, and the turn that answers it is owed. Under `ask` and `hold` the turn waits.
+    Without output the turn is owed again. Partial output is closed as it stands, the step fails,
+    and the next turn is owed. Under `ask` and `hold` that turn waits; `ask` also asks a person.
     """
-    recovered = _recovered(attempt, policy)
+    question = _ask_to_continue(session, policy, question_id)
+    recovered: tuple[SessionEvent, ...] = (_recovered(attempt, policy), *question)
     assistant = session.transcript.find(attempt.assistant_message_id)
     if not attempt.started or not isinstance(assistant, AssistantMessage):
-        return (recovered,)
+        return recovered
     failed = StepFailed(
         assistant_message_id=assistant.id, error=ErrorInfo(message=INTERRUPTED_TURN)
     )
-    return (*close_message(assistant, attempt.open_texts), failed, recovered)
-
-
-def ask_to_continue(session: Session, question_id: QuestionId) -> QuestionAsked:
-    """Asks a person whether a turn that a crash interrupted runs again; no call waits for it."""
-    request = QuestionRequest(id=question_id, session_id=session.id, questions=(_CONTINUE,))
-    return QuestionAsked(request=request)
+    return (*close_message(assistant, attempt.open_texts), failed, *recovered)
 
 
 def stop_open_work(session: Session) -> tuple[SessionEvent, ...]:
-    """Everything open, settled as interrupted, what waits for people too.
+    """Settle everything open as interrupted, and close every pending ask.
 
-    A finished stream still ends its step.
+    A stream that is complete still ends its step as it said.
     """
-    return (*close_asks(session), *_stop(session))
+    return (*close_asks(session), *_interrupt_open_work(session))
 
 
-def _stop(session: Session) -> tuple[SessionEvent, ...]:
-    attempt = session.turn.attempt
-    assistant = session.transcript.find(attempt.assistant_message_id) if attempt else None
-    if attempt is None or not isinstance(assistant, AssistantMessage):
-        return tuple(
-            _interrupted(call.assistant_message_id, call.call_id) for call in session.calls
+def end_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
+    """End a step whose stream was complete before its local calls were settled."""
+    finished = attempt.finished
+    if finished is None:
+        return ()
+    if finished.error is not None:
+        return (
+            StepFailed(
+                assistant_message_id=attempt.assistant_message_id,
+                error=finished.error,
+                raised=finished.raised or None,
+            ),
         )
-    others = tuple(
-        _interrupted(call.assistant_message_id, call.call_id)
-        for call in session.calls
-        if call.assistant_message_id != assistant.id
-    )
-    if attempt.finished is not None:
-        return (*others, *close_message(assistant, attempt.open_texts), end_step(attempt))
-    error = ErrorInfo(message=INTERRUPTED_TURN)
-    failed = StepFailed(assistant_message_id=assistant.id, error=error)
-    return (*others, *close_message(assistant, attempt.open_texts), failed)
-
-
-def end_step(attempt: Attempt) -> StepEnded | StepFailed:
-    """The end of a step whose stream was over before its calls were."""
-    assert attempt.finished is not None, "the stream is complete"
-    if attempt.finished.error is not None:
-        return StepFailed(
+    return (
+        StepEnded(
             assistant_message_id=attempt.assistant_message_id,
-            error=attempt.finished.error,
-            raised=attempt.finished.raised or None,
-        )
-    return StepEnded(
-        assistant_message_id=attempt.assistant_message_id,
-        finish=attempt.finished.finish,
-        cost=attempt.finished.cost,
-        tokens=attempt.finished.tokens,
+            finish=finished.finish,
+            cost=finished.cost,
+            tokens=finished.tokens,
+        ),
     )
 
 
 def close_message(
     assistant: AssistantMessage, open_texts: tuple[str, ...]
 ) -> tuple[SessionEvent, ...]:
-    """Close every block that its process left open, and fail every call it left unsettled."""
+    """Close every open block of a message, and fail every call in it that is not settled."""
     texts = tuple(
         TextEnded(assistant_message_id=assistant.id, text_id=text_id, text="")
         for text_id in open_texts
@@ -123,40 +105,30 @@ def close_message(
         for block in assistant.content
         if isinstance(block, ReasoningBlock) and block.time and block.time.completed is None
     )
-    calls = tuple(
-        _interrupted(
-            assistant.id, block.id, hosted=bool(block.provider and block.provider.executed)
-        )
-        for block in assistant.content
-        if isinstance(block, ToolBlock) and block.state.status in {"pending", "running"}
-    )
+    calls = tuple(_fail_block(assistant, block) for block in _open_calls(assistant))
     return (*texts, *reasonings, *calls)
 
 
 def fail_abandoned_calls(session: Session) -> tuple[SessionEvent, ...]:
-    """Fail the calls in active context that nobody will settle any more, before a turn builds on them.
+    """Fail the calls in active context that nobody settles any more, before a turn builds on them.
 
-    A local call of the log is its worker's; what is left are inputs that never became a call and
-    hosted calls whose stream is gone. What compaction took out of the context stays as it was.
+    A worker settles each local call in the log. Abandoned are inputs that never became a call, and
+    hosted calls whose stream is gone. Compacted messages stay as they are.
     """
-    ours = {(call.assistant_message_id, call.call_id) for call in session.calls}
+    local = {(call.assistant_message_id, call.call_id) for call in session.calls}
     return tuple(
-        _interrupted(
-            line.message.id, block.id, hosted=bool(block.provider and block.provider.executed)
-        )
+        _fail_block(line.message, block)
         for line in session.transcript.lines
         if isinstance(line.message, AssistantMessage)
-        for block in line.message.content
-        if isinstance(block, ToolBlock)
-        and block.state.status in {"pending", "running"}
-        and (line.message.id, block.id) not in ours
+        for block in _open_calls(line.message)
+        if (line.message.id, block.id) not in local
     )
 
 
 def fail_unrecordable_turn(session: Session, why: str) -> tuple[SessionEvent, ...]:
-    """What a turn becomes whose answer the log cannot hold: closed as it is durable, and failed.
+    """Fail a turn whose answer does not fit the log, and close the durable part of the answer.
 
-    It failed like a request that was refused. Calls that a worker has are awaited before that is said.
+    The turn fails like a refused request. If workers run its calls, the step fails after them.
     """
     attempt = session.turn.attempt
     if attempt is None:
@@ -165,14 +137,14 @@ def fail_unrecordable_turn(session: Session, why: str) -> tuple[SessionEvent, ..
     error = ErrorInfo(message=f"The answer cannot be recorded: {why}")
     failed = StepFailed(assistant_message_id=attempt.assistant_message_id, error=error, raised=True)
     if not isinstance(assistant, AssistantMessage):
-        return (_started(attempt), failed)
-    ours = {call.call_id for call in session.calls if call.assistant_message_id == assistant.id}
+        return (_step_started(attempt), failed)
+    local = {call.call_id for call in session.calls if call.assistant_message_id == assistant.id}
     closed = tuple(
         event
         for event in close_message(assistant, attempt.open_texts)
-        if not (isinstance(event, ToolFailed) and event.call_id in ours)
+        if not (isinstance(event, ToolFailed) and event.call_id in local)
     )
-    if not ours:
+    if not local:
         return (*closed, failed)
     finished = AttemptFinished(
         attempt_id=attempt.attempt_id,
@@ -186,25 +158,82 @@ def fail_unrecordable_turn(session: Session, why: str) -> tuple[SessionEvent, ..
     return (*closed, finished)
 
 
-def hand_over(attempt: Attempt) -> ExecutionRecovered:
-    """A runner that must leave in mid-turn says so itself: the turn is owed to the next one."""
-    return ExecutionRecovered(
-        attempt_id=attempt.attempt_id,
-        action="handover",
-        detail="the runner left in mid-turn: the turn runs again",
+def hand_over(attempt: Attempt) -> tuple[SessionEvent, ...]:
+    """Leave a turn that runs to the next runner. The turn is owed again."""
+    return (
+        ExecutionRecovered(
+            attempt_id=attempt.attempt_id,
+            action="handover",
+            detail="the runner left in mid-turn: the turn runs again",
+        ),
+    )
+
+
+def fail_overflowed_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
+    """Fail a step whose prompt the provider refused for its size, when no compaction helps."""
+    overflow = attempt.overflow
+    if overflow is None:
+        return ()
+    return (
+        _step_started(attempt),
+        StepFailed(
+            assistant_message_id=attempt.assistant_message_id,
+            error=ErrorInfo(message=overflow.message),
+            raised=None if overflow.in_stream else True,
+        ),
     )
 
 
 def _recovered(attempt: Attempt, policy: RecoveryPolicy) -> ExecutionRecovered:
-    found = "partial output was closed" if attempt.started else "nothing had come back"
+    state = "partial output was closed" if attempt.started else "nothing had come back"
     if policy == "auto":
-        detail = f"{found}: the turn runs again"
+        detail = f"{state}: the turn runs again"
         return ExecutionRecovered(attempt_id=attempt.attempt_id, action="retried", detail=detail)
-    detail = f"{found}: the turn waits until somebody resumes it"
+    detail = f"{state}: the turn waits until somebody resumes it"
     return ExecutionRecovered(attempt_id=attempt.attempt_id, action="held", detail=detail)
 
 
-def _interrupted(assistant_id: str, call_id: str, *, hosted: bool = False) -> ToolFailed:
+def _ask_to_continue(
+    session: Session, policy: RecoveryPolicy, question_id: QuestionId
+) -> tuple[QuestionAsked, ...]:
+    """Ask a person whether the turn runs again. No call waits for the answer."""
+    if policy != "ask":
+        return ()
+    request = QuestionRequest(id=question_id, session_id=session.id, questions=(_CONTINUE,))
+    return (QuestionAsked(request=request),)
+
+
+def _interrupt_open_work(session: Session) -> tuple[SessionEvent, ...]:
+    attempt = session.turn.attempt
+    assistant = session.transcript.find(attempt.assistant_message_id) if attempt else None
+    if attempt is None or not isinstance(assistant, AssistantMessage):
+        return tuple(_fail_call(call.assistant_message_id, call.call_id) for call in session.calls)
+    others = tuple(
+        _fail_call(call.assistant_message_id, call.call_id)
+        for call in session.calls
+        if call.assistant_message_id != assistant.id
+    )
+    closed = (*others, *close_message(assistant, attempt.open_texts))
+    if attempt.finished is not None:
+        return (*closed, *end_step(attempt))
+    error = ErrorInfo(message=INTERRUPTED_TURN)
+    return (*closed, StepFailed(assistant_message_id=assistant.id, error=error))
+
+
+def _open_calls(assistant: AssistantMessage) -> tuple[ToolBlock, ...]:
+    return tuple(
+        block
+        for block in assistant.content
+        if isinstance(block, ToolBlock) and block.state.status in {"pending", "running"}
+    )
+
+
+def _fail_block(assistant: AssistantMessage, block: ToolBlock) -> ToolFailed:
+    hosted = bool(block.provider and block.provider.executed)
+    return _fail_call(assistant.id, block.id, hosted=hosted)
+
+
+def _fail_call(assistant_id: str, call_id: str, *, hosted: bool = False) -> ToolFailed:
     return ToolFailed(
         assistant_message_id=assistant_id,
         call_id=call_id,
@@ -213,20 +242,7 @@ def _interrupted(assistant_id: str, call_id: str, *, hosted: bool = False) -> To
     )
 
 
-def fail_overflowed_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
-    """The step that a provider refused for its size, when no compaction could help."""
-    assert attempt.overflow is not None, "the provider said that it does not fit"
-    return (
-        _started(attempt),
-        StepFailed(
-            assistant_message_id=attempt.assistant_message_id,
-            error=ErrorInfo(message=attempt.overflow.message),
-            raised=None if attempt.overflow.in_stream else True,
-        ),
-    )
-
-
-def _started(attempt: Attempt) -> StepStarted:
+def _step_started(attempt: Attempt) -> StepStarted:
     return StepStarted(
         assistant_message_id=attempt.assistant_message_id, agent=attempt.agent, model=attempt.model
     )

@@ -3,56 +3,42 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fairlead_schema.events import PromptAdmitted
+from fairlead_schema.events import PromptAdmitted, SessionEvent
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
+from fairlead_session.execution.commands import request_work
 from fairlead_session.input.fingerprint import fingerprint
-from fairlead_session.state.inbox import AdmissionRecord
 from fairlead_session.state.session import Session
 
 PENDING_INPUTS_MAX = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Admit:
-    """Write this, and the input is admitted."""
-
-    event: PromptAdmitted
-
-
-@dataclass(frozen=True, slots=True)
-class AlreadyAdmitted:
-    """An exact retry: nothing to write, the receipt is the stored one."""
-
-    receipt: Receipt
-
-
-@dataclass(frozen=True, slots=True)
 class MessageIdInUse:
-    """The id belongs to something else."""
+    """The id belongs to another message, or to the same message with other content."""
 
     message_id: MessageId
 
 
 @dataclass(frozen=True, slots=True)
 class InboxFull:
-    """More input is pending than a session may hold."""
+    """The session has as many pending inputs as it may have."""
 
     limit: int
 
 
 @dataclass(frozen=True, slots=True)
 class TurnNotRunning:
-    """The turn that the caller wants to steer does not run; perhaps another does."""
+    """The turn that the caller wants to steer does not run. Another turn may run."""
 
     expected: MessageId
     running: MessageId | None
 
 
-Admission: TypeAlias = Admit | AlreadyAdmitted | MessageIdInUse | TurnNotRunning | InboxFull
+AdmissionRefusal: TypeAlias = MessageIdInUse | TurnNotRunning | InboxFull
 
 
-def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
+def admit(  # noqa: PLR0913 - a prompt and its options
     session: Session,
     message_id: MessageId,
     prompt: Prompt,
@@ -61,14 +47,18 @@ def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
     resume: bool = True,
     expected_turn: MessageId | None = None,
     pending_max: int = PENDING_INPUTS_MAX,
-) -> Admission:
-    """Decide what admitting this prompt means. The prompt is resolved; time is not compared.
+) -> tuple[SessionEvent, ...] | AdmissionRefusal:
+    """Admit a prompt whose attachments are resolved.
 
-    An exact retry gets its receipt even when the turn it expected is over.
+    An exact retry admits nothing, even when the turn that it expected is over. With `resume` it
+    asks again for work on pending input: a wake alone starts nothing after an interrupt.
     """
-    known = session.inbox.admissions.get(message_id)
-    if known is not None:
-        return _again(session, message_id, prompt, delivery, known)
+    admission = session.inbox.admissions.get(message_id)
+    if admission is not None:
+        equal = admission.fingerprint == fingerprint(prompt) and admission.delivery == delivery
+        if admission.cancelled or not equal:
+            return MessageIdInUse(message_id)
+        return request_work(session) if resume else ()
     if message_id in session.transcript.message_ids:
         return MessageIdInUse(message_id)
     attempt = session.turn.attempt
@@ -77,39 +67,24 @@ def admit(  # noqa: PLR0913 - a prompt and the ways to qualify it
         return TurnNotRunning(expected_turn, running)
     if len(session.inbox.pending) >= pending_max:
         return InboxFull(pending_max)
-    return Admit(
-        PromptAdmitted(
-            message_id=message_id,
-            prompt=prompt,
-            delivery=delivery,
-            resume=None if resume else False,
-        )
+    event = PromptAdmitted(
+        message_id=message_id,
+        prompt=prompt,
+        delivery=delivery,
+        resume=None if resume else False,
     )
+    return (event,)
 
 
-def receipt(
-    session: Session, message_id: MessageId, prompt: Prompt, known: AdmissionRecord
-) -> Receipt:
-    """What admission returns, and returns again."""
+def receipt(session: Session, message_id: MessageId, prompt: Prompt) -> Receipt:
+    """The receipt of an admitted prompt. Every exact retry gets the same receipt."""
+    admission = session.inbox.admissions[message_id]
     return Receipt(
-        admitted_seq=known.admitted_seq,
+        admitted_seq=admission.admitted_seq,
         id=message_id,
         session_id=session.id,
         prompt=prompt,
-        delivery=known.delivery,
-        time_created=known.created,
-        promoted_seq=known.promoted_seq,
+        delivery=admission.delivery,
+        time_created=admission.created,
+        promoted_seq=admission.promoted_seq,
     )
-
-
-def _again(
-    session: Session,
-    message_id: MessageId,
-    prompt: Prompt,
-    delivery: Delivery,
-    known: AdmissionRecord,
-) -> AlreadyAdmitted | MessageIdInUse:
-    same = known.fingerprint == fingerprint(prompt) and known.delivery == delivery
-    if known.cancelled or not same:
-        return MessageIdInUse(message_id)
-    return AlreadyAdmitted(receipt(session, message_id, prompt, known))

@@ -1,9 +1,9 @@
-"""The inbox, before promotion: list what is pending, withdraw it, change it."""
+"""The inbox: list, cancel and edit pending input."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from fairlead_schema.events import InputCancelled, InputEdited
+from fairlead_schema.events import InputCancelled, InputEdited, SessionEvent
 from fairlead_schema.ids import MessageId
 from fairlead_schema.prompt import Delivery, Prompt, Receipt
 from fairlead_session.input.admission import receipt
@@ -13,7 +13,7 @@ from fairlead_session.state.session import Session
 
 @dataclass(frozen=True, slots=True)
 class AlreadyPromoted:
-    """The model may have seen it: it is history now, and history does not change."""
+    """The input is history, and history does not change: the model may have seen it."""
 
     message_id: MessageId
     promoted_seq: int
@@ -21,60 +21,47 @@ class AlreadyPromoted:
 
 @dataclass(frozen=True, slots=True)
 class InputNotPending:
-    """The inbox holds no such input: it never did, or it was withdrawn."""
+    """The inbox does not hold the input: it was cancelled, or it never existed."""
 
     message_id: MessageId
 
 
-@dataclass(frozen=True, slots=True)
-class InputUnchanged:
-    """The input is already as it should be."""
-
-    message_id: MessageId
+InputRefusal: TypeAlias = AlreadyPromoted | InputNotPending
 
 
-Cancellation: TypeAlias = InputCancelled | AlreadyPromoted | InputNotPending
-Edit: TypeAlias = InputEdited | InputUnchanged | AlreadyPromoted | InputNotPending
-
-
-def pending(session: Session) -> tuple[Receipt, ...]:
+def pending_receipts(session: Session) -> tuple[Receipt, ...]:
     """The receipts of all pending inputs, in the order of their admission."""
-    return tuple(
-        receipt(session, item.message_id, item.prompt, session.inbox.admissions[item.message_id])
-        for item in session.inbox.pending
-    )
+    return tuple(receipt(session, item.message_id, item.prompt) for item in session.inbox.pending)
 
 
-def cancel(session: Session, message_id: MessageId) -> Cancellation:
-    """Decide what withdrawing an input means."""
-    found = _found(session, message_id)
-    return InputCancelled(message_id=message_id) if isinstance(found, PendingInput) else found
+def cancel(session: Session, message_id: MessageId) -> tuple[SessionEvent, ...] | InputRefusal:
+    """Remove a pending input."""
+    item = _find_pending(session, message_id)
+    return (InputCancelled(message_id=message_id),) if isinstance(item, PendingInput) else item
 
 
 def edit(
     session: Session, message_id: MessageId, *, prompt: Prompt | None, delivery: Delivery | None
-) -> Edit:
-    """Decide what changing an input means; None leaves that part as it is. Its place stays."""
-    found = _found(session, message_id)
-    if not isinstance(found, PendingInput):
-        return found
+) -> tuple[SessionEvent, ...] | InputRefusal:
+    """Change a pending input. None keeps that part. The input keeps its place in the order."""
+    item = _find_pending(session, message_id)
+    if not isinstance(item, PendingInput):
+        return item
     edited = InputEdited(
         message_id=message_id,
-        prompt=prompt or found.prompt,
-        delivery=delivery or found.delivery,
+        prompt=prompt or item.prompt,
+        delivery=delivery or item.delivery,
     )
-    if (edited.prompt, edited.delivery) == (found.prompt, found.delivery):
-        return InputUnchanged(message_id)
-    return edited
+    if (edited.prompt, edited.delivery) == (item.prompt, item.delivery):
+        return ()
+    return (edited,)
 
 
-def _found(
-    session: Session, message_id: MessageId
-) -> PendingInput | AlreadyPromoted | InputNotPending:
-    found = next((item for item in session.inbox.pending if item.message_id == message_id), None)
-    if found is not None:
-        return found
-    known = session.inbox.admissions.get(message_id)
-    if known is None or known.promoted_seq is None:
+def _find_pending(session: Session, message_id: MessageId) -> PendingInput | InputRefusal:
+    for item in session.inbox.pending:
+        if item.message_id == message_id:
+            return item
+    admission = session.inbox.admissions.get(message_id)
+    if admission is None or admission.promoted_seq is None:
         return InputNotPending(message_id)
-    return AlreadyPromoted(message_id, known.promoted_seq)
+    return AlreadyPromoted(message_id, admission.promoted_seq)

@@ -1,9 +1,8 @@
-"""Asking people: what a call must be permitted, the question it becomes, and what an answer does.
+"""Asks: the permissions and questions that a session puts to people, and what an answer writes.
 
-An ask is a fact, not a wait (docs/adr/0014): each answer is one commit, decided here from the log.
+An ask is a fact, not a wait (docs/adr/0014). Each answer is one commit, decided here from the log.
 """
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final, TypeAlias
@@ -25,7 +24,6 @@ from fairlead_schema.permission import (
     PermissionRule,
     QuestionInfo,
     QuestionRequest,
-    SavedPermission,
     ToolSource,
 )
 from fairlead_schema.tools.content import TextContent
@@ -40,70 +38,34 @@ from fairlead_session.people.pending import (
     refusal,
     source_call,
 )
-from fairlead_session.people.permission import Need, effect, judge, matches
+from fairlead_session.people.permission import AgentRules, Need, judge
 from fairlead_session.state.asks import PendingPermission
-from fairlead_session.state.calls import Grant, UnsettledCall
+from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 
 UNANSWERED: Final = "Unanswered"
 
-AgentRules: TypeAlias = Callable[[str], tuple[PermissionRule, ...]]
-"""The rules of an agent, by its name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Denied:
-    """A rule forbids it, whoever would permit it. The words are for the model."""
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A person decides about this first."""
-
-    need: Need
-
 
 @dataclass(frozen=True, slots=True)
 class AskNotPending:
-    """No such request waits here: it never did, or it was answered otherwise."""
+    """The ask does not wait: it has another answer, or it never existed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionIdInUse:
+    """The id belongs to another permission request of the session."""
+
+    request_id: PermissionId
 
 
 AnswerDecision: TypeAlias = tuple[SessionEvent, ...] | AskNotPending
-"""What an answer writes; nothing when the very same answer was given before."""
+"""The events of an answer. An answer that was given before writes nothing."""
 
 
-def permit(
-    rules: tuple[PermissionRule, ...],
-    saved: tuple[PermissionRule, ...],
-    grants: tuple[Grant, ...],
-    needs: tuple[Need, ...],
-) -> Denied | Ask | None:
-    """Whether a call with these needs may run: None, or what stands in its way.
-
-    Denials first, over all needs: nobody is asked about a call that cannot run anyway.
-    """
-    for need in needs:
-        if judge(rules, (), need) == "deny":
-            return Denied(f"Permission denied: {need.action} (rule: {_denying(rules, need)})")
-    for need in needs:
-        if judge(rules, saved, need) == "ask" and not _granted(grants, need):
-            return Ask(need)
-    return None
-
-
-def approval_rules(saved: Iterable[SavedPermission]) -> tuple[PermissionRule, ...]:
-    """Saved approvals as rules: they stand after all others."""
-    return tuple(
-        PermissionRule(action=one.action, resource=one.resource, effect="allow") for one in saved
-    )
-
-
-def ask_permission(
+def permission_for_call(
     session_id: SessionId, call: UnsettledCall, need: Need, id_: PermissionId
 ) -> PermissionAsked:
-    """The request that one need of a call becomes."""
+    """The permission request for one need of a call."""
     request = PermissionRequest(
         id=id_,
         session_id=session_id,
@@ -116,48 +78,70 @@ def ask_permission(
     return PermissionAsked(request=request, agent=call.agent)
 
 
-def ask_question(
+def question_for_call(
     session_id: SessionId, call: UnsettledCall, questions: tuple[QuestionInfo, ...], id_: QuestionId
 ) -> QuestionAsked:
-    """The questions of a call whose answer is its result."""
+    """The questions of a call. The answers are the result of the call."""
     tool = ToolSource(message_id=call.assistant_message_id, call_id=call.call_id)
     request = QuestionRequest(id=id_, session_id=session_id, questions=questions, tool=tool)
     return QuestionAsked(request=request)
 
 
+def ask_permission(
+    session: Session, asked: PermissionAsked
+) -> tuple[SessionEvent, ...] | PermissionIdInUse:
+    """Ask a person for a permission. The same request again writes nothing."""
+    id_ = asked.request.id
+    pending = session.asks.permissions.get(id_)
+    if pending is not None and pending.request == asked.request:
+        return ()
+    if pending is not None or id_ in session.asks.answers:
+        return PermissionIdInUse(id_)
+    return (asked,)
+
+
 def reply_permission(
     session: Session,
-    answer: PermissionReplied,
+    replied: PermissionReplied,
     rules: AgentRules,
     saved: tuple[PermissionRule, ...],
 ) -> AnswerDecision:
-    """What a reply to a permission writes. `saved` are the project's approvals, this one's too.
+    """Answer a permission request. `saved` holds the project's approvals, with this one.
 
-    A refusal with words fails that call alone, and the words reach the model. One without stops
-    the session. An approval for always also answers what else waits here and is allowed by now.
+    A rejection with a message fails only its call, and the model reads the message. A rejection
+    without a message stops the session. An approval for always answers other requests here that
+    it allows.
     """
-    pending = session.asks.permissions.get(answer.request_id)
+    pending = session.asks.permissions.get(replied.request_id)
     if pending is None:
-        return _repeated(session, answer)
-    if answer.reply == "reject" and answer.message:
-        return (answer, *_refused(session, pending, answer.message))
-    if answer.reply == "reject":
-        return decline(session, pending, answer)
-    if answer.reply == "once":
-        return (answer,)
+        return _repeat_answer(session, replied)
+    if replied.reply == "reject" and replied.message:
+        return (replied, *_fail_call(session, pending, replied.message))
+    if replied.reply == "reject":
+        return decline(session, pending, replied)
+    if replied.reply == "once":
+        return (replied,)
     others = (
         event
         for id_ in session.asks.permissions
-        if id_ != answer.request_id
+        if id_ != replied.request_id
         for event in recheck_permission(session, id_, rules, saved)
     )
-    return (answer, *others)
+    return (replied, *others)
+
+
+def approval_to_save(session: Session, replied: PermissionReplied) -> PermissionRequest | None:
+    """The request whose patterns an approval for always saves for the project, if any."""
+    pending = session.asks.permissions.get(replied.request_id)
+    if pending is None or replied.reply != "always" or not pending.request.save:
+        return None
+    return pending.request
 
 
 def recheck_permission(
     session: Session, id_: PermissionId, rules: AgentRules, saved: tuple[PermissionRule, ...]
 ) -> tuple[SessionEvent, ...]:
-    """The answer to a pending request that saved approvals allow by now; nothing otherwise."""
+    """Answer a pending request, if saved approvals allow it now."""
     pending = session.asks.permissions.get(id_)
     if pending is None:
         return ()
@@ -167,13 +151,13 @@ def recheck_permission(
 
 
 def answer_question(session: Session, replied: QuestionReplied) -> AnswerDecision:
-    """What answers write: they are the result of the call that asked, and settle it."""
+    """Answer questions. The answers settle the call that asked."""
     pending = session.asks.questions.get(replied.request_id)
     if pending is None:
-        return _repeated(session, replied)
+        return _repeat_answer(session, replied)
     key = source_call(pending)
     if key is None:
-        return (replied, ResumeRequested()) if _continues(replied) else (replied,)
+        return (replied, ResumeRequested()) if _says_continue(replied) else (replied,)
     call = find_call(session, *key)
     if call is None:
         return (replied,)
@@ -184,82 +168,65 @@ def answer_question(session: Session, replied: QuestionReplied) -> AnswerDecisio
 def question_outcome(
     questions: tuple[QuestionInfo, ...], answers: tuple[tuple[str, ...], ...]
 ) -> Succeeded:
-    """Answers as the result of a call: each question with the labels that were chosen."""
-    paired = zip_longest(questions, answers[: len(questions)], fillvalue=())
+    """The result of a call that asked questions: each question with the chosen labels."""
+    pairs = zip_longest(questions, answers[: len(questions)], fillvalue=())
     lines = (
-        f"{asked.question} → {', '.join(labels) or UNANSWERED}"
-        for asked, labels in paired
-        if isinstance(asked, QuestionInfo)
+        f"{question.question} → {', '.join(labels) or UNANSWERED}"
+        for question, labels in pairs
+        if isinstance(question, QuestionInfo)
     )
     structured = {"answers": [list(labels) for labels in answers]}
     return Succeeded(structured=structured, content=(TextContent(text="\n".join(lines)),))
 
 
 def reject_question(session: Session, rejected: QuestionRejected) -> AnswerDecision:
-    """What a dismissal writes: like a decline it stops the session, and no model reads it."""
+    """Dismiss questions. This stops the session, as a decline does, and no model reads it."""
     pending = session.asks.questions.get(rejected.request_id)
     if pending is None:
-        return _repeated(session, rejected)
+        return _repeat_answer(session, rejected)
     return decline(session, pending, rejected)
 
 
 def decline(
     session: Session, pending: PendingAsk, event: AnswerEvent, why: str = "declined"
 ) -> tuple[SessionEvent, ...]:
-    """A refusal that stops the session, and is the answer to everything else that waits there.
+    """Refuse an ask, stop the session, and close every other ask there.
 
-    A request that no call waits for stops nothing.
+    An ask without a call stops nothing.
     """
     if source_call(pending) is None:
         return (event,)
-    others = tuple(one for one in close_asks(session) if one.request_id != event.request_id)
+    others = tuple(
+        refused for refused in close_asks(session) if refused.request_id != event.request_id
+    )
     return (event, *others, InterruptRequested(declined=f"{describe_ask(pending)} was {why}"))
 
 
 def expire_ask(session: Session, id_: str, *, before: int) -> tuple[SessionEvent, ...]:
-    """What becomes of a request that was asked before a time and that nobody answered."""
+    """Decline an ask from before a time that nobody answered."""
     pending = session.asks.permissions.get(id_) or session.asks.questions.get(id_)
     if pending is None or pending.asked >= before:
         return ()
     return decline(session, pending, refusal(pending), "not answered in time")
 
 
-def _refused(
+def _fail_call(
     session: Session, pending: PendingPermission, message: str
 ) -> tuple[SessionEvent, ...]:
     key = source_call(pending)
     call = None if key is None else find_call(session, *key)
     if call is None:
         return ()
-    words = f"Permission refused: {pending.request.action}. The user says: {message}"
-    return (failure_event(call, Failed(words)),)
+    text = f"Permission refused: {pending.request.action}. The user says: {message}"
+    return (failure_event(call, Failed(text)),)
 
 
-def _repeated(session: Session, event: AnswerEvent) -> AnswerDecision:
-    """A client may lose the answer to its reply and say it again: that changes nothing."""
-    same = session.asks.answers.get(event.request_id) == answer_text(event)
-    return () if same else AskNotPending()
+def _repeat_answer(session: Session, event: AnswerEvent) -> AnswerDecision:
+    """A client that lost the reply to its answer repeats the answer. This changes nothing."""
+    repeated = session.asks.answers.get(event.request_id) == answer_text(event)
+    return () if repeated else AskNotPending()
 
 
-def _granted(grants: tuple[Grant, ...], need: Need) -> bool:
-    return any(
-        grant.action == need.action and set(need.resources) <= set(grant.resources)
-        for grant in grants
-    )
-
-
-def _denying(rules: tuple[PermissionRule, ...], need: Need) -> str:
-    """The last rule about a resource that is denied."""
-    resource = next(one for one in need.resources if effect(rules, need.action, one) == "deny")
-    fitting = (
-        rule
-        for rule in reversed(rules)
-        if matches(rule.action, need.action) and matches(rule.resource, resource)
-    )
-    last = next(fitting)
-    return f"{last.action} {last.resource} {last.effect}"
-
-
-def _continues(replied: QuestionReplied) -> bool:
+def _says_continue(replied: QuestionReplied) -> bool:
     first = replied.answers[0] if replied.answers else ()
     return tuple(label.casefold() for label in first) == (CONTINUE.casefold(),)

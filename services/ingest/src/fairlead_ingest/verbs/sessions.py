@@ -1,38 +1,34 @@
-"""What every command to a session that exists begins and ends with."""
+"""Commands to a session that exists: load the session, change it, and answer with its sequence."""
 
-from fairlead_ingest.command_context import CommandContext, Decide
+from fairlead_ingest.command_context import CommandContext, Committed, Decide, Events, Refusal
 from fairlead_schema.commands.session import ExecutionReached
 from fairlead_schema.errors import SessionNotFound
-from fairlead_schema.events import SessionEvent
 from fairlead_schema.subjects import Address
 from fairlead_session.state.session import Session
 
 
 async def load(context: CommandContext, at: Address) -> Session:
     """The session as it is now. Raises SessionNotFound."""
-    return _existing(await context.load(at))
+    return _check_exists(await context.load(at))
 
 
-async def change(context: CommandContext, at: Address, decide: Decide) -> Session:
-    """Write what `decide` says of a session that exists. Raises SessionNotFound."""
+async def change(
+    context: CommandContext, at: Address, decide: Decide[Refusal]
+) -> Committed | Refusal:
+    """Write what `decide` returns for a session that exists. Raises SessionNotFound."""
 
-    def decided(session: Session) -> tuple[SessionEvent, ...]:
-        return decide(_existing(session))
+    def decide_existing(session: Session) -> Events | Refusal:
+        return decide(_check_exists(session))
 
-    return await context.commit(at, decided)
+    return await context.commit(at, decide_existing)
 
 
-def reached(session: Session) -> ExecutionReached:
-    """What a command answers that has nothing else to tell."""
+def sequence_answer(session: Session) -> ExecutionReached:
+    """The answer of a command without a result: the last sequence of the session."""
     return ExecutionReached(session_id=session.id, seq=session.seq)
 
 
-def maybe(event: SessionEvent | None) -> tuple[SessionEvent, ...]:
-    """One event to write, or nothing."""
-    return () if event is None else (event,)
-
-
-def _existing(session: Session) -> Session:
+def _check_exists(session: Session) -> Session:
     if session.profile is None:
         raise SessionNotFound(session.id)
     return session

@@ -16,7 +16,6 @@ from fairlead_runner.turn.conclusion import TurnConclusion
 from fairlead_runner.turn.turn_runner import TurnRunner
 from fairlead_service import ids
 from fairlead_session.execution.recovery import (
-    ask_to_continue,
     end_step,
     settle_attempt,
     stop_open_work,
@@ -105,7 +104,7 @@ class Drain:
             case AwaitCalls():
                 return await self._await_calls()
             case EndStep(attempt=attempt):
-                self._writer.stage(end_step(attempt))
+                self._writer.stage(*end_step(attempt))
                 return False
             case SettleInterrupted(attempt=attempt):
                 self._recover(attempt)
@@ -138,14 +137,12 @@ class Drain:
         return await self._ownership.rest("declined" if declined else "interrupted", declined)
 
     def _recover(self, attempt: Attempt) -> None:
-        """Settle the attempt of a dead owner, and ask a person to go on if the policy says so."""
+        """Settle the attempt of a dead owner, as the recovery policy says."""
         writer = self._writer
         policy = self._context.settings.policy(writer.at.tenant, writer.session)
         extra = self._parts.log_fields(attempt_id=attempt.attempt_id, policy=policy)
         log.warning("turn of a dead runner found: the turn is recovered", extra=extra)
-        writer.stage(*settle_attempt(writer.session, attempt, policy))
-        if policy == "ask":
-            writer.stage(ask_to_continue(writer.session, ids.question_id()))
+        writer.stage(*settle_attempt(writer.session, attempt, policy, ids.question_id()))
 
     async def _begin_epoch(self) -> bool:
         events = begin_epoch(await self._boundary.observe())

@@ -7,7 +7,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_runner.drain.staged_writer import StagedWriter, StaleDecision
 from fairlead_runner.runner_context import RunnerContext
 from fairlead_schema.events.execution import RestReason
-from fairlead_session.execution.ownership import Claim, ProcessLife, claim, owns, release
+from fairlead_session.execution.ownership import OwnedByOther, ProcessLife, claim, owns, release
 from fairlead_session.execution.recovery import stop_open_work
 from fairlead_session.next_move import is_moving
 from fairlead_session.state.session import Session
@@ -30,11 +30,11 @@ class Ownership:
         if self.holds():
             return True
         session = self._writer.session
-        decision = claim(session, self._context.runner, await self._ping_owner(session))
-        if isinstance(decision, Claim):
-            self._writer.stage(decision.event)
-            return True
-        return False
+        events = claim(session, self._context.runner, await self._ping_owner(session))
+        if isinstance(events, OwnedByOther):
+            return False
+        self._writer.stage(*events)
+        return True
 
     async def _ping_owner(self, session: Session) -> ProcessLife | None:
         """Ask another owner whether it lives, each time anew: a new owner may have come."""
@@ -77,9 +77,9 @@ class Ownership:
         writer = self._writer
         await writer.reload()
         if writer.session.execution.owner is None and is_moving(writer.session):
-            decision = claim(writer.session, self._context.runner, None)
-            assert isinstance(decision, Claim), "an unowned session can be claimed"
-            writer.stage(decision.event)
+            events = claim(writer.session, self._context.runner, None)
+            assert not isinstance(events, OwnedByOther), "an unowned session can be claimed"
+            writer.stage(*events)
         if self.holds():
             with suppress(StaleDecision):
                 writer.stage(*stop_open_work(writer.session))

@@ -87,7 +87,7 @@ class ProviderAttempt:
             await cancel_and_wait(streaming)
             events = await self._interrupt()
             # A complete stream has ended the turn, so the turn is not owed again.
-            owed = () if self._turn_stream.over else (hand_over(self._attempt),)
+            owed = () if self._turn_stream.over else hand_over(self._attempt)
             await self._event_writer.append_until_written((*events, *owed))
             raise
         finally:

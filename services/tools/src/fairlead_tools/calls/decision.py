@@ -21,7 +21,7 @@ from fairlead_session.calls.lifecycle import (
     settle,
 )
 from fairlead_session.fold.calls import find_call
-from fairlead_session.people.asks import AgentRules
+from fairlead_session.people.permission import AgentRules
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.calls.liveness import PeerLiveness

@@ -11,9 +11,15 @@ from fairlead_schema.permission import PermissionRule
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_session.calls.lifecycle import Failed
-from fairlead_session.people import asks
-from fairlead_session.people.asks import AgentRules, Denied, permit
-from fairlead_session.people.permission import Need
+from fairlead_session.people.asks import permission_for_call, question_for_call
+from fairlead_session.people.permission import (
+    AgentRules,
+    Ask,
+    Denied,
+    Need,
+    approval_rules,
+    permit,
+)
 from fairlead_session.state.calls import UnsettledCall
 from fairlead_session.state.session import Session
 from fairlead_tools.registry.outcome import error_text, tool_crash, tool_failure
@@ -56,7 +62,7 @@ class PermissionCheck:
         if isinstance(needs, Failed):
             return needs
         refusal = permit(self._rules(call.agent), (), call.grants, needs)
-        if isinstance(refusal, asks.Ask):
+        if isinstance(refusal, Ask):
             # Only an ask can be answered by an approval, so only an ask looks them up.
             approvals = await self._saved_approvals(session, context)
             refusal = permit(self._rules(call.agent), approvals, call.grants, needs)
@@ -66,10 +72,10 @@ class PermissionCheck:
             # The call began with permission. Now it needs another one, or has lost the first.
             return tool_failure(UNPERMITTED)
         if refusal is not None:
-            return asks.ask_permission(session.id, call, refusal.need, ids.permission_id())
+            return permission_for_call(session.id, call, refusal.need, ids.permission_id())
         if prepared.tool.questions is not None:
             questions = prepared.tool.questions(prepared.input)
-            return asks.ask_question(session.id, call, questions, ids.question_id())
+            return question_for_call(session.id, call, questions, ids.question_id())
         return Permitted(needs)
 
     async def _saved_approvals(
@@ -77,7 +83,7 @@ class PermissionCheck:
     ) -> tuple[PermissionRule, ...]:
         assert session.profile is not None, "a session with calls was created"
         saved = await self._approvals.get_all(context.at.tenant, session.profile.project_id)
-        return asks.approval_rules(saved)
+        return approval_rules(saved)
 
     async def _needs(
         self, prepared: PreparedCall, context: CallContext

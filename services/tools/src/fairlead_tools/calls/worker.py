@@ -17,7 +17,7 @@ from fairlead_schema.record import RecordError
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_service.supervise import report_defects, supervise
-from fairlead_session.people.asks import AgentRules
+from fairlead_session.people.permission import AgentRules
 from fairlead_tools.calls.lifecycle import CallLifecycle
 from fairlead_tools.calls.request import (
     Acknowledge,

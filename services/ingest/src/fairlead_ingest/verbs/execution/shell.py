@@ -1,4 +1,4 @@
-"""`session.shell` and `session.skill`: known by name, and refused: nothing here performs them."""
+"""`session.shell` and `session.skill`: commands that clients know and that Fairlead refuses."""
 
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import load
@@ -11,7 +11,7 @@ from fairlead_service.rpc.server import TenantParam
 async def shell(
     context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
-    """A command of the user's own. Raises SessionNotFound, else Unavailable."""
+    """Refuse a shell command of a user. Raises SessionNotFound or ServiceUnavailable."""
     await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(
         "Shell commands are not available: ask the agent", service="session.shell"
@@ -21,7 +21,7 @@ async def shell(
 async def skill(
     context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> ExecutionReached:
-    """A skill put in by hand. Raises SessionNotFound, else Unavailable."""
+    """Refuse a skill that a user loads by hand. Raises SessionNotFound or ServiceUnavailable."""
     await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(
         "Skills are not put in by hand: name it in a prompt", service="session.skill"

@@ -1,22 +1,28 @@
-"""Writes what a person answered, and has whoever should go on with it know."""
+"""Writes the answer to an ask, and informs the runner that continues."""
 
-from fairlead_ingest.command_context import CommandContext, Decide
-from fairlead_ingest.verbs.sessions import change
+from fairlead_ingest.command_context import CommandContext, Committed, Decide, Refusal
+from fairlead_ingest.verbs.sessions import change, sequence_answer
+from fairlead_schema.commands.session import ExecutionReached
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import is_moving
-from fairlead_session.state.session import Session
 
 
-async def answer_with(context: CommandContext, at: Address, decide: Decide) -> Session:
-    """One commit, then a nudge for its owner and a wake if nobody is at it.
+async def answer_ask(
+    context: CommandContext, at: Address, decide: Decide[Refusal]
+) -> ExecutionReached | Refusal:
+    """Commit the answer, nudge the owner, and wake a runner if the session has work.
 
-    Said again it wakes again: who said it first may have died before the wake.
+    A repeated answer wakes the session again, because the first caller may have died before its
+    wake.
     """
-    session = await change(context, at, decide)
+    outcome = await change(context, at, decide)
+    if not isinstance(outcome, Committed):
+        return outcome
+    session = outcome.session
     if session.execution.owner is not None:
         await context.eventlog.liveness.nudge(session.execution.owner.runner, at)
     if session.execution.interrupted:
-        context.waker.attend(at)
+        context.waker.ensure_stop(at)
     elif is_moving(session):
         context.waker.wake(at)
-    return session
+    return sequence_answer(session)

@@ -1,4 +1,4 @@
-"""The verbs of saved approvals: list what stays approved in a project, take one back."""
+"""The verbs of saved approvals: list the approvals of a project, remove one."""
 
 from fairlead_ingest.command_context import ContextDep
 from fairlead_schema.commands.asks import (
@@ -11,7 +11,7 @@ from fairlead_service.rpc.server import TenantParam
 
 
 async def list_(context: ContextDep, tenant: TenantParam, command: ListApprovals) -> SavedApprovals:
-    """The approvals of a project, in the order in which they were given."""
+    """The approvals of a project, oldest first."""
     return SavedApprovals(
         saved=await context.eventlog.approvals.get_all(tenant, command.project_id)
     )
@@ -20,6 +20,6 @@ async def list_(context: ContextDep, tenant: TenantParam, command: ListApprovals
 async def remove(
     context: ContextDep, tenant: TenantParam, command: RemoveApproval
 ) -> ApprovalRemoved:
-    """Later calls are asked about again; what was permitted before stays as it was."""
+    """Remove an approval. Later calls ask again; calls that were permitted before stay permitted."""
     await context.eventlog.approvals.remove(tenant, command.id)
     return ApprovalRemoved(id=command.id)

@@ -1,8 +1,10 @@
-"""The verbs of permissions: ask, reply, list, get, and look again after an approval for always."""
+"""The verbs of permissions: ask, reply, list, get, and recheck after an approval for always."""
+
+from typing import Final
 
 from fairlead_ingest.command_context import CommandContext, ContextDep
-from fairlead_ingest.verbs.people.answer_ask import answer_with
-from fairlead_ingest.verbs.sessions import load, reached
+from fairlead_ingest.verbs.people.answer_ask import answer_ask
+from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.commands.asks import (
     AskPermission,
     PendingPermissions,
@@ -12,73 +14,69 @@ from fairlead_schema.commands.asks import (
 )
 from fairlead_schema.commands.session import ExecutionReached, SessionCommand
 from fairlead_schema.errors import Conflict, PermissionNotFound
-from fairlead_schema.events import PermissionAsked, PermissionReplied, SessionEvent
+from fairlead_schema.events import PermissionAsked, PermissionReplied
 from fairlead_schema.permission import PermissionRequest, PermissionRule
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
-from fairlead_session.people import asks
-from fairlead_session.people.asks import AskNotPending, approval_rules
-from fairlead_session.people.permission import Need, judge
+from fairlead_session.people.asks import (
+    AskNotPending,
+    PermissionIdInUse,
+    approval_to_save,
+    ask_permission,
+    recheck_permission,
+    reply_permission,
+)
+from fairlead_session.people.permission import Need, approval_rules, judge
 from fairlead_session.state.session import Session
 
-TAKEN = "The permission id is already in use"
+ID_IN_USE: Final = "The permission id is already in use"
 
 
 async def ask(
     context: ContextDep, tenant: TenantParam, command: AskPermission
 ) -> PermissionDecision:
-    """Judge by the agent's rules and saved approvals; only what a person decides is written."""
+    """Judge by the agent's rules and saved approvals. Only a request for a person is written."""
     at = Address(tenant, command.session_id)
     session = await load(context, at)
-    assert session.profile is not None, "it was just found"
-    agent = command.agent or session.profile.agent or context.settings.config.default_agent
+    assert session.profile is not None, "a loaded session exists"
+    config, id_ = context.settings.config, command.id or ids.permission_id()
+    agent = command.agent or session.profile.agent or config.default_agent
     need = Need(command.action, command.resources)
-    effect = judge(context.settings.config.rules(agent), await _saved(context, at, session), need)
-    id_ = command.id or ids.permission_id()
+    effect = judge(config.rules(agent), await _saved_rules(context, at, session), need)
     if effect == "ask":
-        request = PermissionRequest(
-            id=id_,
-            session_id=session.id,
-            action=command.action,
-            resources=command.resources,
-            save=command.save,
-            metadata=command.metadata,
-            source=command.source,
-        )
-        asked = PermissionAsked(request=request, agent=agent)
-        await context.commit(at, lambda found: _asked(found, asked))
+        asked = PermissionAsked(request=_request(session, id_, command), agent=agent)
+        outcome = await context.commit(at, lambda current: ask_permission(current, asked))
+        if isinstance(outcome, PermissionIdInUse):
+            raise Conflict(ID_IN_USE, id_)
     return PermissionDecision(id=id_, effect=effect)
 
 
 async def reply(
     context: ContextDep, tenant: TenantParam, command: ReplyPermission
 ) -> ExecutionReached:
-    """Write a person's word in one commit, and have the session go on. Raises PermissionNotFound.
+    """Write a person's answer in one commit, and let the session go on. Raises PermissionNotFound.
 
-    The very same reply again is answered as the first one was: a client may lose the answer.
+    A repeated reply gets the same answer, because a client may have lost the first one.
     """
-    at = Address(tenant, command.session_id)
-    session = await load(context, at)
-    pending = session.asks.permissions.get(command.request_id)
-    saved: tuple[PermissionRule, ...] = ()
-    if command.reply == "always" and pending is not None:
-        await _keep(context, at, session, pending.request)
-        saved = await _saved(context, at, session)
-    message = command.message or None
-    answer = PermissionReplied(
+    at, rejects = Address(tenant, command.session_id), command.reply == "reject"
+    replied = PermissionReplied(
         request_id=command.request_id,
         reply=command.reply,
-        message=message if command.reply == "reject" else None,
+        message=(command.message or None) if rejects else None,
     )
-
-    def decide(found: Session) -> tuple[SessionEvent, ...]:
-        decided = asks.reply_permission(found, answer, context.settings.config.rules, saved)
-        if isinstance(decided, AskNotPending):
-            raise PermissionNotFound(command.request_id)
-        return decided
-
-    return reached(await answer_with(context, at, decide))
+    session = await load(context, at)
+    await _save_approval(context, at, session, replied)
+    saved: tuple[PermissionRule, ...] = ()
+    if command.reply == "always" and command.request_id in session.asks.permissions:
+        saved = await _saved_rules(context, at, session)
+    rules = context.settings.config.rules
+    answer = await answer_ask(
+        context, at, lambda current: reply_permission(current, replied, rules, saved)
+    )
+    if isinstance(answer, AskNotPending):
+        raise PermissionNotFound(command.request_id)
+    return answer
 
 
 async def recheck(
@@ -86,22 +84,22 @@ async def recheck(
 ) -> ExecutionReached:
     """Answer a request that was approved for always meanwhile, perhaps in another session."""
     at = Address(tenant, command.session_id)
-    session = await load(context, at)
-    saved, rules = await _saved(context, at, session), context.settings.config.rules
-    decided = await answer_with(
-        context, at, lambda found: asks.recheck_permission(found, command.request_id, rules, saved)
+    saved = await _saved_rules(context, at, await load(context, at))
+    rules = context.settings.config.rules
+    return await answer_ask(
+        context,
+        at,
+        lambda session: recheck_permission(session, command.request_id, rules, saved),
     )
-    return reached(decided)
 
 
 async def list_(
     context: ContextDep, tenant: TenantParam, command: SessionCommand
 ) -> PendingPermissions:
-    """What waits in this session, in the order of asking, from the log."""
+    """The pending permission requests of this session, oldest first, from the log."""
     session = await load(context, Address(tenant, command.session_id))
-    return PendingPermissions(
-        requests=tuple(one.request for one in session.asks.permissions.values())
-    )
+    permissions = session.asks.permissions.values()
+    return PendingPermissions(requests=tuple(pending.request for pending in permissions))
 
 
 async def get(
@@ -115,30 +113,34 @@ async def get(
     return pending.request
 
 
-def _asked(session: Session, asked: PermissionAsked) -> tuple[SessionEvent, ...]:
-    known = session.asks.permissions.get(asked.request.id)
-    if known is not None and known.request == asked.request:
-        return ()
-    if known is not None or asked.request.id in session.asks.answers:
-        raise Conflict(TAKEN, asked.request.id)
-    return (asked,)
+def _request(session: Session, id_: str, command: AskPermission) -> PermissionRequest:
+    return PermissionRequest(
+        id=id_,
+        session_id=session.id,
+        action=command.action,
+        resources=command.resources,
+        save=command.save,
+        metadata=command.metadata,
+        source=command.source,
+    )
 
 
-async def _keep(
-    context: CommandContext, at: Address, session: Session, request: PermissionRequest
+async def _save_approval(
+    context: CommandContext, at: Address, session: Session, replied: PermissionReplied
 ) -> None:
-    """Before the reply is written: should we die in between, the approval answers the request."""
-    assert session.profile is not None, "it was just found"
-    if request.save:
-        await context.eventlog.approvals.save(
-            at.tenant, session.profile.project_id, request.action, request.save
-        )
+    """Save an approval before its reply is written: after a crash the recheck writes the reply."""
+    request = approval_to_save(session, replied)
+    if request is None or not request.save:
+        return
+    assert session.profile is not None, "a loaded session exists"
+    await context.eventlog.approvals.save(
+        at.tenant, session.profile.project_id, request.action, request.save
+    )
 
 
-async def _saved(
+async def _saved_rules(
     context: CommandContext, at: Address, session: Session
 ) -> tuple[PermissionRule, ...]:
-    assert session.profile is not None, "it was just found"
-    return approval_rules(
-        await context.eventlog.approvals.get_all(at.tenant, session.profile.project_id)
-    )
+    assert session.profile is not None, "a loaded session exists"
+    saved = await context.eventlog.approvals.get_all(at.tenant, session.profile.project_id)
+    return approval_rules(saved)

@@ -1,4 +1,4 @@
-"""`session.create`: make a session, or find the one that has this id."""
+"""`session.create`: create a session, or return the one that has this id."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,43 +9,40 @@ from fairlead_ingest.verbs.profile.location import check_location
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.errors import Conflict, InvalidRequest, ProviderNotFound
-from fairlead_schema.events import BudgetSet, SessionCreated, SessionEvent
+from fairlead_schema.events import SessionCreated
 from fairlead_schema.location import LocationRef, project_id
 from fairlead_schema.session_info import SessionInfo
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import Config
 from fairlead_service.rpc.server import TenantParam
+from fairlead_session.execution import commands
+from fairlead_session.execution.commands import SessionIdUsed
 from fairlead_session.info import info
-from fairlead_session.state.session import Session
+from fairlead_session.state.usage import Budget
 
 
 async def create(context: ContextDep, tenant: TenantParam, command: CreateSession) -> SessionInfo:
-    """Create once by id: a repeated create gives the session as it is now, whatever it asks for."""
+    """Create once by id: a repeated create returns the session as it is, whatever it asks for."""
     at = Address(tenant, command.id or ids.session_id())
-    known = await context.load(at) if command.id else None
-    if known is not None and known.profile is not None:
-        return info(known)
-    created = _created(context.settings.config, command)
-
-    def decide(session: Session) -> tuple[SessionEvent, ...]:
-        if session.profile is not None:
-            return ()
-        if session.seq:
-            raise Conflict("The session was purged, and its id is used up", session.id)
-        return created
-
-    return info(await context.commit(at, decide))
+    session = await context.load(at) if command.id else None
+    if session is not None and session.profile is not None:
+        return info(session)
+    created, limits = _created_event(context.settings.config, command), _limits(command)
+    outcome = await context.commit(at, lambda current: commands.create(current, created, limits))
+    if isinstance(outcome, SessionIdUsed):
+        raise Conflict("The session was purged, and its id is used up", at.session_id)
+    return info(outcome.session)
 
 
-def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]:
+def _created_event(config: Config, command: CreateSession) -> SessionCreated:
     check_agent(config, command.agent)
     check_model(config, command.model)
     check_timezone(command.timezone)
     location = command.location or LocationRef(directory=config.location.default or str(Path.cwd()))
     check_location(config.location.roots, location)
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    created = SessionCreated(
+    return SessionCreated(
         title=f"New session - {now}",
         project_id=project_id(location.directory),
         location=location,
@@ -54,14 +51,15 @@ def _created(config: Config, command: CreateSession) -> tuple[SessionEvent, ...]
         parent_id=command.parent_id,
         timezone=command.timezone,
     )
+
+
+def _limits(command: CreateSession) -> Budget:
     limits = command.budget
-    if limits is None or (limits.cost is None and limits.tokens is None):
-        return (created,)
-    return (created, BudgetSet(cost=limits.cost, tokens=limits.tokens))
+    return Budget() if limits is None else Budget(limits.cost, limits.tokens)
 
 
 def check_timezone(timezone: str | None) -> None:
-    """Refuse a time zone that this machine has never heard of."""
+    """Refuse a time zone that this machine does not know."""
     if timezone is None:
         return
     try:
@@ -83,10 +81,10 @@ def check_model(config: Config, model: ModelRef | None) -> None:
         return
     if model.provider_id not in config.provider:
         raise ProviderNotFound(model.provider_id)
-    name, known = f"{model.provider_id}/{model.id}", config.model(model)
-    if known is None:
+    name, configured = f"{model.provider_id}/{model.id}", config.model(model)
+    if configured is None:
         raise InvalidRequest(f"Unknown model: {name}", kind="Body", field="model")
-    if known.with_variant(model.variant) is None:
+    if configured.with_variant(model.variant) is None:
         raise InvalidRequest(
             f"Unknown variant of {name}: {model.variant}", kind="Body", field="model.variant"
         )

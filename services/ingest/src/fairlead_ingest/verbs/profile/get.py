@@ -10,5 +10,5 @@ from fairlead_session.info import info
 
 
 async def get(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SessionInfo:
-    """The session as readers see it, whatever the read models know."""
+    """The session as readers see it. Read models may lag behind the log; this answer does not."""
     return info(await load(context, Address(tenant, command.session_id)))
