@@ -14,16 +14,17 @@ from psycopg.rows import dict_row
 from fairlead_eventlog.memory.eventlog import memory_eventlog
 from fairlead_eventlog.memory.session_log import MemoryLog
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector.projection.shard import Reading, project, watch
-from fairlead_projector.shard_balance import Share
-from fairlead_projector.supervise import Complaints, Task, keep
+from fairlead_projector.projection.shard import ReadOptions, project_shard, watch_shards
+from fairlead_projector.shard_balance import ShardShare
+from fairlead_projector.task_supervisor import Complaints, Task, keep_running
 from fairlead_schema.events import SessionEvent
 from fairlead_schema.record import Commit, Draft, encode, record
 from fairlead_schema.subjects import SHARDS, Address, shard
+from fairlead_service.supervise import cancel_and_wait
 
 
 class Given:
-    """Writes a log as its writers would: commits with contiguous seqs, in the twin's shards."""
+    """Builds a log: commits with contiguous seqs, in the shards of the in-memory twin."""
 
     def __init__(self) -> None:
         self.eventlog = memory_eventlog()
@@ -33,7 +34,7 @@ class Given:
         self._ids = count(1)
 
     def payload(self, at: Address, *events: SessionEvent, time: int | None = None) -> bytes:
-        """The next commit of a session; without a time, an event's time is its seq."""
+        """The next commit of a session. Without a time, the time of an event is its seq."""
         after, number = self._heads.get(at, 0), next(self._ids)
         drafts = tuple(
             Draft(f"evt_{number}_{index}", time or after + index, event)
@@ -63,58 +64,60 @@ def given() -> Given:
 
 
 class Projection:
-    """The projector's tasks over a test's log and database, and what they wrote."""
+    """Runs the tasks of a projector over a test's log and database, and reads the rows."""
 
     def __init__(self, given: Given, dsn: str) -> None:
         self.given = given
         self.dsn = dsn
 
     @asynccontextmanager
-    async def running(
-        self, complaints: Complaints | None = None, share: Share | None = None
+    async def run(
+        self, complaints: Complaints | None = None, share: ShardShare | None = None
     ) -> AsyncIterator[None]:
-        """All shards projected, and shared with other projectors."""
-        share, eventlog = share or Share(), self.given.eventlog
+        """Project all shards during the block, and share them with other projectors."""
+        share, eventlog = share or ShardShare(), self.given.eventlog
         jobs = (
-            partial(project, shard, self.dsn, eventlog, share, reading=Reading(500))
+            partial(project_shard, shard, self.dsn, eventlog, share, options=ReadOptions(500))
             for shard in range(SHARDS)
         )
-        async with self.keeping(partial(watch, self.dsn, eventlog, share), *jobs, to=complaints):
+        async with self.run_tasks(
+            partial(watch_shards, self.dsn, eventlog, share), *jobs, complaints=complaints
+        ):
             yield
 
     @asynccontextmanager
-    async def keeping(self, *jobs: Task, to: Complaints | None = None) -> AsyncIterator[None]:
-        complaints = to or Complaints()
+    async def run_tasks(
+        self, *jobs: Task, complaints: Complaints | None = None
+    ) -> AsyncIterator[None]:
+        complaints = complaints or Complaints()
         tasks = [
-            asyncio.create_task(keep(str(number), job, complaints))
+            asyncio.create_task(keep_running(str(number), job, complaints))
             for number, job in enumerate(jobs)
         ]
         try:
             yield
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await cancel_and_wait(*tasks)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         with psycopg.connect(self.dsn) as connection:
             return connection.cursor(row_factory=dict_row).execute(query.encode()).fetchall()
 
-    def arrived(self) -> bool:
+    def is_caught_up(self) -> bool:
         """Whether every shard is projected to its end."""
         try:
-            found = self.rows("SELECT shard, position FROM projection.checkpoint")
+            checkpoints = self.rows("SELECT shard, position FROM projection.checkpoint")
         except psycopg.Error:
             return False
-        positions = {row["shard"]: row["position"] for row in found}
+        positions = {row["shard"]: row["position"] for row in checkpoints}
         return all(
             positions.get(shard) == (entries[-1].position if entries else 0)
             for shard, entries in enumerate(self.given.log.entries)
         )
 
-    async def until(self, holds: Callable[[], bool]) -> None:
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(20):
-            while not holds():
+            while not condition():
                 await asyncio.sleep(0.02)
 
 

@@ -12,7 +12,7 @@ from fairlead_eventlog.errors import AppendConflict
 from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.ports import FeedItem, LogEntry
 from fairlead_projector import feed as feed_module
-from fairlead_projector.feed import Deliveries, feed, publishable
+from fairlead_projector.feed import PendingDeliveries, feed_items, publish_shard
 from fairlead_schema.events import (
     ExecutionClaimed,
     InputEdited,
@@ -38,7 +38,7 @@ PROMOTED = PromptPromoted(message_id="msg_1", prompt=PROMPT, created=2)
 
 
 async def items_of(given: "Given", *entries: LogEntry) -> list[FeedItem]:
-    return await publishable(entries, Deliveries(given.eventlog))
+    return await feed_items(entries, PendingDeliveries(given.eventlog))
 
 
 async def test_private_events_stay_inside(given: "Given") -> None:
@@ -91,14 +91,14 @@ async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
 
 
 @pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that takes everything at once."""
     monkeypatch.setattr(feed_module, "SAFE_AFTER_S", -1.0)
     monkeypatch.setattr(feed_module, "ADVANCE_S", -1.0)
 
 
 def test_the_checkpoint_passes_only_what_the_disk_had_time_to_take() -> None:
-    progress = feed_module.Progress(3)
+    progress = feed_module.FeedCheckpoint(3)
     progress.note(5, now=100.0)
     progress.note(9, now=130.0)
 
@@ -108,7 +108,7 @@ def test_the_checkpoint_passes_only_what_the_disk_had_time_to_take() -> None:
 
 
 def test_a_publisher_shows_that_it_lives_until_its_checkpoint_is_at_the_end() -> None:
-    progress = feed_module.Progress(0)
+    progress = feed_module.FeedCheckpoint(0)
     progress.note(5, now=100.0)
 
     assert progress.due(now=101.0)
@@ -118,40 +118,40 @@ def test_a_publisher_shows_that_it_lives_until_its_checkpoint_is_at_the_end() ->
     assert not progress.due(now=201.0)
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("short_waits")
 async def test_the_feed_follows_the_log_and_remembers_its_place(given: "Given") -> None:
     given.commit(AT, CREATED, CLAIMED)
-    async with publishing(given):
+    async with publish_feed(given):
         await given.append(AT, SessionArchived())
-        await until(lambda: len(published(given)) == 2)
+        await wait_until(lambda: len(published_ids(given)) == 2)
 
     position, _revision = await given.eventlog.feed.checkpoint(SHARD)
     assert position == 2
-    assert published(given) == ["evt_1_1", "evt_2_1"]
+    assert published_ids(given) == ["evt_1_1", "evt_2_1"]
 
 
-@pytest.mark.usefixtures("hasty")
+@pytest.mark.usefixtures("short_waits")
 async def test_a_second_publisher_waits_while_the_first_moves_and_takes_over_when_it_is_gone(
     given: "Given", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "POLL_S", 0.01)
     monkeypatch.setattr(feed_module, "TAKE_OVER_S", 0.1)
     given.commit(AT, CREATED)
-    async with publishing(given):
-        await until(lambda: len(published(given)) == 1)
+    async with publish_feed(given):
+        await wait_until(lambda: len(published_ids(given)) == 1)
     _position, revision = await given.eventlog.feed.checkpoint(SHARD)
-    async with publishing(given):
+    async with publish_feed(given):
         await asyncio.sleep(0.3)
         assert await given.eventlog.feed.checkpoint(SHARD) == (1, revision)
 
         await given.append(AT, SessionArchived())
-        await until(lambda: len(published(given)) == 2)
+        await wait_until(lambda: len(published_ids(given)) == 2)
 
 
 async def test_a_fenced_publisher_stops(given: "Given") -> None:
     given.commit(AT, CREATED)
-    task = asyncio.create_task(feed(SHARD, given.eventlog, well=lambda: None))
-    await until(lambda: len(published(given)) == 1)
+    task = asyncio.create_task(publish_shard(SHARD, given.eventlog, on_healthy=lambda: None))
+    await wait_until(lambda: len(published_ids(given)) == 1)
     await asyncio.sleep(0)
     position, revision = await given.eventlog.feed.checkpoint(SHARD)
     await given.eventlog.feed.advance(SHARD, position, revision=revision)
@@ -163,8 +163,8 @@ async def test_a_fenced_publisher_stops(given: "Given") -> None:
 
 
 @asynccontextmanager
-async def publishing(given: "Given") -> AsyncIterator[None]:
-    task = asyncio.create_task(feed(SHARD, given.eventlog, well=lambda: None))
+async def publish_feed(given: "Given") -> AsyncIterator[None]:
+    task = asyncio.create_task(publish_shard(SHARD, given.eventlog, on_healthy=lambda: None))
     try:
         yield
     finally:
@@ -173,12 +173,12 @@ async def publishing(given: "Given") -> AsyncIterator[None]:
             await task
 
 
-def published(given: "Given") -> list[str]:
+def published_ids(given: "Given") -> list[str]:
     assert isinstance(given.eventlog.feed, MemoryFeed)
     return list(given.eventlog.feed.items)
 
 
-async def until(holds: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
-        while not holds():
+        while not condition():
             await asyncio.sleep(0.005)

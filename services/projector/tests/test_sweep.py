@@ -2,32 +2,32 @@
 
 from itertools import pairwise
 
-from fairlead_projector.sweep import BACK_OFF_S_MAX, WAKES_MAX, Watch
+from fairlead_projector.sweep import BACK_OFF_S_MAX, WAKES_MAX, StallDetector
 from fairlead_schema.subjects import Address
 
 AT = Address("default", "ses_1")
 
 
 def test_a_session_is_woken_once_it_stood_still_long_enough() -> None:
-    watch = Watch(age_s=3)
+    detector = StallDetector(age_s=3)
 
-    assert watch.due([(AT, 5)], now=0) == []
-    assert watch.due([(AT, 5)], now=2.9) == []
-    assert watch.due([(AT, 5)], now=3) == [AT]
+    assert detector.due([(AT, 5)], now=0) == []
+    assert detector.due([(AT, 5)], now=2.9) == []
+    assert detector.due([(AT, 5)], now=3) == [AT]
 
 
 def test_a_session_that_moves_is_left_alone() -> None:
-    watch = Watch(age_s=3)
+    detector = StallDetector(age_s=3)
 
-    woken = [watch.due([(AT, seq)], now=seq * 2.0) for seq in range(10)]
+    woken = [detector.due([(AT, seq)], now=seq * 2.0) for seq in range(10)]
 
     assert woken == [[]] * 10
 
 
 def test_a_session_that_waits_for_a_person_is_woken_ever_less() -> None:
-    watch = Watch(age_s=3)
+    detector = StallDetector(age_s=3)
 
-    woken = [now for now in range(600) if watch.due([(AT, 5)], now=now)]
+    woken = [now for now in range(600) if detector.due([(AT, 5)], now=now)]
 
     gaps = [later - earlier for earlier, later in pairwise(woken)]
     assert gaps[:5] == [3, 6, 12, 24, 48]
@@ -35,22 +35,22 @@ def test_a_session_that_waits_for_a_person_is_woken_ever_less() -> None:
 
 
 def test_a_session_that_moved_again_is_judged_afresh() -> None:
-    watch = Watch(age_s=3)
+    detector = StallDetector(age_s=3)
     for now in range(100):
-        watch.due([(AT, 5)], now=now)
+        detector.due([(AT, 5)], now=now)
 
-    assert watch.due([(AT, 6)], now=100) == []
-    assert watch.due([(AT, 6)], now=103) == [AT]
+    assert detector.due([(AT, 6)], now=100) == []
+    assert detector.due([(AT, 6)], now=103) == [AT]
 
 
 def test_a_sweep_is_bounded_and_takes_the_longest_due_first() -> None:
-    watch = Watch(age_s=0)
+    detector = StallDetector(age_s=0)
     crowd = [(Address("default", f"ses_{n:05}"), 1) for n in range(WAKES_MAX + 50)]
     late = [(Address("default", "ses_zz"), 1)]
-    watch.due(late, now=0)
+    detector.due(late, now=0)
 
-    first = watch.due([*crowd, *late], now=10)
-    second = watch.due([*crowd, *late], now=10.5)
+    first = detector.due([*crowd, *late], now=10)
+    second = detector.due([*crowd, *late], now=10.5)
 
     assert len(first) == WAKES_MAX
     assert first[0] == late[0][0]
@@ -60,31 +60,37 @@ def test_a_sweep_is_bounded_and_takes_the_longest_due_first() -> None:
 
 def test_a_crowd_of_one_tenant_leaves_room_for_another() -> None:
     """A lost wake of a quiet tenant is not found later because somebody else has many."""
-    watch = Watch(age_s=0)
+    detector = StallDetector(age_s=0)
     crowd = [(Address("crowd", f"ses_{n:05}"), 1) for n in range(20 * WAKES_MAX)]
     alone = Address("alone", "ses_zz")
-    watch.due(crowd, now=0)
+    detector.due(crowd, now=0)
 
-    woken = watch.due([*crowd, (alone, 1)], now=10)
+    woken = detector.due([*crowd, (alone, 1)], now=10)
 
     assert alone in woken[:2]
     assert len(woken) == WAKES_MAX
 
 
 def test_a_session_at_rest_is_forgotten() -> None:
-    watch = Watch(age_s=3)
-    watch.due([(AT, 5)], now=0)
-    watch.due([], now=1)
+    detector = StallDetector(age_s=3)
+    detector.due([(AT, 5)], now=0)
+    detector.due([], now=1)
 
-    assert watch.due([(AT, 5)], now=4) == []
+    assert detector.due([(AT, 5)], now=4) == []
 
 
 def test_a_wake_that_is_refused_again_and_again_is_lost() -> None:
     """C-05: what stands still behind it is woken anew; a living owner is given more time."""
-    watch = Watch(age_s=3)
-    watch.due([(AT, 5)], now=0)
+    detector = StallDetector(age_s=3)
+    detector.due([(AT, 5)], now=0)
 
-    assert [watch.lost(AT, owned=False) for _ in range(3)] == [False, True, True]
+    assert [detector.count_refusal(AT, owned=False) for _ in range(3)] == [False, True, True]
 
-    watch.due([(AT, 6)], now=1)
-    assert [watch.lost(AT, owned=True) for _ in range(5)] == [False, False, False, True, True]
+    detector.due([(AT, 6)], now=1)
+    assert [detector.count_refusal(AT, owned=True) for _ in range(5)] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]

@@ -12,12 +12,12 @@ from fairlead_service.process import serve
 
 
 def main() -> None:
-    """Read the environment once, build, run."""
+    """Read the environment once, build the application, and serve it until a signal."""
     try:
         config = load(None, os.environ)
     except ConfigError as error:
         sys.exit(str(error))
-    # A batch is many small values without cycles: collecting them often costs half the throughput.
+    # A batch makes many small values without cycles. Frequent collection halves the throughput.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     logs.configure("projector", config.log.level)

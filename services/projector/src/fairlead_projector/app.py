@@ -1,4 +1,4 @@
-"""The projector as a process: its tasks, its health, its metrics."""
+"""Builds the projector: its tasks, its health and its answers to usage requests."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -9,14 +9,14 @@ from starlette.applications import Starlette
 
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_projector import ask_recheck as asks
-from fairlead_projector.feed import feed
-from fairlead_projector.projection.shard import Reading, project, watch
+from fairlead_projector.ask_recheck import recheck_asks
+from fairlead_projector.feed import publish_shard
+from fairlead_projector.projection.shard import ReadOptions, project_shard, watch_shards
 from fairlead_projector.settings import ProjectorSettings
-from fairlead_projector.shard_balance import Share
-from fairlead_projector.supervise import Complaints, Task, keep
+from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.sweep import sweep
-from fairlead_projector.tenant_usage import serving_usage
+from fairlead_projector.task_supervisor import Complaints, Task, keep_running
+from fairlead_projector.tenant_usage import serve_usage
 from fairlead_schema.subjects import SHARDS
 from fairlead_service.health import Health
 from fairlead_service.process import application
@@ -24,7 +24,7 @@ from fairlead_service.supervise import cancel_and_wait
 
 
 def build(settings: ProjectorSettings) -> Starlette:
-    """The application; nothing connects before it is served."""
+    """The ASGI application. It connects when it starts."""
     health, complaints = Health(), Complaints()
     health.depend("postgres", complaints.probe("postgres"))
     health.depend("projector", complaints.probe("projector"))
@@ -36,8 +36,8 @@ def build(settings: ProjectorSettings) -> Starlette:
             nats = complaints.probe("nats")
             health.depend("nats", lambda: eventlog.complaint() or nats())
             async with (
-                running(settings, eventlog, complaints),
-                serving_usage(settings.nats_url, settings.postgres_dsn),
+                run_tasks(settings, eventlog, complaints),
+                serve_usage(settings.nats_url, settings.postgres_dsn),
             ):
                 yield
 
@@ -45,12 +45,12 @@ def build(settings: ProjectorSettings) -> Starlette:
 
 
 @asynccontextmanager
-async def running(
+async def run_tasks(
     settings: ProjectorSettings, eventlog: EventLog, complaints: Complaints
 ) -> AsyncIterator[None]:
-    """All tasks of a projector, kept alive while the block runs."""
+    """Run all tasks of a projector, and restart failed ones, until the block ends."""
     tasks = [
-        asyncio.create_task(keep(name, task, complaints), name=name)
+        asyncio.create_task(keep_running(name, task, complaints), name=name)
         for name, task in _tasks(settings, eventlog).items()
     ]
     try:
@@ -60,19 +60,19 @@ async def running(
 
 
 def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
-    dsn, share = settings.postgres_dsn, Share()
+    dsn, share = settings.postgres_dsn, ShardShare()
     tasks: dict[str, Task] = {
-        "watch": partial(watch, dsn, eventlog, share),
+        "watch": partial(watch_shards, dsn, eventlog, share),
         "sweep": partial(
             sweep,
             dsn,
             eventlog,
             interval_s=settings.sweep_interval_s,
             age_s=settings.sweep_age_s,
-            allowed=settings.allowed,
+            tenant_limits=settings.tenant_limits,
         ),
         "asks": partial(
-            asks.answering,
+            recheck_asks,
             dsn,
             eventlog,
             interval_s=settings.asks_interval_s,
@@ -80,7 +80,9 @@ def _tasks(settings: ProjectorSettings, eventlog: EventLog) -> dict[str, Task]:
         ),
     }
     for shard in range(SHARDS):
-        reading = Reading(settings.batch_commits_max)
-        tasks[f"shard {shard}"] = partial(project, shard, dsn, eventlog, share, reading=reading)
-        tasks[f"feed {shard}"] = partial(feed, shard, eventlog)
+        options = ReadOptions(settings.batch_commits_max)
+        tasks[f"shard {shard}"] = partial(
+            project_shard, shard, dsn, eventlog, share, options=options
+        )
+        tasks[f"feed {shard}"] = partial(publish_shard, shard, eventlog)
     return tasks

@@ -1,8 +1,8 @@
-"""Looks again at what waits for people: approved for always meanwhile, or waiting for too long.
+"""Checks pending asks again: an approval for always may answer one, and old ones expire.
 
-Whoever approves for always may die before other requests hear of it, and a request may be written by
-somebody who looked at the approvals a moment too early. So every pending request is held against
-every revision of the approvals, once; ingest decides, from the log.
+A service that saves an approval may die before it answers the other asks that the approval allows,
+and a worker may write an ask just before the approval is saved. So every pending permission is
+compared once with every revision of the approvals. Ingest decides, from the log.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ from fairlead_session.people.permission import approval_rules, effect
 
 log = logging.getLogger(__name__)
 
-WAITING_MAX: Final = 20_000
+ASKS_MAX: Final = 20_000
 ASK_TIMEOUT_S: Final = 5.0
 
 
-class Waiting(NamedTuple):
-    """One pending request."""
+class WaitingAsk(NamedTuple):
+    """A permission or question that waits for a person."""
 
     at: Address
     request_id: str
@@ -41,98 +41,105 @@ class Waiting(NamedTuple):
     resources: tuple[str, ...]
 
 
-class Checked:
-    """Which requests were held against which revision of the approvals."""
+class CheckedRevisions:
+    """The revision of the approvals that each permission was last compared with."""
 
     def __init__(self) -> None:
-        self._at: dict[tuple[Address, str], int] = {}
+        self._revisions: dict[tuple[Address, str], int] = {}
 
-    def due(self, waiting: Iterable[Waiting], revision: int) -> list[Waiting]:
-        """The permissions not checked at this revision; what no longer waits is forgotten."""
-        asks = [one for one in waiting if one.kind == "permission"]
-        keys = {(one.at, one.request_id) for one in asks}
-        self._at = {key: seen for key, seen in self._at.items() if key in keys}
-        return [one for one in asks if self._at.get((one.at, one.request_id)) != revision]
+    def due(self, asks: Iterable[WaitingAsk], revision: int) -> list[WaitingAsk]:
+        """The permissions not compared with this revision. Forgets asks that no longer wait."""
+        permissions = [ask for ask in asks if ask.kind == "permission"]
+        keys = {(ask.at, ask.request_id) for ask in permissions}
+        self._revisions = {key: checked for key, checked in self._revisions.items() if key in keys}
+        return [
+            ask for ask in permissions if self._revisions.get((ask.at, ask.request_id)) != revision
+        ]
 
-    def note(self, one: Waiting, revision: int) -> None:
-        self._at[one.at, one.request_id] = revision
+    def note(self, ask: WaitingAsk, revision: int) -> None:
+        """Remember that a permission was compared with a revision."""
+        self._revisions[ask.at, ask.request_id] = revision
 
 
-def touched(one: Waiting, saved: Sequence[SavedPermission]) -> bool:
-    """Whether an approval speaks of the request at all; whether it is enough, ingest decides."""
-    if one.action is None:
+def may_be_approved(ask: WaitingAsk, saved: Sequence[SavedPermission]) -> bool:
+    """Whether an approval allows a resource of the ask. Ingest decides whether it allows all."""
+    if ask.action is None:
         return False
     rules = approval_rules(saved)
-    return any(effect(rules, one.action, resource) == "allow" for resource in one.resources)
+    return any(effect(rules, ask.action, resource) == "allow" for resource in ask.resources)
 
 
-async def answering(
+async def recheck_asks(
     dsn: str,
     eventlog: EventLog,
     *,
     interval_s: float,
     expire_s: float | None,
-    well: Callable[[], None],
+    on_healthy: Callable[[], None],
 ) -> None:
-    """Look for ever; one process at a time. Raises what stopped it; start again then."""
-    checked = Checked()
+    """Recheck until something fails. One process does this at a time; the others wait."""
+    checked = CheckedRevisions()
     async with await database.connect(dsn) as connection:
         while not await database.try_lock(connection, ASKS_LOCK):
-            well()
+            on_healthy()
             await asyncio.sleep(interval_s)
         while True:
-            waiting = await _waiting(connection)
-            if waiting:
-                await look(eventlog, waiting, checked)
-                await expire(eventlog, waiting, expire_s)
-            well()
+            asks = await _load_pending_asks(connection)
+            if asks:
+                await recheck_permissions(eventlog, asks, checked)
+                await expire_asks(eventlog, asks, expire_s)
+            on_healthy()
             await asyncio.sleep(interval_s)
 
 
-async def look(eventlog: EventLog, waiting: Sequence[Waiting], checked: Checked) -> None:
-    """Have ingest answer what was approved meanwhile."""
+async def recheck_permissions(
+    eventlog: EventLog, asks: Sequence[WaitingAsk], checked: CheckedRevisions
+) -> None:
+    """Let ingest check the permissions that a saved approval may answer."""
     revision = await eventlog.approvals.revision()
     saved: dict[tuple[TenantId, str], Sequence[SavedPermission]] = {}
-    for one in checked.due(waiting, revision):
-        project = (one.at.tenant, one.project_id)
+    for ask in checked.due(asks, revision):
+        project = (ask.at.tenant, ask.project_id)
         if project not in saved:
             saved[project] = await eventlog.approvals.get_all(*project)
-        if not touched(one, saved[project]) or await _told(
+        if not may_be_approved(ask, saved[project]) or await _send_command(
             eventlog,
-            one,
+            ask,
             "permission.recheck",
-            PermissionCommand(session_id=one.at.session_id, request_id=one.request_id),
+            PermissionCommand(session_id=ask.at.session_id, request_id=ask.request_id),
         ):
-            checked.note(one, revision)
+            checked.note(ask, revision)
 
 
-async def expire(eventlog: EventLog, waiting: Sequence[Waiting], expire_s: float | None) -> None:
-    """Have ingest refuse what waited for too long."""
+async def expire_asks(
+    eventlog: EventLog, asks: Sequence[WaitingAsk], expire_s: float | None
+) -> None:
+    """Let ingest decline the asks that are older than `expire_s`."""
     if expire_s is None:
         return
     before = ids.now_ms() - int(expire_s * 1000)
-    for one in waiting:
-        if one.asked_at < before:
-            command = ExpireAsk(session_id=one.at.session_id, request_id=one.request_id)
-            await _told(eventlog, one, "ask.expire", command)
+    for ask in asks:
+        if ask.asked_at < before:
+            command = ExpireAsk(session_id=ask.at.session_id, request_id=ask.request_id)
+            await _send_command(eventlog, ask, "ask.expire", command)
 
 
-async def _told(eventlog: EventLog, one: Waiting, verb: str, command: Model) -> bool:
+async def _send_command(eventlog: EventLog, ask: WaitingAsk, verb: str, command: Model) -> bool:
     body = command.model_dump_json(by_alias=True).encode()
-    subject = subjects.api(one.at.tenant, verb)
+    subject = subjects.api(ask.at.tenant, verb)
     try:
         await eventlog.requests.request(subject, body, timeout_s=ASK_TIMEOUT_S)
     except LogError as error:
-        extra = {"session_id": one.at.session_id, "verb": verb, "reason": str(error)}
-        log.warning("ingest did not answer", extra=extra)
+        extra = {"session_id": ask.at.session_id, "verb": verb, "reason": str(error)}
+        log.warning("ingest did not answer: the ask is checked again later", extra=extra)
         return False
     return True
 
 
-async def _waiting(connection: Connection) -> list[Waiting]:
-    cursor = await connection.execute(query("load_waiting"), {"limit": WAITING_MAX})
+async def _load_pending_asks(connection: Connection) -> list[WaitingAsk]:
+    cursor = await connection.execute(query("load_waiting"), {"limit": ASKS_MAX})
     return [
-        Waiting(
+        WaitingAsk(
             Address(tenant, session_id),
             request_id,
             kind,

@@ -1,15 +1,15 @@
-"""Connections to Postgres, its advisory locks, and the statements kept in files."""
+"""Connections to Postgres, advisory locks, and SQL statements from files."""
 
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final, TypeAlias
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow
 
 Connection: TypeAlias = AsyncConnection[TupleRow]
 
-LOCK_SPACE: Final = 0x4641_4952  # "FAIR": our half of the advisory lock keys.
+LOCK_SPACE: Final = 0x4641_4952  # "FAIR": the first half of all our advisory lock keys.
 MIGRATION_LOCK: Final = 1000
 SWEEP_LOCK: Final = 1001
 PRESENCE_LOCK: Final = 1002
@@ -18,7 +18,7 @@ ASKS_LOCK: Final = 1003
 
 @cache
 def query(name: str) -> bytes:
-    """The statement of that name."""
+    """The statement in `sql/queries/<name>.sql`."""
     return (files("fairlead_projector") / "sql" / "queries" / f"{name}.sql").read_bytes()
 
 
@@ -37,13 +37,13 @@ async def connect(dsn: str) -> Connection:
 
 
 async def try_lock(connection: Connection, key: int) -> bool:
-    """Take a lock that ends with the connection. False while another process has it."""
+    """Take a lock that ends with the connection. False: another process has the lock."""
     cursor = await connection.execute(query("try_lock"), {"space": LOCK_SPACE, "key": key})
-    return await cell(cursor.fetchone()) is True
+    return await single_cell(cursor) is True
 
 
-async def cell(fetching: Any) -> Any:  # noqa: ANN401 - one cell of any column
+async def single_cell(cursor: AsyncCursor[TupleRow]) -> Any:  # noqa: ANN401 - a column of any type
     """The only cell of the only row."""
-    row = await fetching
+    row = await cursor.fetchone()
     assert row is not None, "the statement yields one row"
     return row[0]

@@ -1,18 +1,18 @@
-"""Ways the projector can be stopped.
+"""Errors that stop a task of the projector.
 
 ProjectorError
-├── Fenced             another writer moved the shard's checkpoint: forget everything, start again
-├── MigrationGap       the numbered files or the database's record have a hole: mend the release
-├── MigrationEdited    an applied migration's file was changed: restore it, add a new one
+├── ShardFenced        another writer moved the shard's checkpoint: the task starts again
+├── MigrationGap       a number is missing among the files or in the database: repair the release
+├── MigrationEdited    the file of an applied migration was changed: restore it and add a new one
 └── DatabaseAhead      a newer release migrated this database: upgrade this process
 """
 
 
 class ProjectorError(Exception):
-    """The projector cannot go on as it is."""
+    """A task of the projector cannot continue."""
 
 
-class Fenced(ProjectorError):
+class ShardFenced(ProjectorError):
     def __init__(self, shard: int, position: int) -> None:
         super().__init__(f"shard {shard} is no longer at {position}")
         self.shard = shard

@@ -1,7 +1,7 @@
 """Publishes the public feed: one message per event that is not private, in order, once.
 
-It needs no Postgres. A shard's checkpoint lives in the log's own store and is moved by revision, so
-a stale publisher stops at its next advance; what it published twice carries the same event ids.
+The feed needs no Postgres. NATS keeps the checkpoint of a shard and moves it by revision, so a stale
+publisher stops at its next advance. A message that was published twice has the same event id.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pydantic_core import to_json
 from fairlead_eventlog.connection import EventLog
 from fairlead_eventlog.ports import START, FeedItem, LogEntry
 from fairlead_projector import metrics
-from fairlead_projector.shard_reader import following
+from fairlead_projector.shard_reader import follow_shard
 from fairlead_schema import public_events, subjects
 from fairlead_schema.events import (
     InputCancelled,
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 READER: Final = "feed"
 POLL_S: Final = 1.0
 TAKE_OVER_S: Final = 5.0
-# Nobody waits for the feed: what comes together goes out together.
+# Nobody waits for the feed, so events are published in batches.
 LINGER_S: Final = 0.1
 ADVANCE_S: Final = 1.0
 SAFE_AFTER_S: Final = 60.0
@@ -43,90 +43,94 @@ DELIVERIES_MAX: Final = 10_000
 _PURGED: Final = f".{SessionPurged.type}"
 
 
-async def feed(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> None:
-    """Publish one shard until another publisher fences it. Raises AppendConflict then."""
-    position, revision = await stand_by(shard, eventlog, well=well)
-    # The first advance is the claim: from here on the former publisher is fenced.
+async def publish_shard(shard: int, eventlog: EventLog, *, on_healthy: Callable[[], None]) -> None:
+    """Publish one shard. Raises AppendConflict when another publisher has taken it over."""
+    position, revision = await wait_for_takeover(shard, eventlog, on_healthy=on_healthy)
+    # The first advance claims the shard: it fences the former publisher.
     revision = await eventlog.feed.advance(shard, position, revision=revision)
-    log.info("feeding", extra={"shard": shard, "position": position})
-    deliveries = Deliveries(eventlog)
-    progress = Progress(position)
-    async with following(
+    log.info("feed publisher started", extra={"shard": shard, "position": position})
+    deliveries = PendingDeliveries(eventlog)
+    checkpoint = FeedCheckpoint(position)
+    async with follow_shard(
         eventlog, shard, after=position, reader=READER, linger_s=LINGER_S
     ) as batches:
         async for entries in batches:
-            well()
-            items = await publishable(entries, deliveries)
+            on_healthy()
+            items = await feed_items(entries, deliveries)
             if items:
                 await _publish(eventlog, items)
                 metrics.FED.inc(len(items))
             if entries:
-                progress.note(entries[-1].position, now=time.monotonic())
-            if progress.due(now=time.monotonic()):
-                safe = progress.safe(now=time.monotonic())
+                checkpoint.note(entries[-1].position, now=time.monotonic())
+            if checkpoint.due(now=time.monotonic()):
+                safe = checkpoint.safe(now=time.monotonic())
                 revision = await eventlog.feed.advance(shard, safe, revision=revision)
 
 
 async def _publish(eventlog: EventLog, items: Sequence[FeedItem]) -> None:
     await eventlog.feed.publish(items)
     for item in items:
-        # In order, so nothing of the session is published after its last word.
+        # Items are in order: nothing of the session is published after its last word.
         if item.subject.endswith(_PURGED):
             _root, _kind, tenant, session_id, *_type = item.subject.split(".")
             await eventlog.feed.close(Address(tenant, session_id), item)
 
 
-class Progress:
-    """How far the checkpoint may go: only over what the server's disk has had time to take.
+class FeedCheckpoint:
+    """How far the checkpoint may move: only over messages that the server has had time to persist.
 
-    The feed's stream is persisted lazily, so a crash may lose its newest messages. They are then
-    published again from the checkpoint; the stream's duplicate window is longer than the lag.
+    The server persists the feed lazily, so a crash may lose the newest messages. The next publisher
+    publishes them again from the checkpoint. The duplicate window of the stream is longer than the lag.
     """
 
     def __init__(self, position: int) -> None:
         self._safe = position
         self._fresh: deque[tuple[float, int]] = deque()
         self._advanced_at = 0.0
-        self._told = True
+        self._advanced = True
 
     def note(self, position: int, *, now: float) -> None:
-        """Everything up to here is published."""
+        """Everything up to this position is published."""
         self._fresh.append((now, position))
-        self._told = False
+        self._advanced = False
 
     def due(self, *, now: float) -> bool:
-        """Whether to advance: while there is news, so that nobody takes us for dead."""
-        if (self._told and not self._fresh) or now - self._advanced_at < ADVANCE_S:
+        """Whether to advance now. A publisher with new messages advances, so that others see it alive."""
+        if (self._advanced and not self._fresh) or now - self._advanced_at < ADVANCE_S:
             return False
-        self._advanced_at, self._told = now, True
+        self._advanced_at, self._advanced = now, True
         return True
 
     def safe(self, *, now: float) -> int:
-        """The last position that is old enough."""
+        """The last position that the server has surely persisted."""
         while self._fresh and now - self._fresh[0][0] > SAFE_AFTER_S:
             self._safe = self._fresh.popleft()[1]
         return self._safe
 
 
-async def stand_by(shard: int, eventlog: EventLog, *, well: Callable[[], None]) -> tuple[int, int]:
-    """Wait until nobody publishes a shard that has news; the answer is its checkpoint."""
+async def wait_for_takeover(
+    shard: int, eventlog: EventLog, *, on_healthy: Callable[[], None]
+) -> tuple[int, int]:
+    """Wait until no publisher advances a shard that has new events. Returns its checkpoint."""
     position, revision = await eventlog.feed.checkpoint(shard)
-    still_since = time.monotonic()
-    while revision != 0 and time.monotonic() - still_since < TAKE_OVER_S:
+    unchanged_since = time.monotonic()
+    while revision != 0 and time.monotonic() - unchanged_since < TAKE_OVER_S:
         await asyncio.sleep(POLL_S)
-        well()
-        seen, (position, revision) = revision, await eventlog.feed.checkpoint(shard)
-        # A living publisher moves the revision until its checkpoint has reached the end.
-        if revision != seen or await eventlog.shards.last_position(shard) <= position:
-            still_since = time.monotonic()
+        on_healthy()
+        last_revision, (position, revision) = revision, await eventlog.feed.checkpoint(shard)
+        # A living publisher changes the revision until its checkpoint has reached the end.
+        if revision != last_revision or await eventlog.shards.last_position(shard) <= position:
+            unchanged_since = time.monotonic()
     return position, revision
 
 
-async def publishable(entries: Sequence[LogEntry], deliveries: "Deliveries") -> list[FeedItem]:
-    """The feed's items of some log entries. An unreadable commit is left out and counted."""
+async def feed_items(
+    entries: Sequence[LogEntry], deliveries: "PendingDeliveries"
+) -> list[FeedItem]:
+    """The feed items of log entries. Leaves out and counts an unreadable commit."""
     items: list[FeedItem] = []
     for entry in entries:
-        for recorded in _events(entry):
+        for recorded in _decode_events(entry):
             event = recorded.event
             deliveries.note(entry.at, recorded)
             if event.visibility == "private":
@@ -142,15 +146,15 @@ async def publishable(entries: Sequence[LogEntry], deliveries: "Deliveries") -> 
     return items
 
 
-class Deliveries:
-    """How pending inputs were delivered: a promotion does not say it, its readers want it."""
+class PendingDeliveries:
+    """The deliveries of pending inputs. The event of a promotion has none, but its feed item shows it."""
 
     def __init__(self, eventlog: EventLog) -> None:
         self._log = eventlog.log
         self._recent: OrderedDict[tuple[Address, MessageId], Delivery] = OrderedDict()
 
     def note(self, at: Address, recorded: Recorded) -> None:
-        """Remember what an event says of an input's delivery."""
+        """Remember the delivery of an admitted or edited input."""
         event = recorded.event
         if isinstance(event, PromptAdmitted | InputEdited):
             self._recent[at, event.message_id] = event.delivery
@@ -160,34 +164,34 @@ class Deliveries:
             self._recent.pop((at, event.message_id), None)
 
     async def take(self, at: Address, message_id: MessageId) -> Delivery:
-        """The delivery of an input that is promoted; read from its log if it was forgotten."""
-        known = self._recent.pop((at, message_id), None)
-        return known or await self._look_up(at, message_id)
+        """The delivery of a promoted input. It is read from the log if it is not remembered."""
+        delivery = self._recent.pop((at, message_id), None)
+        return delivery or await self._look_up(at, message_id)
 
     async def _look_up(self, at: Address, message_id: MessageId) -> Delivery:
-        found: Delivery = "steer"
+        delivery: Delivery = "steer"
         head, more = START, True
         while more:
             try:
                 commits, more = await self._log.read(at, after=head)
             except RecordError:
-                break  # Nobody reads further; the others of the shard are not to wait for it.
-            for recorded in (one for stored in commits for one in stored.commit.events):
+                break  # An unreadable log must not stop the other sessions of the shard.
+            for recorded in (event for stored in commits for event in stored.commit.events):
                 event = recorded.event
                 if isinstance(event, PromptAdmitted | InputEdited | PromptPromoted):
                     if event.message_id != message_id:
                         continue
                     if isinstance(event, PromptPromoted):
-                        return found
-                    found = event.delivery
+                        return delivery
+                    delivery = event.delivery
             head = commits[-1].head if commits else head
-        return found
+        return delivery
 
 
-def _events(entry: LogEntry) -> Iterator[Recorded]:
+def _decode_events(entry: LogEntry) -> Iterator[Recorded]:
     try:
         yield from decode(entry.payload).events
     except RecordError as error:
         metrics.UNREADABLE.inc()
         extra = {"session_id": entry.at.session_id, "reason": str(error)}
-        log.error("commit left out of the feed", extra=extra)  # noqa: TRY400 - the reason says it
+        log.error("unreadable commit: the feed leaves it out", extra=extra)  # noqa: TRY400 - the reason is enough

@@ -1,4 +1,4 @@
-"""What the projector counts. Labels are bounded: a shard, never a session."""
+"""The metrics of the projector. Labels are bounded: a shard, never a session."""
 
 from typing import Final
 
@@ -20,5 +20,5 @@ FED: Final = Counter("fairlead_projector_feed_events", "Events published to the 
 UNREADABLE: Final = Counter(
     "fairlead_projector_feed_unreadable", "Commits the feed could not read and left out."
 )
-PURGED: Final = Counter("fairlead_projector_purged", "Sessions whose last word was met.")
-WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes left for sessions that stood still.")
+PURGED: Final = Counter("fairlead_projector_purged", "Sessions that were purged.")
+WOKEN: Final = Counter("fairlead_projector_wakes", "Wakes for stalled sessions.")

@@ -1,4 +1,4 @@
-"""Applies the numbered migrations in order, once each, whoever comes first."""
+"""Applies the numbered migrations in order, each once. The first process to come applies them."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 from fairlead_projector.database import LOCK_SPACE, MIGRATION_LOCK, Connection, query
 from fairlead_projector.errors import DatabaseAhead, MigrationEdited, MigrationGap
 
-_NAMED: Final = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
+_FILE_NAME: Final = re.compile(r"^(\d{4})_[a-z0-9_]+\.sql$")
 
 
 class Migration(NamedTuple):
@@ -26,63 +26,65 @@ class Migration(NamedTuple):
         return hashlib.sha256(self.statement).hexdigest()
 
 
-class Applied(NamedTuple):
-    """What the database remembers of a migration."""
+class AppliedMigration(NamedTuple):
+    """A migration that the database has recorded as applied."""
 
     number: int
     name: str
     checksum: str
 
 
-def shipped() -> tuple[Migration, ...]:
+def load_migrations() -> tuple[Migration, ...]:
     """The migrations of this release. Raises MigrationGap."""
     folder = files("fairlead_projector") / "sql" / "migrations"
-    return ordered({file.name: file.read_bytes() for file in folder.iterdir()})
+    return order_migrations({file.name: file.read_bytes() for file in folder.iterdir()})
 
 
-def ordered(contents: Mapping[str, bytes]) -> tuple[Migration, ...]:
-    """Files by their numbers, from 1 without a hole. Raises MigrationGap."""
-    found: list[Migration] = []
+def order_migrations(contents: Mapping[str, bytes]) -> tuple[Migration, ...]:
+    """Sort files by number, from 1 without a gap. Raises MigrationGap."""
+    migrations: list[Migration] = []
     for expected, name in enumerate(sorted(contents), start=1):
-        match = _NAMED.match(name)
+        match = _FILE_NAME.match(name)
         if match is None or int(match[1]) != expected:
             raise MigrationGap(expected, name)
-        found.append(Migration(expected, name, contents[name]))
-    return tuple(found)
+        migrations.append(Migration(expected, name, contents[name]))
+    return tuple(migrations)
 
 
-def missing(known: Sequence[Migration], applied: Sequence[Applied]) -> Sequence[Migration]:
-    """What is still to apply. Raises MigrationGap, MigrationEdited or DatabaseAhead."""
+def missing_migrations(
+    shipped: Sequence[Migration], applied: Sequence[AppliedMigration]
+) -> Sequence[Migration]:
+    """The migrations still to apply. Raises MigrationGap, MigrationEdited or DatabaseAhead."""
     for expected, row in enumerate(applied, start=1):
         if row.number != expected:
             raise MigrationGap(expected, row.name)
-        if expected > len(known):
+        if expected > len(shipped):
             raise DatabaseAhead(row.name)
-        if row.checksum != known[expected - 1].checksum:
-            raise MigrationEdited(known[expected - 1].name)
-    return known[len(applied) :]
+        if row.checksum != shipped[expected - 1].checksum:
+            raise MigrationEdited(shipped[expected - 1].name)
+    return shipped[len(applied) :]
 
 
 async def migrate(connection: Connection) -> None:
     """Bring the database to this release, in one transaction."""
     async with connection.transaction():
-        await hold(connection)
-        await apply(connection)
+        await lock_migrations(connection)
+        await apply_missing(connection)
 
 
-async def hold(connection: Connection) -> None:
-    """Keep every other migration out until this transaction ends."""
+async def lock_migrations(connection: Connection) -> None:
+    """Keep other processes from migrating until this transaction ends."""
     key = {"space": LOCK_SPACE, "key": MIGRATION_LOCK}
     await connection.execute(query("lock_migrations"), key)
     await connection.execute(query("create_migration_table"))
 
 
-async def apply(connection: Connection) -> None:
-    """Apply what is missing, inside the caller's transaction."""
-    async with connection.cursor(row_factory=class_row(Applied)) as cursor:
+async def apply_missing(connection: Connection) -> None:
+    """Apply the missing migrations inside the caller's transaction."""
+    async with connection.cursor(row_factory=class_row(AppliedMigration)) as cursor:
         await cursor.execute(query("list_migrations"))
         applied = await cursor.fetchall()
-    for migration in missing(shipped(), applied):
+    for migration in missing_migrations(load_migrations(), applied):
         await connection.execute(migration.statement)
         record = {
             "number": migration.number,

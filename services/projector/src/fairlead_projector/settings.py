@@ -1,15 +1,15 @@
-"""What the projector is told."""
+"""The settings of the projector."""
 
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict
 
-from fairlead_projector.sweep import Allowed
+from fairlead_projector.sweep import TenantLimits
 from fairlead_service.config.configuration import Config
 
 
 class ProjectorSettings(BaseModel):
-    """Frozen; checked where the configuration was."""
+    """One frozen value. The configuration has validated its parts."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -21,7 +21,7 @@ class ProjectorSettings(BaseModel):
     batch_commits_max: int
     sweep_interval_s: float
     sweep_age_s: float
-    allowed: Allowed = Allowed()
+    tenant_limits: TenantLimits = TenantLimits()
     asks_interval_s: float = 1.0
     expire_s: float | None = None
 
@@ -37,10 +37,10 @@ class ProjectorSettings(BaseModel):
             batch_commits_max=config.projector.batch_commits_max,
             sweep_interval_s=config.projector.sweep_interval_s,
             sweep_age_s=config.projector.sweep_age_s,
-            allowed=Allowed(
+            tenant_limits=TenantLimits(
                 tuple(config.tenant),
-                tuple(one.cost for one in config.tenant.values()),
-                tuple(one.tokens for one in config.tenant.values()),
+                tuple(limits.cost for limits in config.tenant.values()),
+                tuple(limits.tokens for limits in config.tenant.values()),
             ),
             asks_interval_s=config.projector.asks_interval_s,
             expire_s=config.asks.expire_s,

@@ -1,4 +1,4 @@
-"""Follows a shard, reading ahead, says when it is quiet, and begins again when it is too quiet."""
+"""Follows a shard of the log, reads ahead, and subscribes again if the server has lost the reader."""
 
 import asyncio
 import logging
@@ -13,28 +13,28 @@ from fairlead_service.supervise import cancel_and_wait
 log = logging.getLogger(__name__)
 
 QUIET_S: Final = 2.0
-PATIENCE_MAX: Final = 32
+QUIET_PERIODS_MAX: Final = 32
 
 
 @asynccontextmanager
-async def following(
+async def follow_shard(
     eventlog: EventLog, shard: int, *, after: int, reader: str, linger_s: float = 0.0
 ) -> AsyncIterator[AsyncIterator[Sequence[LogEntry]]]:
-    """A shard's batches, and an empty one whenever nothing came for a while.
+    """Yield the batches of a shard, and an empty batch whenever nothing came for a while.
 
     Batches come at least `linger_s` apart: the first of a burst at once, the rest together.
     """
-    follower = _Follower(eventlog, shard, after, reader, linger_s)
-    batches = follower.batches()
+    shard_reader = _ShardReader(eventlog, shard, after, reader, linger_s)
+    batches = shard_reader.batches()
     try:
         yield batches
     finally:
         await batches.aclose()
-        await follower.close()
+        await shard_reader.close()
 
 
-class _Follower:
-    """One reader of a shard. A restarted server forgets readers without telling them."""
+class _ShardReader:
+    """One reader of a shard. A restarted server forgets its readers without notice."""
 
     def __init__(
         self, eventlog: EventLog, shard: int, after: int, reader: str, linger_s: float
@@ -45,40 +45,46 @@ class _Follower:
         self._linger_s = linger_s
         self._position = after
         self._source: AsyncIterator[Sequence[LogEntry]]
-        self._coming: asyncio.Task[Sequence[LogEntry]]
+        self._upcoming: asyncio.Task[Sequence[LogEntry]]
         self._open()
 
     async def batches(self) -> AsyncGenerator[Sequence[LogEntry], None]:
-        promised, quiet, patience = 0, 0, 1
+        end, quiet, quiet_max = 0, 0, 1
         while True:
-            done, _waiting = await asyncio.wait({self._coming}, timeout=QUIET_S)
+            done, _pending = await asyncio.wait({self._upcoming}, timeout=QUIET_S)
             if done:
-                entries = self._coming.result()
+                entries = self._upcoming.result()
                 self._position = entries[-1].position
-                promised, quiet, patience = 0, 0, 1
-                # The next batch is on its way while its reader works on this one.
-                self._coming = asyncio.create_task(_next(self._source, self._linger_s))
+                end, quiet, quiet_max = 0, 0, 1
+                # Read the next batch while the caller works on this one.
+                self._upcoming = asyncio.create_task(_next_batch(self._source, self._linger_s))
                 yield entries
                 continue
             yield ()
             quiet += 1
-            if promised > self._position and quiet > patience:
-                log.info("following again", extra={"shard": self._shard, "reader": self._reader})
+            if end > self._position and quiet > quiet_max:
+                # The shard has entries that did not come: the server has lost this reader.
+                log.info(
+                    "shard reader got no entries: it subscribes again",
+                    extra={"shard": self._shard, "reader": self._reader},
+                )
                 await self.close()
                 self._open()
-                quiet, patience = 0, min(patience * 2, PATIENCE_MAX)
-            promised = await self._shards.last_position(self._shard)
+                quiet, quiet_max = 0, min(quiet_max * 2, QUIET_PERIODS_MAX)
+            end = await self._shards.last_position(self._shard)
 
     async def close(self) -> None:
-        await cancel_and_wait(self._coming)
+        await cancel_and_wait(self._upcoming)
         if isinstance(self._source, AsyncGenerator):
             await self._source.aclose()
 
     def _open(self) -> None:
         self._source = self._shards.follow(self._shard, after=self._position, reader=self._reader)
-        self._coming = asyncio.create_task(_next(self._source, 0.0))
+        self._upcoming = asyncio.create_task(_next_batch(self._source, 0.0))
 
 
-async def _next(batches: AsyncIterator[Sequence[LogEntry]], linger_s: float) -> Sequence[LogEntry]:
+async def _next_batch(
+    batches: AsyncIterator[Sequence[LogEntry]], linger_s: float
+) -> Sequence[LogEntry]:
     await asyncio.sleep(linger_s)
     return await anext(batches)

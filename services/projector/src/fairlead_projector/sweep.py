@@ -1,7 +1,7 @@
 """Finds sessions that should be moving and are not, and wakes them.
 
-Wakes are hints that a crash may lose; this is the net below them. A row that does not
-change is judged by this process's own clock, and one that waits for a person is woken ever less.
+A crash may lose a wake, so the sweep looks for sessions with work whose row does not change. It
+measures the time by the clock of this process, and wakes a session that stays still ever less often.
 """
 
 import asyncio
@@ -26,17 +26,17 @@ log = logging.getLogger(__name__)
 MOVING_MAX: Final = 20_000
 WAKES_MAX: Final = 500
 BACK_OFF_S_MAX: Final = 60.0
-# Sums over tenants cost more than the rest of a sweep, and limits are raised rarely.
+# Sums over tenants cost more than the rest of a sweep, and limits rise rarely.
 AFFORDABLE_S: Final = 5.0
-# A wake that is refused so often stands behind one that nobody is given. A living owner holds its
-# own for as long as a turn takes, so there it takes longer to tell.
+# After this many refusals the queued wake counts as lost. A living owner keeps its wake for as
+# long as a turn takes, so an owned session needs more refusals.
 REFUSALS_MAX: Final = 2
 REFUSALS_OWNED_MAX: Final = 4
 
 
 @dataclass(slots=True)
-class Watched:
-    """A session that stands still: at which seq, and when it is woken next."""
+class StalledSession:
+    """A session that does not move: its seq, and when to wake it next."""
 
     seq: int
     due_at: float
@@ -44,56 +44,58 @@ class Watched:
     refusals: int = 0
 
 
-class Watch:
-    """Which of the moving sessions stand still. Pure: time is an argument."""
+class StallDetector:
+    """Tells which sessions with work do not move. Pure: time is an argument."""
 
     def __init__(self, *, age_s: float) -> None:
         self._age_s = age_s
-        self._watched: dict[Address, Watched] = {}
+        self._sessions: dict[Address, StalledSession] = {}
 
     def due(self, moving: Iterable[tuple[Address, int]], *, now: float) -> list[Address]:
-        """The sessions to wake now, the longest due of each tenant first, at most WAKES_MAX."""
-        self._watched = {at: self._look(at, seq, now) for at, seq in moving}
-        due = sorted((one.due_at, at) for at, one in self._watched.items() if one.due_at <= now)
-        chosen = _in_turn(at for _due_at, at in due)[:WAKES_MAX]
+        """The sessions to wake now, at most WAKES_MAX. Of each tenant, the longest due come first."""
+        self._sessions = {at: self._update(at, seq, now) for at, seq in moving}
+        due = sorted(
+            (session.due_at, at) for at, session in self._sessions.items() if session.due_at <= now
+        )
+        chosen = _round_robin(at for _due_at, at in due)[:WAKES_MAX]
         for at in chosen:
-            one = self._watched[at]
-            one.due_at = now + one.delay_s
-            one.delay_s = min(one.delay_s * 2, BACK_OFF_S_MAX)
+            session = self._sessions[at]
+            session.due_at = now + session.delay_s
+            session.delay_s = min(session.delay_s * 2, BACK_OFF_S_MAX)
         return chosen
 
-    def lost(self, at: Address, *, owned: bool) -> bool:
-        """A wake was refused. Whether the one that is there may be lost, as nothing moves."""
-        one = self._watched[at]
-        one.refusals += 1
-        return one.refusals >= (REFUSALS_OWNED_MAX if owned else REFUSALS_MAX)
+    def count_refusal(self, at: Address, *, owned: bool) -> bool:
+        """Count a refused wake. True: the wake that is queued already counts as lost."""
+        session = self._sessions[at]
+        session.refusals += 1
+        return session.refusals >= (REFUSALS_OWNED_MAX if owned else REFUSALS_MAX)
 
-    def _look(self, at: Address, seq: int, now: float) -> Watched:
-        known = self._watched.get(at)
-        if known is not None and known.seq == seq:
-            return known
-        return Watched(seq, due_at=now + self._age_s, delay_s=max(self._age_s, 1.0))
+    def _update(self, at: Address, seq: int, now: float) -> StalledSession:
+        session = self._sessions.get(at)
+        if session is not None and session.seq == seq:
+            return session
+        return StalledSession(seq, due_at=now + self._age_s, delay_s=max(self._age_s, 1.0))
 
 
-def _in_turn(due: Iterable[Address]) -> list[Address]:
-    """One of each tenant, then the next of each: a crowd leaves room for another's single one."""
-    before: Counter[TenantId] = Counter()
+def _round_robin(due: Iterable[Address]) -> list[Address]:
+    """The first session of each tenant, then the second of each, so that no tenant crowds out others."""
+    counts: Counter[TenantId] = Counter()
     ranked: list[tuple[int, Address]] = []
     for at in due:
-        ranked.append((before[at.tenant], at))
-        before[at.tenant] += 1
+        ranked.append((counts[at.tenant], at))
+        counts[at.tenant] += 1
     return [at for _rank, at in sorted(ranked, key=itemgetter(0))]
 
 
-class Allowed(NamedTuple):
-    """What each tenant with a limit may use, as this process was told when it started."""
+class TenantLimits(NamedTuple):
+    """The budgets of tenants, from the configuration of this process."""
 
     tenants: tuple[TenantId, ...] = ()
     costs: tuple[float | None, ...] = ()
     tokens: tuple[int | None, ...] = ()
 
 
-NO_LIMITS: Final = Allowed()
+NO_LIMITS: Final = TenantLimits()
 
 
 async def sweep(
@@ -102,48 +104,54 @@ async def sweep(
     *,
     interval_s: float,
     age_s: float,
-    allowed: Allowed = NO_LIMITS,
-    well: Callable[[], None],
+    tenant_limits: TenantLimits = NO_LIMITS,
+    on_healthy: Callable[[], None],
 ) -> None:
-    """Sweep for ever; one process at a time. Raises what stopped it; start again then."""
-    watch, affordable, looked_at = Watch(age_s=age_s), list[tuple[Address, int]](), -math.inf
+    """Sweep until something fails. One process does this at a time; the others wait."""
+    stalls, affordable, looked_at = (
+        StallDetector(age_s=age_s),
+        list[tuple[Address, int]](),
+        -math.inf,
+    )
     async with await database.connect(dsn) as connection:
         while not await database.try_lock(connection, SWEEP_LOCK):
-            well()
+            on_healthy()
             await asyncio.sleep(interval_s)
         while True:
-            (moving, owned), now = await _moving(connection), time.monotonic()
+            (moving, owned), now = await _load_moving(connection), time.monotonic()
             if now - looked_at >= AFFORDABLE_S:
-                affordable, looked_at = await _affordable(connection, allowed), now
-            for at in watch.due([*moving, *affordable], now=now):
+                affordable, looked_at = await _load_affordable(connection, tenant_limits), now
+            for at in stalls.due([*moving, *affordable], now=now):
                 if await eventlog.wakes.wake(at):
                     metrics.WOKEN.inc()
-                    log.info("woke a session that stood still", extra={"session_id": at.session_id})
-                elif watch.lost(at, owned=at in owned) and await eventlog.wakes.renew(at):
+                    log.info("stalled session woken", extra={"session_id": at.session_id})
+                elif stalls.count_refusal(at, owned=at in owned) and await eventlog.wakes.renew(at):
                     metrics.WOKEN.inc()
-                    log.warning("renewed a lost wake", extra={"session_id": at.session_id})
-            well()
+                    log.warning("lost wake renewed", extra={"session_id": at.session_id})
+            on_healthy()
             await asyncio.sleep(interval_s)
 
 
-async def _affordable(connection: Connection, allowed: Allowed) -> list[tuple[Address, int]]:
-    """Sessions at rest over a limit that was raised since: another process wrote them."""
+async def _load_affordable(
+    connection: Connection, limits: TenantLimits
+) -> list[tuple[Address, int]]:
+    """Sessions that rest over a budget although the budget allows more now."""
     cursor = await connection.execute(
         query("load_affordable"),
         {
             "limit": MOVING_MAX,
-            "tenants": list(allowed.tenants),
-            "costs": list(allowed.costs),
-            "tokens": list(allowed.tokens),
+            "tenants": list(limits.tenants),
+            "costs": list(limits.costs),
+            "tokens": list(limits.tokens),
         },
     )
     return [(Address(tenant, id_), seq) for tenant, id_, seq in await cursor.fetchall()]
 
 
-async def _moving(
+async def _load_moving(
     connection: Connection,
 ) -> tuple[list[tuple[Address, int]], frozenset[Address]]:
-    """The sessions that should move, each with its seq, and those among them that are owned."""
+    """The sessions that should move, each with its seq, and the owned ones among them."""
     cursor = await connection.execute(
         query("load_moving"), {"limit": MOVING_MAX, "now": ids.now_ms()}
     )

@@ -1,4 +1,4 @@
-"""Answers what a tenant has used, for runners that must not exceed a limit."""
+"""Answers how much a tenant has used, so that runners can keep its budget."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,8 +31,8 @@ class TenantSpending(Model):
 
 
 @asynccontextmanager
-async def serving_usage(nats_url: str, dsn: str) -> AsyncIterator[None]:
-    """Serve the sums for the length of a block."""
+async def serve_usage(nats_url: str, dsn: str) -> AsyncIterator[None]:
+    """Answer usage requests until the block ends."""
     server = usage_server(nats_url, dsn)
     await server.start()
     try:
@@ -42,7 +42,7 @@ async def serving_usage(nats_url: str, dsn: str) -> AsyncIterator[None]:
 
 
 def usage_server(nats_url: str, dsn: str) -> RpcServer:
-    """The server of the projector's one verb."""
+    """The server of the verb `spending`, the only verb of the projector."""
     server = RpcServer(nats_url, name="projector", refusals=REFUSALS)
     server.provide(DSN, dsn)
     server.serve("spending", subjects.tenant_usage(ANY_TENANT), tenant_spending)

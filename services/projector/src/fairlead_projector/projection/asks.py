@@ -1,8 +1,8 @@
-"""What waits for people, as rows. Pure: one row per pending request, none once it is answered."""
+"""Rows of pending asks: one row per ask until somebody answers it. Pure."""
 
 from typing import Final, Protocol, TypeAlias
 
-from fairlead_projector.projection.rows import AskKey, AskRow, Projected
+from fairlead_projector.projection.rows import AskKey, AskRow, ProjectedSession
 from fairlead_schema.events import (
     PermissionAsked,
     PermissionReplied,
@@ -11,33 +11,34 @@ from fairlead_schema.events import (
     QuestionReplied,
 )
 from fairlead_schema.ids import CallId, MessageId
-from fairlead_schema.message import ToolBlock
 from fairlead_schema.record import Recorded
 from fairlead_schema.subjects import Address
 
-_ASKED: Final = (PermissionAsked, QuestionAsked)
-_ANSWERED: Final = (PermissionReplied, QuestionReplied, QuestionRejected)
-KINDS: Final = frozenset((*_ASKED, *_ANSWERED))
+_ASK_EVENTS: Final = (PermissionAsked, QuestionAsked)
+_ANSWER_EVENTS: Final = (PermissionReplied, QuestionReplied, QuestionRejected)
+ASK_EVENTS: Final = frozenset((*_ASK_EVENTS, *_ANSWER_EVENTS))
 
-Source: TypeAlias = tuple[MessageId, CallId] | None
+CallSource: TypeAlias = tuple[MessageId, CallId] | None
 
 
-class Changes(Protocol):
-    """Where row changes of asks are collected."""
+class AskChanges(Protocol):
+    """Collects the row changes of asks."""
 
     asks: dict[AskKey, AskRow]
     answers: list[AskKey]
 
 
-def follow(session: Projected, at: Address, recorded: Recorded, changes: Changes) -> None:
+def apply_event(
+    session: ProjectedSession, at: Address, recorded: Recorded, changes: AskChanges
+) -> None:
     """Apply one event of an ask."""
     event = recorded.event
-    if isinstance(event, _ASKED):
+    if isinstance(event, _ASK_EVENTS):
         row = _row(at, recorded, event)
         session.asks[row.request_id] = _source(event)
         changes.asks[AskKey(*at, row.request_id)] = row
     else:
-        assert isinstance(event, _ANSWERED), event.type
+        assert isinstance(event, _ANSWER_EVENTS), event.type
         key = AskKey(*at, event.request_id)
         session.asks.pop(event.request_id, None)
         if changes.asks.pop(key, None) is None:
@@ -45,29 +46,18 @@ def follow(session: Projected, at: Address, recorded: Recorded, changes: Changes
     session.row.asks = len(session.asks)
 
 
-def settle(session: Projected) -> None:
-    """Whether, after a commit, only people can move the session on."""
-    if not session.asks:
-        session.row.waiting = False
-        return
-    asking = set(session.asks.values())
-    newest = session.find(session.newest_assistant or "")
-    if newest is None or newest.type != "assistant":
-        session.row.waiting = False
-        return
-    open_ = [
-        (newest.id, block.id)
-        for block in newest.content
-        if isinstance(block, ToolBlock)
-        and not (block.provider and block.provider.executed)
-        and block.state.status in {"pending", "running"}
-    ]
-    session.row.waiting = bool(open_) and all(call in asking for call in open_)
+def update_waiting(session: ProjectedSession) -> None:
+    """Set `waiting` after a commit: every open call waits for a person, so nothing else can move."""
+    open_calls = session.row.execution.open_calls
+    sources = set(session.asks.values())
+    session.row.waiting = bool(open_calls) and all(
+        (call.assistant_message_id, call.call_id) in sources for call in open_calls
+    )
 
 
-def _source(event: PermissionAsked | QuestionAsked) -> Source:
-    found = event.request.source if isinstance(event, PermissionAsked) else event.request.tool
-    return None if found is None else (found.message_id, found.call_id)
+def _source(event: PermissionAsked | QuestionAsked) -> CallSource:
+    call = event.request.source if isinstance(event, PermissionAsked) else event.request.tool
+    return None if call is None else (call.message_id, call.call_id)
 
 
 def _row(at: Address, recorded: Recorded, event: PermissionAsked | QuestionAsked) -> AskRow:

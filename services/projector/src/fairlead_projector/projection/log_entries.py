@@ -1,4 +1,4 @@
-"""Log entries, read: a commit's events beside the form the log stores them in. Pure."""
+"""Decodes log entries: the events of a commit, and their stored JSON. Pure."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -10,13 +10,13 @@ from fairlead_schema.record import Recorded, RecordError, decode
 
 REASON_LENGTH_MAX: Final = 1024
 
-# Postgres stores no NUL in text or jsonb; readers see its symbol instead.
+# Postgres stores no NUL in text or jsonb. Readers see the symbol for NUL instead.
 _NUL: Final = b"\\u0000"
 _NUL_SYMBOL: Final = "\u2400"
 
 
-class Incoming(NamedTuple):
-    """The events of an entry and how the log stores them, or why it cannot be read."""
+class DecodedEntry(NamedTuple):
+    """The events of an entry and their stored JSON, or the reason why nobody can read it."""
 
     entry: LogEntry
     events: tuple[Recorded, ...] = ()
@@ -24,20 +24,20 @@ class Incoming(NamedTuple):
     reason: str | None = None
 
 
-def read(entry: LogEntry) -> Incoming:
-    """Decode one entry; never raises."""
+def decode_entry(entry: LogEntry) -> DecodedEntry:
+    """Decode one entry. Never raises: an unreadable entry carries its reason."""
     payload = entry.payload
     try:
         if _NUL in payload:
             payload = to_json(_without_nul(from_json(payload)))
-        return Incoming(entry, decode(payload).events, from_json(payload)["events"])
+        return DecodedEntry(entry, decode(payload).events, from_json(payload)["events"])
     except (RecordError, ValueError) as error:
-        return unreadable(entry, str(error))
+        return unreadable_entry(entry, str(error))
 
 
-def unreadable(entry: LogEntry, reason: str) -> Incoming:
-    """An entry that cannot be applied, whatever its bytes say."""
-    return Incoming(entry, reason=reason.replace("\0", _NUL_SYMBOL)[:REASON_LENGTH_MAX])
+def unreadable_entry(entry: LogEntry, reason: str) -> DecodedEntry:
+    """An entry that cannot be applied, with the reason."""
+    return DecodedEntry(entry, reason=reason.replace("\0", _NUL_SYMBOL)[:REASON_LENGTH_MAX])
 
 
 def _without_nul(value: Any) -> Any:  # noqa: ANN401 - any JSON

@@ -1,7 +1,7 @@
-"""Erases what a purged session left in the log's servers, as often as it takes.
+"""Erases the data of purged sessions from NATS.
 
-It happens inside the transaction that removes the session's rows and moves the checkpoint. If either
-fails, the last word is read again and both are repeated; erasing twice is erasing once.
+This happens inside the transaction that removes the rows and moves the checkpoint. If either fails,
+the projector reads the last word again and repeats both. Erasing twice does no harm.
 """
 
 import logging
@@ -15,10 +15,10 @@ log = logging.getLogger(__name__)
 
 
 async def erase(eventlog: EventLog, purges: Mapping[Address, int]) -> None:
-    """Forget everything before each session's last word, its snapshot and what its calls left aside."""
+    """Erase the log before each session's last word, its snapshot and its managed outputs."""
     for at, position in purges.items():
         await eventlog.outputs.remove_all(at)
         await eventlog.log.erase(at, before=position)
         await eventlog.snapshots.remove(at)
         metrics.PURGED.inc()
-        log.info("purged", extra={"session_id": at.session_id})
+        log.info("session purged", extra={"session_id": at.session_id})

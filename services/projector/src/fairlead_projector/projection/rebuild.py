@@ -1,4 +1,4 @@
-"""Drops the read models and makes them again from the log; the result is the same, row for row."""
+"""Drops the read models and builds them again from the log. The rows are the same."""
 
 import asyncio
 import hashlib
@@ -13,9 +13,9 @@ from psycopg import errors
 from fairlead_eventlog.connection import EventLog
 from fairlead_projector import database, migrations
 from fairlead_projector.database import Connection, query
-from fairlead_projector.projection.shard import Reading, project
-from fairlead_projector.shard_balance import Share
-from fairlead_projector.supervise import Complaints, keep
+from fairlead_projector.projection.shard import ReadOptions, project_shard
+from fairlead_projector.shard_balance import ShardShare
+from fairlead_projector.task_supervisor import Complaints, keep_running
 from fairlead_schema.subjects import SHARDS
 from fairlead_service.supervise import cancel_and_wait
 
@@ -32,8 +32,8 @@ TABLES: Final = (
 )
 
 
-class Progress(NamedTuple):
-    """How many commits are applied, of how many."""
+class RebuildProgress(NamedTuple):
+    """How many commits are applied, and how many there are."""
 
     applied: int
     total: int
@@ -43,51 +43,51 @@ async def rebuild(
     dsn: str,
     eventlog: EventLog,
     *,
-    progress: Callable[[Progress], None],
+    progress: Callable[[RebuildProgress], None],
     reader: str = "projector",
 ) -> None:
-    """Rebuild up to where the log ends now.
+    """Rebuild up to the current end of the log.
 
-    A running projector may go on: it is fenced by the fresh checkpoints, and whoever then owns a
-    shard replays it.
+    A projector may keep running: the new checkpoints fence it, and the next owner of each shard
+    replays it.
     """
     async with await database.connect(dsn) as connection:
         await _reset(connection)
         ends = [await eventlog.shards.last_position(shard) for shard in range(SHARDS)]
-        # What is unreadable was buried when it was first met.
-        replayed = replace(eventlog, dead_letters=_DiscardedLetters())
-        share, complaints = Share(), Complaints()
-        reading = Reading(BATCH_COMMITS_MAX, reader)
+        # The first projection has stored the dead letters already.
+        replay = replace(eventlog, dead_letters=_DiscardedLetters())
+        share, complaints = ShardShare(), Complaints()
+        options = ReadOptions(BATCH_COMMITS_MAX, reader)
         tasks = [
             asyncio.create_task(
-                keep(
+                keep_running(
                     f"shard {shard}",
-                    partial(project, shard, dsn, replayed, share, reading=reading),
+                    partial(project_shard, shard, dsn, replay, share, options=options),
                     complaints,
                 )
             )
             for shard in range(SHARDS)
         ]
         try:
-            await _arrive(connection, ends, progress)
+            await _wait_until_projected(connection, ends, progress)
         finally:
             await cancel_and_wait(*tasks)
 
 
 async def digest(dsn: str) -> str:
-    """One hash over every row of every table in key order, to compare two databases by."""
-    whole = hashlib.sha256()
+    """One hash over every row of every table in key order. Equal rows give equal hashes."""
+    hash_ = hashlib.sha256()
     async with await database.connect(dsn) as connection:
         for table in TABLES:
-            whole.update(table.encode())
+            hash_.update(table.encode())
             async with connection.cursor().copy(query(f"dump_{table}")) as rows:
                 async for chunk in rows:
-                    whole.update(chunk)
-    return whole.hexdigest()
+                    hash_.update(chunk)
+    return hash_.hexdigest()
 
 
 async def _reset(connection: Connection) -> None:
-    """Start from empty tables. A writer at work may force us to try again."""
+    """Create empty tables. A deadlock with a running writer makes us try again."""
     for _attempt in range(RESET_ATTEMPTS_MAX - 1):
         with suppress(errors.DeadlockDetected):
             return await _reset_once(connection)
@@ -96,22 +96,22 @@ async def _reset(connection: Connection) -> None:
 
 async def _reset_once(connection: Connection) -> None:
     async with connection.transaction():
-        await migrations.hold(connection)
+        await migrations.lock_migrations(connection)
         for name in ("drop_read", "drop_projection", "forget_migrations"):
             await connection.execute(query(name))
-        await migrations.apply(connection)
+        await migrations.apply_missing(connection)
         for shard in range(SHARDS):
             await connection.execute(query("begin_checkpoint"), {"shard": shard})
 
 
-async def _arrive(
-    connection: Connection, ends: list[int], progress: Callable[[Progress], None]
+async def _wait_until_projected(
+    connection: Connection, ends: list[int], progress: Callable[[RebuildProgress], None]
 ) -> None:
     while True:
         cursor = await connection.execute(query("load_checkpoints"))
         positions: dict[int, int] = dict(await cursor.fetchall())
         reached = [min(positions.get(shard, 0), end) for shard, end in enumerate(ends)]
-        progress(Progress(sum(reached), sum(ends)))
+        progress(RebuildProgress(sum(reached), sum(ends)))
         if reached == ends:
             return
         await asyncio.sleep(POLL_S)
@@ -121,4 +121,4 @@ class _DiscardedLetters:
     """Drops dead letters: the first projection stored them already."""
 
     async def add(self, source: str, subject: str, payload: bytes, reason: str) -> None:
-        """Nothing is left to do."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The rows of the read models, and how they are written down for Postgres. No I/O."""
+"""The rows of the read models, and their text form for Postgres. No I/O."""
 
 import re
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ from fairlead_schema.permission import PermissionRequest, QuestionRequest
 from fairlead_schema.prompt import Delivery, Prompt
 from fairlead_session.state.execution import Execution
 
-# What the text format of COPY gives a meaning of its own.
+# The characters that the text format of COPY reserves.
 _UNSAFE: Final = re.compile(r"[\\\t\n\r]")
 _ESCAPES: Final = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 @dataclass(slots=True)
 class SessionRow:
-    """`projection.session`. Changes in place: one that failed to commit is thrown away."""
+    """`projection.session`. It changes in place, and is thrown away if its transaction fails."""
 
     tenant: TenantId
     session_id: SessionId
@@ -45,7 +45,7 @@ class SessionRow:
     owner: str | None = None
     pending: int = 0
     execution: Execution = field(default_factory=Execution)
-    """The core's value. The columns down to `rested` follow from it, for the queries of the sweep."""
+    """The value of the core. `owed` to `rested` follow from it, as columns for the sweep."""
     owed: bool = False
     work_requested: bool = False
     wake_at: int | None = None
@@ -56,7 +56,7 @@ class SessionRow:
     broken: str | None = None
     asks: int = 0
     waiting: bool = False
-    """Whether every open call waits for a person: nothing else can move it."""
+    """Whether every open call waits for a person, so that nothing else can move the session."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class InputRow:
 
 @dataclass(slots=True)
 class InputChange:
-    """What a batch changes of an input that was admitted before it; None leaves a column alone."""
+    """A change to an input that an earlier batch admitted. None leaves a column as it is."""
 
     tenant: TenantId
     session_id: SessionId
@@ -89,7 +89,7 @@ class InputChange:
 
 @dataclass(slots=True)
 class AskRow:
-    """`projection.session_ask`: one request that waits for a person."""
+    """`projection.session_ask`: one ask that waits for a person."""
 
     tenant: TenantId
     session_id: SessionId
@@ -103,7 +103,7 @@ class AskRow:
 
 
 class AskKey(NamedTuple):
-    """A request that was answered."""
+    """The key of an ask."""
 
     tenant: TenantId
     session_id: SessionId
@@ -131,7 +131,7 @@ class EventRow(NamedTuple):
 
 
 class Truncation(NamedTuple):
-    """A committed revert: everything after the boundary and before the revert goes."""
+    """A committed revert. It removes everything after the boundary and before the revert."""
 
     tenant: TenantId
     session_id: SessionId
@@ -140,19 +140,19 @@ class Truncation(NamedTuple):
 
 
 @dataclass(slots=True)
-class Projected:
-    """What must be remembered of a session to apply its next commit."""
+class ProjectedSession:
+    """The rows of a session that its next commit may change."""
 
     row: SessionRow
     pending: dict[MessageId, int] = field(default_factory=dict)
     messages: dict[MessageId, MessageRow] = field(default_factory=dict)
     newest_assistant: MessageId | None = None
     asks: dict[str, tuple[MessageId, CallId] | None] = field(default_factory=dict)
-    """What waits for people, and the call that each request comes from."""
+    """The pending asks, each with the call that it comes from."""
 
     def find(self, message_id: MessageId) -> Message | None:
-        found = self.messages.get(message_id)
-        return None if found is None else found.message
+        row = self.messages.get(message_id)
+        return None if row is None else row.message
 
     def open_assistant(self) -> AssistantMessage | None:
         if self.newest_assistant is None:
@@ -163,7 +163,7 @@ class Projected:
         return None
 
     def forget_closed(self) -> None:
-        """Keep only the message the next event most likely names; others are loaded by name."""
+        """Keep only the newest assistant message. The store loads others when an event names them."""
         newest = self.messages.get(self.newest_assistant or "")
         self.messages = {} if newest is None else {newest.message.id: newest}
 
@@ -171,12 +171,12 @@ class Projected:
 def copy_text(events: Iterable[EventRow]) -> bytes:
     """Event rows in the text format of COPY."""
     lines: list[bytes] = []
-    owner, session = ("", ""), ""
+    last_key, session_cells = ("", ""), ""
     for tenant, session_id, seq, event_id, type_, version, time, data in events:
-        if owner != (tenant, session_id):
-            owner = (tenant, session_id)
-            session = f"{_cell(tenant)}\t{_cell(session_id)}"
-        cells = f"{session}\t{seq}\t{_cell(event_id)}\t{type_}\t{version}\t{time}\t"
+        if last_key != (tenant, session_id):
+            last_key = (tenant, session_id)
+            session_cells = f"{_cell(tenant)}\t{_cell(session_id)}"
+        cells = f"{session_cells}\t{seq}\t{_cell(event_id)}\t{type_}\t{version}\t{time}\t"
         # JSON holds no raw tab or newline, only backslashes.
         escaped = data.replace(b"\\", b"\\\\") if b"\\" in data else data
         lines.append(cells.encode() + escaped + b"\n")
@@ -191,4 +191,4 @@ def json_rows(rows: Iterable[object]) -> str:
 def _cell(text: str) -> str:
     if text.isidentifier():
         return text
-    return _UNSAFE.sub(lambda found: _ESCAPES[found[0]], text)
+    return _UNSAFE.sub(lambda match: _ESCAPES[match[0]], text)

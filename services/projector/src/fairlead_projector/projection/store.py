@@ -1,82 +1,84 @@
-"""Runs a batch's row changes and its checkpoint in one transaction, so redelivery is a no-op."""
+"""Loads the rows of sessions, and writes a batch with its checkpoint in one transaction."""
 
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 from psycopg.rows import dict_row
 from pydantic import TypeAdapter
 
-from fairlead_projector.database import Connection, cell, query
-from fairlead_projector.errors import Fenced
+from fairlead_projector.database import Connection, query, single_cell
+from fairlead_projector.errors import ShardFenced
+from fairlead_projector.projection.row_changes import MessageKey, RowChanges
 from fairlead_projector.projection.rows import (
     MessageRow,
-    Projected,
+    ProjectedSession,
     SessionRow,
     copy_text,
     json_rows,
 )
-from fairlead_projector.projection.statements import Changes, MessageKey
+from fairlead_projector.projection.session_row import EXECUTION_EVENT_TYPES, fold_execution
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events.session import RevertState
 from fairlead_schema.message import MESSAGE
+from fairlead_schema.record import Recorded, RecordError, decode_event
 from fairlead_schema.subjects import Address
-from fairlead_session.state.execution import Execution, Interrupt, Owner, RestState
+from fairlead_session.state.execution import Execution
 
 SESSIONS_MAX: Final = 2_000
 _EXECUTION: Final = TypeAdapter(Execution)
 
 
-class Store:
-    """The tables of one shard through one connection, with the sessions it saw last."""
+class ShardStore:
+    """The tables of one shard through one connection, with a cache of recent sessions."""
 
     def __init__(self, connection: Connection, shard: int) -> None:
         self._connection = connection
         self._shard = shard
-        self._recent: OrderedDict[Address, Projected] = OrderedDict()
+        self._recent: OrderedDict[Address, ProjectedSession] = OrderedDict()
 
     async def checkpoint(self) -> int:
-        """How far the shard has been projected."""
+        """The position up to which the shard is projected."""
         shard = {"shard": self._shard}
         await self._connection.execute(query("begin_checkpoint"), shard)
         cursor = await self._connection.execute(query("load_checkpoint"), shard)
-        position = await cell(cursor.fetchone())
+        position = await single_cell(cursor)
         assert isinstance(position, int), position
         return position
 
     async def load(
-        self, touched: Iterable[Address], named: Iterable[MessageKey]
-    ) -> dict[Address, Projected]:
-        """What exists of the touched sessions, with their named messages."""
-        wanted = dict.fromkeys(touched)
-        found = {at: self._recent[at] for at in wanted if at in self._recent}
-        fresh = await self._sessions([at for at in wanted if at not in found])
-        await self._newest_assistants(fresh)
-        await self._pending({at: one for at, one in fresh.items() if one.row.pending})
-        await self._asks({at: one for at, one in fresh.items() if one.row.asks})
-        found |= fresh
+        self, addresses: Iterable[Address], named: Iterable[MessageKey]
+    ) -> dict[Address, ProjectedSession]:
+        """The existing sessions among the addresses, with the messages that are named."""
+        wanted = dict.fromkeys(addresses)
+        sessions = {at: self._recent[at] for at in wanted if at in self._recent}
+        loaded = await self._load_sessions([at for at in wanted if at not in sessions])
+        await self._load_newest_assistants(loaded)
+        await self._load_pending({at: item for at, item in loaded.items() if item.row.pending})
+        await self._load_asks({at: item for at, item in loaded.items() if item.row.asks})
+        sessions |= loaded
         unknown = dict.fromkeys(
-            (at, id_) for at, id_ in named if at in found and id_ not in found[at].messages
+            (at, id_) for at, id_ in named if at in sessions and id_ not in sessions[at].messages
         )
-        await self._messages(found, list(unknown))
-        return found
+        await self._load_messages(sessions, list(unknown))
+        return sessions
 
     @asynccontextmanager
-    async def applying(self, changes: Changes, *, after: int, position: int) -> AsyncIterator[None]:
-        """Write a batch and move the checkpoint; both are committed when the block ends well.
+    async def apply(self, changes: RowChanges, *, after: int, position: int) -> AsyncIterator[None]:
+        """Write a batch and move the checkpoint. Both are committed if the block succeeds.
 
         Raises Fenced when another writer moved the checkpoint.
         """
         connection = self._connection
         async with connection.transaction():
-            # First, because its row lock keeps every other writer of the shard out.
+            # This comes first, because its row lock keeps other writers of the shard out.
             moved = await connection.execute(
                 query("advance_checkpoint"),
                 {"shard": self._shard, "after": after, "position": position},
             )
             if moved.rowcount != 1:
-                raise Fenced(self._shard, after)
+                raise ShardFenced(self._shard, after)
             if changes.events:
                 async with connection.cursor().copy(query("copy_events")) as copy:
                     await copy.write(copy_text(changes.events))
@@ -93,11 +95,11 @@ class Store:
                 await connection.execute(query("purge_session"), at._asdict())
             yield
 
-    def remember(self, sessions: Mapping[Address, Projected], changes: Changes) -> None:
-        """Keep what a committed batch left, within bounds."""
+    def remember(self, sessions: Mapping[Address, ProjectedSession], changes: RowChanges) -> None:
+        """Keep the sessions of a committed batch in the cache."""
         for at in changes.purges:
             self._recent.pop(at, None)
-        truncated = {(one.tenant, one.session_id) for one in changes.truncations}
+        truncated = {(item.tenant, item.session_id) for item in changes.truncations}
         for at, session in sessions.items():
             self._recent.pop(at, None)
             if at not in truncated:
@@ -107,41 +109,56 @@ class Store:
             self._recent.popitem(last=False)
 
     def forget(self) -> None:
-        """Trust nothing in memory: a transaction failed half-way through."""
+        """Clear the cache, because a failed transaction left its sessions changed."""
         self._recent.clear()
 
     async def _write(self, name: str, rows: Iterable[object]) -> None:
         if rows := list(rows):
             await self._connection.execute(query(name), {"rows": json_rows(rows)})
 
-    async def _sessions(self, wanted: Sequence[Address]) -> dict[Address, Projected]:
+    async def _load_sessions(self, wanted: Sequence[Address]) -> dict[Address, ProjectedSession]:
         rows = await self._fetch("load_sessions", wanted)
-        return {_address(row): Projected(_session_row(row)) for row in rows}
+        old = [_address(row) for row in rows if row["execution"] is None]
+        executions = await self._fold_executions(old)
+        return {
+            _address(row): ProjectedSession(_session_row(row, executions.get(_address(row))))
+            for row in rows
+        }
 
-    async def _newest_assistants(self, sessions: Mapping[Address, Projected]) -> None:
+    async def _fold_executions(self, addresses: Sequence[Address]) -> dict[Address, Execution]:
+        """The executions of rows from an earlier release, which had no such column."""
+        events: dict[Address, list[Recorded]] = {at: [] for at in addresses}
+        types = list(EXECUTION_EVENT_TYPES)
+        for row in await self._fetch("load_execution_events", addresses, types=types):
+            # Postgres cannot hold NaN in JSON. Such an event does not decode, and is left out.
+            with suppress(RecordError):
+                events[_address(row)].append(decode_event(row))
+        return {at: fold_execution(at, recorded) for at, recorded in events.items()}
+
+    async def _load_newest_assistants(self, sessions: Mapping[Address, ProjectedSession]) -> None:
         for row in await self._fetch("load_newest_assistants", list(sessions)):
-            placed, session = _message_row(row), sessions[_address(row)]
-            session.messages[placed.message.id] = placed
-            session.newest_assistant = placed.message.id
+            newest, session = _message_row(row), sessions[_address(row)]
+            session.messages[newest.message.id] = newest
+            session.newest_assistant = newest.message.id
 
-    async def _pending(self, sessions: Mapping[Address, Projected]) -> None:
+    async def _load_pending(self, sessions: Mapping[Address, ProjectedSession]) -> None:
         for row in await self._fetch("load_pending", list(sessions)):
             sessions[_address(row)].pending[row["message_id"]] = row["admitted_seq"]
 
-    async def _asks(self, sessions: Mapping[Address, Projected]) -> None:
+    async def _load_asks(self, sessions: Mapping[Address, ProjectedSession]) -> None:
         for row in await self._fetch("load_asks", list(sessions)):
-            known = row["call_id"] is not None
-            source = (row["message_id"], row["call_id"]) if known else None
+            has_call = row["call_id"] is not None
+            source = (row["message_id"], row["call_id"]) if has_call else None
             sessions[_address(row)].asks[row["request_id"]] = source
 
-    async def _messages(
-        self, sessions: Mapping[Address, Projected], wanted: Sequence[MessageKey]
+    async def _load_messages(
+        self, sessions: Mapping[Address, ProjectedSession], wanted: Sequence[MessageKey]
     ) -> None:
         message_ids = [message_id for _at, message_id in wanted]
         addresses = [at for at, _message_id in wanted]
         for row in await self._fetch("load_messages", addresses, message_ids=message_ids):
-            placed = _message_row(row)
-            sessions[_address(row)].messages[placed.message.id] = placed
+            message = _message_row(row)
+            sessions[_address(row)].messages[message.message.id] = message
 
     async def _fetch(
         self, name: str, wanted: Sequence[Address], **more: Sequence[str]
@@ -162,7 +179,7 @@ def _address(row: Mapping[str, Any]) -> Address:
     return Address(row["tenant"], row["session_id"])
 
 
-def _session_row(row: dict[str, Any]) -> SessionRow:
+def _session_row(row: dict[str, Any], execution: Execution | None) -> SessionRow:
     model, revert = row["model"], row["revert"]
     return SessionRow(
         **row
@@ -170,21 +187,8 @@ def _session_row(row: dict[str, Any]) -> SessionRow:
             "model": None if model is None else ModelRef.model_validate(model),
             "revert": None if revert is None else RevertState.model_validate(revert),
             "tokens": Tokens.model_validate(row["tokens"]),
-            "execution": _execution(row),
+            "execution": execution or _EXECUTION.validate_python(row["execution"]),
         }
-    )
-
-
-def _execution(row: Mapping[str, Any]) -> Execution:
-    if row["execution"] is not None:
-        return _EXECUTION.validate_python(row["execution"])
-    # An earlier release wrote the row: its columns are as much as it knew.
-    return Execution(
-        owner=None if row["owner"] is None else Owner(row["owner"], 0),
-        owed=row["owed"],
-        work_requested=row["work_requested"],
-        interrupt=Interrupt() if row["interrupted"] else None,
-        rest=None if row["rested"] is None else RestState(row["rested"], wake_at=row["wake_at"]),
     )
 
 

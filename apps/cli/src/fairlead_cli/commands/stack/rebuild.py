@@ -9,7 +9,7 @@ from fairlead_cli.addresses import add_config, effective_config
 from fairlead_cli.errors import CommandError
 from fairlead_cli.terminal import stderr_console, stdout_console
 from fairlead_eventlog.jetstream.connect import connect
-from fairlead_projector.projection.rebuild import Progress, digest, rebuild
+from fairlead_projector.projection.rebuild import RebuildProgress, digest, rebuild
 from fairlead_service.config.configuration import Config
 
 
@@ -28,9 +28,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _rebuild(config: Config) -> str:
-    notes, last = stderr_console(), Progress(-1, -1)
+    notes, last = stderr_console(), RebuildProgress(-1, -1)
 
-    def report(progress: Progress) -> None:
+    def report(progress: RebuildProgress) -> None:
         nonlocal last
         if progress != last:
             notes.print(f"{progress.applied} of {progress.total} commits", style="dim")

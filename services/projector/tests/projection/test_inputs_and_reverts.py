@@ -3,9 +3,9 @@
 from typing import TYPE_CHECKING
 
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector.projection import log_entries, statements
-from fairlead_projector.projection.rows import Projected
-from fairlead_projector.projection.statements import Changes
+from fairlead_projector.projection import log_entries, row_changes
+from fairlead_projector.projection.row_changes import RowChanges
+from fairlead_projector.projection.rows import ProjectedSession
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.events import (
     InputCancelled,
@@ -33,23 +33,23 @@ STARTED = StepStarted(
 )
 
 
-def admitted(id_: str) -> PromptAdmitted:
+def admission(id_: str) -> PromptAdmitted:
     return PromptAdmitted(message_id=id_, prompt=Prompt(text="hello"), delivery="queue")
 
 
-def promoted(id_: str, text: str = "hello") -> PromptPromoted:
+def promotion(id_: str, text: str = "hello") -> PromptPromoted:
     return PromptPromoted(message_id=id_, prompt=Prompt(text=text), created=2)
 
 
-def fold(*entries: LogEntry, known: dict[Address, Projected] | None = None) -> Changes:
-    sessions = {} if known is None else known
-    return statements.fold(sessions, [log_entries.read(entry) for entry in entries])
+def fold(*entries: LogEntry, sessions: dict[Address, ProjectedSession] | None = None) -> RowChanges:
+    sessions = {} if sessions is None else sessions
+    return row_changes.fold_batch(sessions, [log_entries.decode_entry(entry) for entry in entries])
 
 
 def test_pending_counts_inputs_neither_promoted_nor_cancelled(given: "Given") -> None:
     changes = fold(
-        given.commit(AT, CREATED, admitted("msg_1"), admitted("msg_2"), admitted("msg_3")),
-        given.commit(AT, promoted("msg_1"), InputCancelled(message_id="msg_2")),
+        given.commit(AT, CREATED, admission("msg_1"), admission("msg_2"), admission("msg_3")),
+        given.commit(AT, promotion("msg_1"), InputCancelled(message_id="msg_2")),
     )
 
     assert changes.sessions[AT].pending == 1
@@ -58,11 +58,11 @@ def test_pending_counts_inputs_neither_promoted_nor_cancelled(given: "Given") ->
 
 
 def test_an_input_of_an_earlier_batch_is_changed_not_inserted(given: "Given") -> None:
-    known: dict[Address, Projected] = {}
-    fold(given.commit(AT, CREATED, admitted("msg_1")), known=known)
+    sessions: dict[Address, ProjectedSession] = {}
+    fold(given.commit(AT, CREATED, admission("msg_1")), sessions=sessions)
     edited = InputEdited(message_id="msg_1", prompt=Prompt(text="better"), delivery="steer")
 
-    changes = fold(given.commit(AT, edited, promoted("msg_1", "better")), known=known)
+    changes = fold(given.commit(AT, edited, promotion("msg_1", "better")), sessions=sessions)
 
     change = changes.input_changes[AT, "msg_1"]
     assert changes.inputs == {}
@@ -71,7 +71,7 @@ def test_an_input_of_an_earlier_batch_is_changed_not_inserted(given: "Given") ->
 
 
 def test_a_promotion_becomes_a_user_message_with_its_admission_time(given: "Given") -> None:
-    changes = fold(given.commit(AT, CREATED, admitted("msg_1"), promoted("msg_1")))
+    changes = fold(given.commit(AT, CREATED, admission("msg_1"), promotion("msg_1")))
 
     message = changes.messages[AT, "msg_1"].message
     assert isinstance(message, UserMessage)
@@ -81,16 +81,16 @@ def test_a_promotion_becomes_a_user_message_with_its_admission_time(given: "Give
 def test_a_committed_revert_cuts_after_its_boundary_and_clears_the_stage(given: "Given") -> None:
     """N-06, N-08, N-09."""
     staged = RevertStaged(revert=RevertState(message_id="msg_1"))
-    known: dict[Address, Projected] = {}
+    sessions: dict[Address, ProjectedSession] = {}
     first = fold(
-        given.commit(AT, CREATED, admitted("msg_1"), promoted("msg_1"), STARTED),
-        given.commit(AT, admitted("msg_2"), staged),
-        known=known,
+        given.commit(AT, CREATED, admission("msg_1"), promotion("msg_1"), STARTED),
+        given.commit(AT, admission("msg_2"), staged),
+        sessions=sessions,
     )
     assert first.sessions[AT].revert == RevertState(message_id="msg_1")
 
-    changes = fold(given.commit(AT, RevertCommitted(message_id="msg_1")), known=known)
+    changes = fold(given.commit(AT, RevertCommitted(message_id="msg_1")), sessions=sessions)
 
     assert changes.truncations == [("default", "ses_1", 3, 7)]
     assert (changes.sessions[AT].revert, changes.sessions[AT].pending) == (None, 0)
-    assert list(known[AT].messages) == ["msg_1"]
+    assert list(sessions[AT].messages) == ["msg_1"]

@@ -1,13 +1,15 @@
-"""How the row of a session follows its events. Pure.
+"""Applies events to the row of a session. Pure.
 
-The core folds execution; the row keeps that value and the columns by which the sweep finds
+The core folds the execution. The row keeps that value, and columns by which the sweep finds the
 sessions that should move: somebody asked for work, and there is work to do.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
-from fairlead_projector.projection.rows import Projected, SessionRow
+from fairlead_projector.projection.rows import ProjectedSession, SessionRow
 from fairlead_schema.events import (
+    BY_TYPE,
     AgentSwitched,
     BudgetSet,
     CompactionUsed,
@@ -30,8 +32,8 @@ from fairlead_session.state.usage import Budget
 
 UNREADABLE: Final = "(unreadable)"
 
-_SPENDING: Final = (StepEnded, CompactionUsed)
-_DESCRIPTION: Final = (
+_USAGE_EVENTS: Final = (StepEnded, CompactionUsed)
+_PROFILE_EVENTS: Final = (
     AgentSwitched,
     ModelSwitched,
     SessionMoved,
@@ -40,8 +42,12 @@ _DESCRIPTION: Final = (
     RevertCleared,
     RevertCommitted,
 )
-_EXECUTION: Final = tuple(REDUCERS)
-_CHANGING: Final = frozenset((*_EXECUTION, *_SPENDING, *_DESCRIPTION, BudgetSet))
+_EXECUTION_EVENTS: Final = tuple(REDUCERS)
+_ROW_EVENTS: Final = frozenset((*_EXECUTION_EVENTS, *_USAGE_EVENTS, *_PROFILE_EVENTS, BudgetSet))
+EXECUTION_EVENT_TYPES: Final = frozenset(
+    type_ for (type_, _version), kind in BY_TYPE.items() if kind in {*_EXECUTION_EVENTS, BudgetSet}
+)
+"""The types of the events that change the execution."""
 
 
 def create_row(at: Address, recorded: Recorded, position: int) -> SessionRow | None:
@@ -68,7 +74,7 @@ def create_row(at: Address, recorded: Recorded, position: int) -> SessionRow | N
 
 
 def unreadable_row(at: Address, position: int) -> SessionRow:
-    """The row of a session whose first commit cannot be read. It only carries the reason."""
+    """The row of a session whose first commit is unreadable. It only carries the reason."""
     return SessionRow(
         tenant=at.tenant,
         session_id=at.session_id,
@@ -82,24 +88,32 @@ def unreadable_row(at: Address, position: int) -> SessionRow:
     )
 
 
-def follow(session: Projected, recorded: Recorded) -> None:
+def apply_event(session: ProjectedSession, recorded: Recorded) -> None:
     """Apply one event to the row."""
     row, event = session.row, recorded.event
-    if type(event) not in _CHANGING:
+    if type(event) not in _ROW_EVENTS:
         return
-    if isinstance(event, _EXECUTION):
+    if isinstance(event, _EXECUTION_EVENTS):
         _set_execution(row, evolve(row.execution, event, recorded.seq))
     if isinstance(event, PromptAdmitted) and event.resume is not False:
         # A steer does not wait for the end of a back-off.
         row.wake_at = None if event.delivery == "steer" else row.wake_at
-    elif isinstance(event, _SPENDING):
+    elif isinstance(event, _USAGE_EVENTS):
         row.cost += event.cost
         row.tokens = row.tokens.plus(event.tokens)
         row.updated_at = recorded.time
     elif isinstance(event, BudgetSet):
         _set_budget(row, event)
-    elif isinstance(event, _DESCRIPTION):
-        _change(row, event, recorded.time)
+    elif isinstance(event, _PROFILE_EVENTS):
+        _change_profile(row, event, recorded.time)
+
+
+def fold_execution(at: Address, events: Iterable[Recorded]) -> Execution:
+    """The execution of a session after these events, oldest first."""
+    session = ProjectedSession(unreadable_row(at, 0))
+    for recorded in events:
+        apply_event(session, recorded)
+    return session.row.execution
 
 
 def _set_execution(row: SessionRow, execution: Execution) -> None:
@@ -120,7 +134,7 @@ def _set_budget(row: SessionRow, event: BudgetSet) -> None:
     row.budget_cost, row.budget_tokens = event.cost, event.tokens
 
 
-def _change(row: SessionRow, event: SessionEvent, at: int) -> None:
+def _change_profile(row: SessionRow, event: SessionEvent, at: int) -> None:
     row.updated_at = at
     match event:
         case AgentSwitched():

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_projector import database
-from fairlead_projector.sweep import Allowed, _affordable, _moving
+from fairlead_projector.sweep import TenantLimits, _load_affordable, _load_moving
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     BudgetSet,
@@ -49,18 +49,21 @@ async def test_a_raised_limit_finds_those_that_rest_over_it_and_no_others(
     given.commit(OWN, CREATED, BudgetSet(tokens=20), ADMITTED, CLAIMED, STARTED, SPENT, OVER)
     parked = ExecutionReleased(generation=1, reason="parked")
     given.commit(PARKED, CREATED, ADMITTED, CLAIMED, STARTED, parked, InterruptRequested())
-    async with projection.running():
-        await projection.until(projection.arrived)
+    async with projection.run():
+        await projection.wait_until(projection.is_caught_up)
 
     async with await database.connect(projection.dsn) as connection:
 
-        async def found(*, cost: float | None, tokens: int | None) -> set[Address]:
-            allowed = Allowed(("poor", "other"), (cost, 0.5), (tokens, None))
-            return {at for at, _seq in await _affordable(connection, allowed)}
+        async def affordable(*, cost: float | None, tokens: int | None) -> set[Address]:
+            limits = TenantLimits(("poor", "other"), (cost, 0.5), (tokens, None))
+            return {at for at, _seq in await _load_affordable(connection, limits)}
 
-        assert await found(cost=2.0, tokens=None) == set()
-        assert await found(cost=3.0, tokens=40) == set()
-        assert await found(cost=3.0, tokens=41) == {POOR}
-        assert await found(cost=None, tokens=None) == {POOR}
-        assert {at for at, _seq in await _affordable(connection, Allowed())} == {POOR, OTHER}
-        assert [at for at, _seq in (await _moving(connection))[0]] == [PARKED]
+        assert await affordable(cost=2.0, tokens=None) == set()
+        assert await affordable(cost=3.0, tokens=40) == set()
+        assert await affordable(cost=3.0, tokens=41) == {POOR}
+        assert await affordable(cost=None, tokens=None) == {POOR}
+        assert {at for at, _seq in await _load_affordable(connection, TenantLimits())} == {
+            POOR,
+            OTHER,
+        }
+        assert [at for at, _seq in (await _load_moving(connection))[0]] == [PARKED]

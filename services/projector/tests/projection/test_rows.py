@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.rows import copy_text
 from fairlead_schema.events import PromptAdmitted, SessionCreated
 from fairlead_schema.location import LocationRef
@@ -23,7 +23,7 @@ CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directo
 def test_copy_lines_carry_any_text(given: "Given", text: str) -> None:
     admitted = PromptAdmitted(message_id="msg_1", prompt=Prompt(text=text), delivery="steer")
     entry = given.commit(AT, CREATED, admitted)
-    changes = statements.fold({}, [log_entries.read(entry)])
+    changes = row_changes.fold_batch({}, [log_entries.decode_entry(entry)])
 
     *_cells, data = copy_text(changes.events).decode().split("\n")[1].split("\t")
 

@@ -1,4 +1,4 @@
-"""A reader that the server forgot begins again where it was."""
+"""A reader that the server forgot subscribes again after its last entry."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector import shard_reader as following_module
-from fairlead_projector.shard_reader import following
+from fairlead_projector import shard_reader
+from fairlead_projector.shard_reader import follow_shard
 from fairlead_schema.events import SessionArchived, SessionCreated
 from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address, shard
@@ -45,21 +45,21 @@ class Forgetful:
 async def test_a_forgotten_reader_begins_again_after_its_last_entry(
     given: "Given", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following_module, "QUIET_S", 0.02)
+    monkeypatch.setattr(shard_reader, "QUIET_S", 0.02)
     given.commit(AT, CREATED)
     shards = Forgetful(given)
     eventlog = replace(given.eventlog, shards=shards)
-    seen: list[int] = []
+    positions: list[int] = []
 
     async with (
         asyncio.timeout(5),
-        following(eventlog, SHARD, after=0, reader="feed") as batches,
+        follow_shard(eventlog, SHARD, after=0, reader="feed") as batches,
     ):
         async for entries in batches:
-            seen += [entry.position for entry in entries]
-            if entries and seen == [1]:
+            positions += [entry.position for entry in entries]
+            if entries and positions == [1]:
                 given.commit(AT, SessionArchived())
-            if seen == [1, 2]:
+            if positions == [1, 2]:
                 break
 
     assert shards.readers == 2
@@ -68,13 +68,13 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
 async def test_a_quiet_shard_is_left_in_peace(
     given: "Given", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following_module, "QUIET_S", 0.01)
+    monkeypatch.setattr(shard_reader, "QUIET_S", 0.01)
     given.commit(AT, CREATED)
     shards = Forgetful(given)
     eventlog = replace(given.eventlog, shards=shards)
     quiet = 0
 
-    async with following(eventlog, SHARD, after=0, reader="feed") as batches:
+    async with follow_shard(eventlog, SHARD, after=0, reader="feed") as batches:
         async for entries in batches:
             quiet += not entries
             if quiet == 10:

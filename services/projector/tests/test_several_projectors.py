@@ -8,9 +8,9 @@ import pytest
 
 from fairlead_eventlog.memory.wakes import MemoryWakes
 from fairlead_projector import database
-from fairlead_projector.migrations import migrate, shipped
-from fairlead_projector.projection import shard as project_module
-from fairlead_projector.shard_balance import Share
+from fairlead_projector.migrations import load_migrations, migrate
+from fairlead_projector.projection import shard as shard_module
+from fairlead_projector.shard_balance import ShardShare
 from fairlead_projector.sweep import sweep
 from fairlead_schema import subjects
 from fairlead_schema.events import PromptAdmitted, SessionCreated
@@ -32,20 +32,22 @@ ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi"), delivery
 async def test_two_projectors_share_the_shards(
     projection: "Projection", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(project_module, "LOCK_RETRY_S", 0.02)
-    monkeypatch.setattr(project_module, "WATCH_INTERVAL_S", 0.02)
-    one, two = Share(), Share()
+    monkeypatch.setattr(shard_module, "LOCK_RETRY_S", 0.02)
+    monkeypatch.setattr(shard_module, "WATCH_INTERVAL_S", 0.02)
+    first, second = ShardShare(), ShardShare()
     sessions = [Address("default", f"ses_{n}") for n in range(64)]
-    async with projection.running(share=one):
-        await projection.until(lambda: len(one.held) == SHARDS)
-        async with projection.running(share=two):
-            await projection.until(lambda: one.limit == two.limit == SHARDS // 2)
+    async with projection.run(share=first):
+        await projection.wait_until(lambda: len(first.shards) == SHARDS)
+        async with projection.run(share=second):
+            await projection.wait_until(lambda: first.limit == second.limit == SHARDS // 2)
             for at in sessions:
                 await projection.given.append(at, CREATED)
 
-            await projection.until(lambda: len(one.held) == len(two.held) == SHARDS // 2)
-            await projection.until(projection.arrived)
-        await projection.until(lambda: len(one.held) == SHARDS)
+            await projection.wait_until(
+                lambda: len(first.shards) == len(second.shards) == SHARDS // 2
+            )
+            await projection.wait_until(projection.is_caught_up)
+        await projection.wait_until(lambda: len(first.shards) == SHARDS)
 
     assert len(projection.rows("SELECT * FROM read.session")) == len(sessions)
 
@@ -58,7 +60,7 @@ async def test_several_processes_migrate_at_once(projection: "Projection") -> No
     await asyncio.gather(*(once() for _ in range(5)))
 
     applied = projection.rows("SELECT * FROM public.fairlead_migration")
-    assert len(applied) == len(shipped())
+    assert len(applied) == len(load_migrations())
 
 
 async def test_the_sweep_wakes_a_session_that_stands_still(
@@ -66,12 +68,12 @@ async def test_the_sweep_wakes_a_session_that_stands_still(
 ) -> None:
     given.commit(AT, CREATED, ADMITTED)
     given.commit(NEIGHBOUR, CREATED)
-    async with projection.running():
-        await projection.until(projection.arrived)
+    async with projection.run():
+        await projection.wait_until(projection.is_caught_up)
     job = partial(sweep, projection.dsn, given.eventlog, interval_s=0.05, age_s=0.1)
-    async with projection.keeping(job):
+    async with projection.run_tasks(job):
         wakes = given.eventlog.wakes
         assert isinstance(wakes, MemoryWakes)
-        await projection.until(
+        await projection.wait_until(
             lambda: [job.subject for job in wakes.queue.messages] == [subjects.wake(AT)]
         )

@@ -12,11 +12,11 @@ from fairlead_eventlog.memory.feed import MemoryFeed
 from fairlead_eventlog.memory.snapshots import MemorySnapshots
 from fairlead_eventlog.ports import START, Head, Snapshot
 from fairlead_projector import feed as feed_module
-from fairlead_projector.feed import feed
-from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.feed import publish_shard
+from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.purge import erase
 from fairlead_projector.projection.rebuild import digest, rebuild
-from fairlead_projector.projection.rows import Projected
+from fairlead_projector.projection.rows import ProjectedSession
 from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
@@ -43,16 +43,16 @@ TABLES = ("session", "session_input", MESSAGES, "session_event")
 
 def test_a_purge_is_told_with_its_position_and_forgets_the_session(given: "Given") -> None:
     """H-29: also for a session that is broken, or that was never seen before."""
-    known: dict[Address, Projected] = {}
+    known: dict[Address, ProjectedSession] = {}
     given.commit(AT, CREATED)
     entries = [given.commit(AT, ADMITTED), given.commit(AT, SessionPurged())]
 
-    changes = statements.fold(known, [log_entries.read(entry) for entry in entries])
-    alone = statements.fold({}, [log_entries.read(entries[-1])])
+    changes = row_changes.fold_batch(known, [log_entries.decode_entry(entry) for entry in entries])
+    alone = row_changes.fold_batch({}, [log_entries.decode_entry(entries[-1])])
 
     assert changes.purges == alone.purges == {AT: entries[-1].position}
     assert known == {}
-    assert (alone.sessions, alone.poison) == ({}, [])
+    assert (alone.sessions, alone.broken) == ({}, [])
 
 
 async def test_erasing_forgets_all_but_the_last_word_however_often(given: "Given") -> None:
@@ -105,7 +105,9 @@ async def test_the_feed_keeps_the_end_of_a_purged_session_alone(
     published = given.eventlog.feed
     assert isinstance(published, MemoryFeed)
 
-    feeding = asyncio.create_task(feed(shard(AT.session_id), given.eventlog, well=lambda: None))
+    feeding = asyncio.create_task(
+        publish_shard(shard(AT.session_id), given.eventlog, on_healthy=lambda: None)
+    )
     try:
         async with asyncio.timeout(5):
             while len(published.items) < 4:
@@ -127,11 +129,11 @@ async def test_no_row_of_a_purged_session_is_left(given: "Given", projection: "P
     """H-29: rows, log and snapshot go; the neighbour stays; a rebuild gives the same."""
     await given.append(AT, CREATED, ADMITTED)
     await given.append(NEIGHBOUR, CREATED, ADMITTED)
-    async with projection.running():
-        await projection.until(projection.arrived)
+    async with projection.run():
+        await projection.wait_until(projection.is_caught_up)
         await given.append(AT, PROMOTED)
         await given.append(AT, SessionPurged())
-        await projection.until(projection.arrived)
+        await projection.wait_until(projection.is_caught_up)
 
     for table in TABLES:
         left = projection.rows(f"SELECT DISTINCT session_id FROM projection.{table}")  # noqa: S608
@@ -158,9 +160,9 @@ async def test_a_purge_that_could_not_erase_is_repeated(
         await erasing(at, before=before)
 
     monkeypatch.setattr(given.log, "erase", erase_later)
-    async with projection.running():
+    async with projection.run():
         await given.append(AT, SessionPurged())
-        await projection.until(lambda: failures < 0 and projection.arrived())
+        await projection.wait_until(lambda: failures < 0 and projection.is_caught_up())
 
     assert projection.rows("SELECT * FROM projection.session_event") == []
     assert len((await given.eventlog.log.read(AT, after=START)).commits) == 1

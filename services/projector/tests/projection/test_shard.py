@@ -10,11 +10,11 @@ import pytest
 
 from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_projector import database
-from fairlead_projector.errors import Fenced
+from fairlead_projector.errors import ShardFenced
 from fairlead_projector.migrations import migrate
-from fairlead_projector.projection.shard import Writer
-from fairlead_projector.projection.store import Store
-from fairlead_projector.supervise import Complaints
+from fairlead_projector.projection.shard import ShardWriter
+from fairlead_projector.projection.store import ShardStore
+from fairlead_projector.task_supervisor import Complaints
 from fairlead_schema.events import (
     PromptAdmitted,
     PromptPromoted,
@@ -41,9 +41,9 @@ PROMOTED = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hi\\\t\n"), cr
 
 async def test_rows_follow_the_log(given: "Given", projection: "Projection") -> None:
     given.commit(AT, CREATED, ADMITTED)
-    async with projection.running():
+    async with projection.run():
         await given.append(AT, PROMOTED)
-        await projection.until(projection.arrived)
+        await projection.wait_until(projection.is_caught_up)
 
     (session,) = projection.rows("SELECT * FROM read.session")
     assert (session["seq"], session["position"], session["pending"], session["owed"]) == (
@@ -58,17 +58,19 @@ async def test_rows_follow_the_log(given: "Given", projection: "Projection") -> 
     assert (inbox["admitted_seq"], inbox["promoted_seq"]) == (2, 3)
     stored = [json.loads(entry.payload)["events"] for entry in given.log.entries[SHARD]]
     events = projection.rows("SELECT * FROM read.session_event ORDER BY seq")
-    assert [event["data"] for event in events] == [one["data"] for all_ in stored for one in all_]
+    assert [event["data"] for event in events] == [
+        event["data"] for commit in stored for event in commit
+    ]
 
 
 async def test_a_writer_applies_nothing_twice(given: "Given", projection: "Projection") -> None:
     entries = [given.commit(AT, CREATED), given.commit(AT, SessionArchived())]
-    async with writing(projection) as writer:
+    async with open_writer(projection) as writer:
         await writer.write(entries)
         await writer.write(entries)
 
         assert writer.position == 2
-    async with writing(projection) as writer:
+    async with open_writer(projection) as writer:
         await writer.write(entries)
 
     assert len(projection.rows("SELECT * FROM read.session_event")) == 2
@@ -78,12 +80,12 @@ async def test_a_stale_writer_is_fenced_and_leaves_no_trace(
     given: "Given", projection: "Projection"
 ) -> None:
     first, second = given.commit(AT, CREATED), given.commit(AT, SessionArchived())
-    async with writing(projection) as stale, writing(projection) as fresh:
+    async with open_writer(projection) as stale, open_writer(projection) as fresh:
         await stale.write([first])
-        await fresh.begin()
+        await fresh.load_checkpoint()
         await fresh.write([second])
 
-        with pytest.raises(Fenced):
+        with pytest.raises(ShardFenced):
             await stale.write([second])
 
     (session,) = projection.rows("SELECT * FROM read.session")
@@ -97,11 +99,11 @@ async def test_poison_breaks_one_session_and_is_buried_once(
     given.raw(AT, b"{}")
     given.raw(AT, b"{}")
     given.commit(NEIGHBOUR, CREATED)
-    async with projection.running():
-        await projection.until(projection.arrived)
+    async with projection.run():
+        await projection.wait_until(projection.is_caught_up)
 
-    found = projection.rows("SELECT session_id, broken FROM read.session")
-    broken = {row["session_id"]: row["broken"] for row in found}
+    rows = projection.rows("SELECT session_id, broken FROM read.session")
+    broken = {row["session_id"]: row["broken"] for row in rows}
     assert (broken[AT.session_id] or "").startswith("malformed commit")
     assert broken[NEIGHBOUR.session_id] is None
     assert isinstance(given.eventlog.dead_letters, MemoryDeadLetters)
@@ -115,12 +117,12 @@ async def test_what_the_tables_refuse_breaks_only_its_session(
     given.commit(NEIGHBOUR, CREATED)
     given.commit(AT, SessionArchived(), time=2**70)
     given.commit(NEIGHBOUR, SessionArchived())
-    async with projection.running():
-        await projection.until(projection.arrived)
+    async with projection.run():
+        await projection.wait_until(projection.is_caught_up)
 
-    found = {row["session_id"]: row for row in projection.rows("SELECT * FROM read.session")}
-    assert found[AT.session_id]["broken"].startswith("not storable")
-    assert found[NEIGHBOUR.session_id]["seq"] == 2
+    sessions = {row["session_id"]: row for row in projection.rows("SELECT * FROM read.session")}
+    assert sessions[AT.session_id]["broken"].startswith("not storable")
+    assert sessions[NEIGHBOUR.session_id]["seq"] == 2
 
 
 async def test_an_outage_of_postgres_loses_nothing_and_is_told(
@@ -128,24 +130,24 @@ async def test_an_outage_of_postgres_loses_nothing_and_is_told(
 ) -> None:
     given.commit(AT, CREATED)
     complaints = Complaints()
-    away = complaints.probe("postgres")
-    async with projection.running(complaints):
-        await projection.until(projection.arrived)
+    complaint = complaints.probe("postgres")
+    async with projection.run(complaints):
+        await projection.wait_until(projection.is_caught_up)
         await asyncio.to_thread(postgres.stop)
         await given.append(AT, SessionArchived())
-        await projection.until(lambda: away() is not None)
+        await projection.wait_until(lambda: complaint() is not None)
 
         await asyncio.to_thread(postgres.start)
-        await projection.until(projection.arrived)
-        await projection.until(lambda: away() is None)
+        await projection.wait_until(projection.is_caught_up)
+        await projection.wait_until(lambda: complaint() is None)
 
     assert len(projection.rows("SELECT * FROM read.session_event")) == 2
 
 
 @asynccontextmanager
-async def writing(projection: "Projection") -> AsyncIterator[Writer]:
+async def open_writer(projection: "Projection") -> AsyncIterator[ShardWriter]:
     async with await database.connect(projection.dsn) as connection:
         await migrate(connection)
-        writer = Writer(Store(connection, SHARD), projection.given.eventlog, SHARD)
-        await writer.begin()
+        writer = ShardWriter(ShardStore(connection, SHARD), projection.given.eventlog, SHARD)
+        await writer.load_checkpoint()
         yield writer

@@ -4,9 +4,9 @@ import json
 from typing import TYPE_CHECKING
 
 from fairlead_eventlog.ports import LogEntry
-from fairlead_projector.projection import log_entries, statements
-from fairlead_projector.projection.rows import Projected
-from fairlead_projector.projection.statements import TRANSCRIBED, Changes
+from fairlead_projector.projection import log_entries, row_changes
+from fairlead_projector.projection.row_changes import MESSAGE_EVENTS, RowChanges
+from fairlead_projector.projection.rows import ProjectedSession
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
     MANIFEST,
@@ -41,30 +41,30 @@ CREATED = SessionCreated(
 )
 
 
-def admitted(id_: str, text: str = "hello") -> PromptAdmitted:
+def admission(id_: str, text: str = "hello") -> PromptAdmitted:
     return PromptAdmitted(message_id=id_, prompt=Prompt(text=text), delivery="queue")
 
 
-def promoted(id_: str, text: str = "hello") -> PromptPromoted:
+def promotion(id_: str, text: str = "hello") -> PromptPromoted:
     return PromptPromoted(message_id=id_, prompt=Prompt(text=text), created=2)
 
 
-def started(id_: str) -> StepStarted:
+def step_start(id_: str) -> StepStarted:
     return StepStarted(assistant_message_id=id_, agent="build", model=MODEL)
 
 
-def ended(id_: str) -> StepEnded:
+def step_end(id_: str) -> StepEnded:
     tokens = Tokens(input=10, output=2)
     return StepEnded(assistant_message_id=id_, finish="stop", cost=0.5, tokens=tokens)
 
 
-def fold(*entries: LogEntry, known: dict[Address, Projected] | None = None) -> Changes:
-    sessions = {} if known is None else known
-    return statements.fold(sessions, [log_entries.read(entry) for entry in entries])
+def fold(*entries: LogEntry, sessions: dict[Address, ProjectedSession] | None = None) -> RowChanges:
+    sessions = {} if sessions is None else sessions
+    return row_changes.fold_batch(sessions, [log_entries.decode_entry(entry) for entry in entries])
 
 
 def test_every_event_is_kept_private_ones_included(given: "Given") -> None:
-    entry = given.commit(AT, CREATED, admitted("msg_1"))
+    entry = given.commit(AT, CREATED, admission("msg_1"))
 
     changes = fold(entry)
 
@@ -92,8 +92,8 @@ def test_steps_add_up_cost_and_tokens_and_touch_the_session(given: "Given") -> N
     """The decision on totals; differs from I-18."""
     changes = fold(
         given.commit(AT, CREATED),
-        given.commit(AT, started("msg_a"), ended("msg_a")),
-        given.commit(AT, started("msg_b"), ended("msg_b"), time=99),
+        given.commit(AT, step_start("msg_a"), step_end("msg_a")),
+        given.commit(AT, step_start("msg_b"), step_end("msg_b"), time=99),
     )
 
     row = changes.sessions[AT]
@@ -102,7 +102,7 @@ def test_steps_add_up_cost_and_tokens_and_touch_the_session(given: "Given") -> N
 
 def test_prompts_do_not_touch_the_session_time(given: "Given") -> None:
     """I-19."""
-    row = fold(given.commit(AT, CREATED), given.commit(AT, admitted("msg_1"), time=9)).sessions[AT]
+    row = fold(given.commit(AT, CREATED), given.commit(AT, admission("msg_1"), time=9)).sessions[AT]
 
     assert row.updated_at == 1
 
@@ -134,7 +134,7 @@ def test_a_move_and_an_archive_change_the_row(given: "Given") -> None:
 def test_a_message_keeps_the_sequence_of_its_creating_event(given: "Given") -> None:
     """I-01, I-02."""
     changes = fold(
-        given.commit(AT, CREATED, started("msg_z")),
+        given.commit(AT, CREATED, step_start("msg_z")),
         given.commit(AT, TextStarted(assistant_message_id="msg_z", text_id="t")),
         given.commit(AT, TextEnded(assistant_message_id="msg_z", text_id="t", text="hi")),
         given.commit(AT, AgentSwitched(message_id="msg_a", agent="plan")),
@@ -149,7 +149,7 @@ def test_a_message_keeps_the_sequence_of_its_creating_event(given: "Given") -> N
 def test_a_second_creator_of_a_message_id_leaves_the_first_row(given: "Given") -> None:
     """I-03."""
     changes = fold(
-        given.commit(AT, CREATED, admitted("msg_1"), promoted("msg_1", "first")),
+        given.commit(AT, CREATED, admission("msg_1"), promotion("msg_1", "first")),
         given.commit(AT, AgentSwitched(message_id="msg_1", agent="plan")),
     )
 
@@ -172,7 +172,7 @@ def test_a_shell_message_is_completed_by_its_end(given: "Given") -> None:
 
 def test_a_new_step_closes_the_open_assistant(given: "Given") -> None:
     """I-08."""
-    changes = fold(given.commit(AT, CREATED, started("msg_a"), started("msg_b")))
+    changes = fold(given.commit(AT, CREATED, step_start("msg_a"), step_start("msg_b")))
 
     first, second = (row.message for row in changes.messages.values())
     assert isinstance(first, AssistantMessage)
@@ -183,7 +183,7 @@ def test_a_new_step_closes_the_open_assistant(given: "Given") -> None:
 def test_a_completed_assistant_still_takes_its_own_events(given: "Given") -> None:
     """I-09."""
     changes = fold(
-        given.commit(AT, CREATED, started("msg_a"), ended("msg_a"), started("msg_b")),
+        given.commit(AT, CREATED, step_start("msg_a"), step_end("msg_a"), step_start("msg_b")),
         given.commit(AT, TextStarted(assistant_message_id="msg_a", text_id="t")),
     )
 
@@ -207,7 +207,7 @@ def test_a_failed_step_keeps_its_content(given: "Given") -> None:
     failed = StepFailed(assistant_message_id="msg_a", error=ErrorInfo(message="no"))
     text = TextStarted(assistant_message_id="msg_a", text_id="t")
 
-    changes = fold(given.commit(AT, CREATED, started("msg_a"), text, failed))
+    changes = fold(given.commit(AT, CREATED, step_start("msg_a"), text, failed))
 
     message = changes.messages[AT, "msg_a"].message
     assert isinstance(message, AssistantMessage)
@@ -216,7 +216,9 @@ def test_a_failed_step_keeps_its_content(given: "Given") -> None:
 
 def test_the_title_is_never_generated(given: "Given") -> None:
     """I-20."""
-    changes = fold(given.commit(AT, CREATED, admitted("msg_1"), started("msg_a"), ended("msg_a")))
+    changes = fold(
+        given.commit(AT, CREATED, admission("msg_1"), step_start("msg_a"), step_end("msg_a"))
+    )
 
     assert changes.sessions[AT].title == "New session"
 
@@ -228,8 +230,8 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
         if not {"message_id", "assistant_message_id"} & set(kind.model_fields)
     }
 
-    assert not silent & TRANSCRIBED
-    assert {kind.type for kind in MANIFEST if kind not in silent | TRANSCRIBED} == {
+    assert not silent & MESSAGE_EVENTS
+    assert {kind.type for kind in MANIFEST if kind not in silent | MESSAGE_EVENTS} == {
         "attempt.dispatched",
         "attempt.finished",
         "compaction.failed",
@@ -249,9 +251,12 @@ def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(given: "Given
     only = PromptAdmitted(
         message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue", resume=False
     )
-    batch = [log_entries.read(given.commit(AT, CREATED)), log_entries.read(given.commit(AT, only))]
+    batch = [
+        log_entries.decode_entry(given.commit(AT, CREATED)),
+        log_entries.decode_entry(given.commit(AT, only)),
+    ]
 
-    first, again = statements.fold({}, batch), statements.fold({}, batch)
+    first, again = row_changes.fold_batch({}, batch), row_changes.fold_batch({}, batch)
 
     assert first == again
     row = again.sessions[AT]

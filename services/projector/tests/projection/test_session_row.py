@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fairlead_projector.projection import log_entries, statements
+from fairlead_projector.projection import log_entries, row_changes
 from fairlead_projector.projection.rows import SessionRow
 from fairlead_schema.catalog import ModelRef, Tokens
 from fairlead_schema.events import (
@@ -52,7 +52,7 @@ STARTED = StepStarted(assistant_message_id="msg_a", agent="build", model=MODEL)
 ENDED = StepEnded(assistant_message_id="msg_a", finish="stop", cost=0, tokens=Tokens())
 
 
-def called(id_: str, *, executed: bool = False) -> tuple[SessionEvent, ...]:
+def call_events(id_: str, *, executed: bool = False) -> tuple[SessionEvent, ...]:
     provider = Executor(executed=executed)
     return (
         ToolInputStarted(assistant_message_id="msg_a", call_id=id_, name="read"),
@@ -62,7 +62,7 @@ def called(id_: str, *, executed: bool = False) -> tuple[SessionEvent, ...]:
     )
 
 
-def settled(id_: str) -> ToolSucceeded:
+def settlement(id_: str) -> ToolSucceeded:
     return ToolSucceeded(
         assistant_message_id="msg_a",
         call_id=id_,
@@ -72,13 +72,13 @@ def settled(id_: str) -> ToolSucceeded:
     )
 
 
-def released(reason: RestReason) -> ExecutionReleased:
+def release(reason: RestReason) -> ExecutionReleased:
     return ExecutionReleased(generation=1, reason=reason)
 
 
 def row_after(given: "Given", *events: SessionEvent) -> SessionRow:
     entry = given.commit(AT, CREATED, *events)
-    return statements.fold({}, [log_entries.read(entry)]).sessions[AT]
+    return row_changes.fold_batch({}, [log_entries.decode_entry(entry)]).sessions[AT]
 
 
 def test_the_owner_stands_from_claim_to_release(given: "Given") -> None:
@@ -86,7 +86,7 @@ def test_the_owner_stands_from_claim_to_release(given: "Given") -> None:
 
 
 def test_a_released_session_has_no_owner(given: "Given") -> None:
-    assert row_after(given, CLAIMED, released("idle")).owner is None
+    assert row_after(given, CLAIMED, release("idle")).owner is None
 
 
 def test_admitted_input_alone_owes_no_turn(given: "Given") -> None:
@@ -103,39 +103,39 @@ def test_an_ended_step_without_calls_owes_nothing(given: "Given") -> None:
 
 
 def test_a_step_with_local_calls_still_owes_a_turn(given: "Given") -> None:
-    assert row_after(given, DISPATCHED, STARTED, *called("c"), settled("c"), ENDED).owed
+    assert row_after(given, DISPATCHED, STARTED, *call_events("c"), settlement("c"), ENDED).owed
 
 
 def test_a_step_with_only_provider_calls_owes_nothing(given: "Given") -> None:
-    assert not row_after(given, DISPATCHED, STARTED, *called("c", executed=True), ENDED).owed
+    assert not row_after(given, DISPATCHED, STARTED, *call_events("c", executed=True), ENDED).owed
 
 
 def test_a_parked_session_stays_in_the_net_until_its_calls_are_settled(given: "Given") -> None:
     """A settlement's wake may be lost: the sweep looks again, ever less often."""
-    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), released("parked"))
+    parked = (CLAIMED, DISPATCHED, STARTED, *call_events("c"), release("parked"))
 
     row = row_after(given, ADMITTED, *parked)
     assert (row.owed, row.owner) == (True, None)
 
 
 def test_the_last_settlement_after_parking_owes_a_turn(given: "Given") -> None:
-    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), *called("d"), released("parked"))
+    parked = (CLAIMED, DISPATCHED, STARTED, *call_events("c"), *call_events("d"), release("parked"))
 
-    first = row_after(given, *parked, settled("c"))
-    last = row_after(given, *parked, settled("c"), settled("d"))
+    first = row_after(given, *parked, settlement("c"))
+    last = row_after(given, *parked, settlement("c"), settlement("d"))
 
     assert (first.owed, first.work_requested) == (True, False)
     assert (last.owed, last.work_requested) == (True, True)
 
 
 def test_a_handover_keeps_the_debt(given: "Given") -> None:
-    assert row_after(given, CLAIMED, DISPATCHED, released("handover")).owed
+    assert row_after(given, CLAIMED, DISPATCHED, release("handover")).owed
 
 
 def test_a_failed_rest_clears_the_debt(given: "Given") -> None:
     failed = StepFailed(assistant_message_id="msg_a", error=ErrorInfo(message="no"))
 
-    assert not row_after(given, CLAIMED, DISPATCHED, STARTED, failed, released("failed")).owed
+    assert not row_after(given, CLAIMED, DISPATCHED, STARTED, failed, release("failed")).owed
 
 
 def test_a_requested_compaction_is_owed_until_its_runner_rests(given: "Given") -> None:
@@ -143,8 +143,8 @@ def test_a_requested_compaction_is_owed_until_its_runner_rests(given: "Given") -
     why = CompactionFailed(reason="manual", outcome="nothing", message="nothing was said yet")
     asked = row_after(given, CompactionRequested())
 
-    entry = given.commit(OTHER, CREATED, CompactionRequested(), CLAIMED, why, released("idle"))
-    done = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
+    entry = given.commit(OTHER, CREATED, CompactionRequested(), CLAIMED, why, release("idle"))
+    done = row_changes.fold_batch({}, [log_entries.decode_entry(entry)]).sessions[OTHER]
 
     assert (asked.owed, asked.work_requested) == (True, True)
     assert (done.owed, done.work_requested, done.owner) == (False, False, None)
@@ -161,12 +161,12 @@ def test_a_summary_counts_in_the_totals(given: "Given") -> None:
 def test_over_its_budget_a_session_waits_in_peace_until_the_limit_is_raised(
     given: "Given",
 ) -> None:
-    over = (BudgetSet(cost=1), CLAIMED, PROMOTED, released("over-budget"))
+    over = (BudgetSet(cost=1), CLAIMED, PROMOTED, release("over-budget"))
     resting = row_after(given, *over)
     lowered = row_after(given, *over, BudgetSet(cost=0.5))
 
-    raised = statements.fold(
-        {}, [log_entries.read(given.commit(OTHER, CREATED, *over, BudgetSet()))]
+    raised = row_changes.fold_batch(
+        {}, [log_entries.decode_entry(given.commit(OTHER, CREATED, *over, BudgetSet()))]
     )
 
     assert (resting.owed, resting.work_requested) == (True, False)
@@ -178,10 +178,10 @@ def test_after_an_interrupt_only_newer_requests_stir(given: "Given") -> None:
     """C-13, C-16: what is pending stays so, unless it came after the interrupt."""
     newer = ADMITTED.model_copy(update={"message_id": "msg_n"})
     stopped = (CLAIMED, ADMITTED, InterruptRequested())
-    resting = row_after(given, *stopped, released("interrupted"))
+    resting = row_after(given, *stopped, release("interrupted"))
 
-    entry = given.commit(OTHER, CREATED, *stopped, newer, released("interrupted"))
-    stirred = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
+    entry = given.commit(OTHER, CREATED, *stopped, newer, release("interrupted"))
+    stirred = row_changes.fold_batch({}, [log_entries.decode_entry(entry)]).sessions[OTHER]
 
     assert (resting.pending, resting.work_requested) == (1, False)
     assert (stirred.pending, stirred.work_requested) == (2, True)
@@ -189,16 +189,16 @@ def test_after_an_interrupt_only_newer_requests_stir(given: "Given") -> None:
 
 def test_calls_that_an_interrupt_settles_do_not_stir(given: "Given") -> None:
     """C-12, C-16: the sweep leaves alone what was pending before the interrupt."""
-    calling = (ADMITTED, CLAIMED, DISPATCHED, STARTED, *called("c"))
+    calling = (ADMITTED, CLAIMED, DISPATCHED, STARTED, *call_events("c"))
 
-    row = row_after(given, *calling, InterruptRequested(), settled("c"), released("interrupted"))
+    row = row_after(given, *calling, InterruptRequested(), settlement("c"), release("interrupted"))
 
     assert (row.pending, row.work_requested) == (1, False)
 
 
 def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(given: "Given") -> None:
     """C-14: should its wake be lost, the sweep finds it."""
-    asked = (InterruptRequested(), ResumeRequested(), released("interrupted"))
+    asked = (InterruptRequested(), ResumeRequested(), release("interrupted"))
 
     row = row_after(given, CLAIMED, DISPATCHED, *asked)
 
@@ -207,7 +207,7 @@ def test_a_resume_during_the_cleanup_of_an_interrupt_stays_in_the_net(given: "Gi
 
 def test_an_interrupt_that_nobody_honours_stays_in_the_net(given: "Given") -> None:
     """C-12: parked and unowned; should ingest die before its wake, the sweep finds it."""
-    parked = (CLAIMED, DISPATCHED, STARTED, *called("c"), released("parked"))
+    parked = (CLAIMED, DISPATCHED, STARTED, *call_events("c"), release("parked"))
 
     told = row_after(given, ADMITTED, *parked, InterruptRequested())
 
@@ -220,7 +220,7 @@ def test_an_interrupt_of_what_nobody_has_begun_leaves_it_in_peace(given: "Given"
     entry = given.commit(
         OTHER, CREATED, ADMITTED, InterruptRequested(), ResumeRequested(forced=False)
     )
-    stirred = statements.fold({}, [log_entries.read(entry)]).sessions[OTHER]
+    stirred = row_changes.fold_batch({}, [log_entries.decode_entry(entry)]).sessions[OTHER]
 
     assert (row.interrupted, row.work_requested, row.pending, row.rested) == (
         False,
@@ -258,4 +258,4 @@ def test_a_provider_that_paused_owes_the_rest(given: "Given") -> None:
     """A turn is due without a local call: a hand-over must not take it out of the net."""
     paused = ENDED.model_copy(update={"finish": "pause"})
 
-    assert row_after(given, CLAIMED, DISPATCHED, STARTED, paused, released("handover")).owed
+    assert row_after(given, CLAIMED, DISPATCHED, STARTED, paused, release("handover")).owed

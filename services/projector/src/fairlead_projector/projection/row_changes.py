@@ -1,0 +1,228 @@
+"""Turns a batch of commits into row changes. Pure: the store loads and writes the rows.
+
+An unreadable commit breaks its own session and nothing else. The row says why.
+"""
+
+from collections.abc import Iterable, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias, get_args
+
+from pydantic_core import to_json
+
+from fairlead_eventlog.ports import LogEntry
+from fairlead_projector.projection import asks, session_row
+from fairlead_projector.projection.log_entries import DecodedEntry
+from fairlead_projector.projection.rows import (
+    AskKey,
+    AskRow,
+    EventRow,
+    InputChange,
+    InputRow,
+    MessageRow,
+    ProjectedSession,
+    SessionRow,
+    Truncation,
+)
+from fairlead_schema.events import (
+    InputCancelled,
+    InputEdited,
+    PromptAdmitted,
+    PromptPromoted,
+    RevertCommitted,
+    SessionEvent,
+    SessionPurged,
+)
+from fairlead_schema.ids import MessageId
+from fairlead_schema.record import Recorded
+from fairlead_schema.subjects import Address
+from fairlead_session.fold.messages import CreatingEvent, MessageEvent, revise
+
+MessageKey: TypeAlias = tuple[Address, MessageId]
+
+_CREATING: Final[tuple[type[SessionEvent], ...]] = get_args(CreatingEvent)
+MESSAGE_EVENTS: Final[frozenset[type[SessionEvent]]] = frozenset(get_args(MessageEvent))
+INPUT_EVENTS: Final = (PromptAdmitted, PromptPromoted, InputCancelled, InputEdited)
+# The field that names the message which an event creates, revises or reverts to.
+_MESSAGE_FIELD: Final[dict[type[SessionEvent], str]] = {
+    kind: "message_id" if "message_id" in kind.model_fields else "assistant_message_id"
+    for kind in (*MESSAGE_EVENTS, RevertCommitted)
+}
+
+
+class BrokenEntry(NamedTuple):
+    """An entry that broke its session."""
+
+    entry: LogEntry
+    reason: str
+
+
+@dataclass(slots=True)
+class RowChanges:
+    """Everything that one transaction writes besides the checkpoint."""
+
+    events: list[EventRow] = field(default_factory=list)
+    sessions: dict[Address, SessionRow] = field(default_factory=dict)
+    inputs: dict[MessageKey, InputRow] = field(default_factory=dict)
+    input_changes: dict[MessageKey, InputChange] = field(default_factory=dict)
+    messages: dict[MessageKey, MessageRow] = field(default_factory=dict)
+    asks: dict[AskKey, AskRow] = field(default_factory=dict)
+    answers: list[AskKey] = field(default_factory=list)
+    truncations: list[Truncation] = field(default_factory=list)
+    broken: list[BrokenEntry] = field(default_factory=list)
+    purges: dict[Address, int] = field(default_factory=dict)
+    """Purged sessions, each with the position of its last word."""
+
+
+def named_messages(batch: Iterable[DecodedEntry]) -> list[MessageKey]:
+    """The messages that a batch names. The store loads those that exist."""
+    return [
+        (decoded.entry.at, getattr(event, _MESSAGE_FIELD[type(event)]))
+        for decoded in batch
+        for event in (recorded.event for recorded in decoded.events)
+        if type(event) in _MESSAGE_FIELD
+    ]
+
+
+def is_revert(decoded: DecodedEntry) -> bool:
+    """Whether a commit reverts its session. The batch ends here, because the store reloads the session."""
+    return any(type(recorded.event) is RevertCommitted for recorded in decoded.events)
+
+
+def is_purge(decoded: DecodedEntry) -> bool:
+    """Whether a commit is the last word of its session."""
+    return any(type(recorded.event) is SessionPurged for recorded in decoded.events)
+
+
+def fold_batch(
+    sessions: MutableMapping[Address, ProjectedSession], batch: Iterable[DecodedEntry]
+) -> RowChanges:
+    """Apply a batch to its sessions, and add the sessions that it creates."""
+    changes = RowChanges()
+    for decoded in batch:
+        at, position = decoded.entry.at, decoded.entry.position
+        if is_purge(decoded):
+            # All rows of the session go, also those of a broken session.
+            sessions.pop(at, None)
+            changes.purges[at] = position
+            continue
+        session = sessions.get(at) or _create_session(decoded)
+        if session and session.row.broken is not None:
+            continue
+        reason = decoded.reason or _sequence_error(session, decoded.events)
+        session = session or ProjectedSession(session_row.unreadable_row(at, position))
+        if reason is None:
+            _apply_commit(session, decoded, changes)
+        else:
+            session.row.broken, session.row.seq = reason, max(session.row.seq, 1)
+            changes.broken.append(BrokenEntry(decoded.entry, reason))
+        session.row.position = position
+        sessions[at], changes.sessions[at] = session, session.row
+    return changes
+
+
+def _create_session(decoded: DecodedEntry) -> ProjectedSession | None:
+    if not decoded.events:
+        return None
+    row = session_row.create_row(decoded.entry.at, decoded.events[0], decoded.entry.position)
+    return None if row is None else ProjectedSession(row)
+
+
+def _sequence_error(session: ProjectedSession | None, events: Sequence[Recorded]) -> str | None:
+    """Why these events do not follow the last one; None if they do. Seqs have no gaps."""
+    if session is None:
+        return f"the log begins with {events[0].event.type}, not with session.created"
+    for expected, recorded in enumerate(events, start=session.row.seq + 1):
+        if recorded.seq != expected:
+            return f"expected event {expected}, found {recorded.seq}"
+    return None
+
+
+def _apply_commit(session: ProjectedSession, decoded: DecodedEntry, changes: RowChanges) -> None:
+    at = decoded.entry.at
+    tenant, session_id = at
+    for recorded, stored in zip(decoded.events, decoded.stored, strict=True):
+        kind, data = type(recorded.event), to_json(stored["data"], inf_nan_mode="null")
+        type_, version = stored["type"], stored["version"]
+        changes.events.append(
+            EventRow(
+                tenant, session_id, recorded.seq, recorded.id, type_, version, recorded.time, data
+            )
+        )
+        if kind in MESSAGE_EVENTS:
+            _apply_to_messages(session, at, recorded, changes)
+        if kind in INPUT_EVENTS:
+            _apply_to_inputs(session, at, recorded, changes)
+        elif kind in asks.ASK_EVENTS:
+            asks.apply_event(session, at, recorded, changes)
+        elif kind is RevertCommitted:
+            _apply_revert(session, at, recorded, changes)
+        session_row.apply_event(session, recorded)
+    session.row.seq = decoded.events[-1].seq
+    asks.update_waiting(session)
+
+
+def _apply_to_messages(
+    session: ProjectedSession, at: Address, recorded: Recorded, changes: RowChanges
+) -> None:
+    creates = isinstance(recorded.event, _CREATING)
+    *others, last = revise(at.session_id, recorded, session) or (None,)
+    for message in others:
+        assert message is not None, "only the last place may be empty"
+        _put_message(session, at, MessageRow(session.messages[message.id].seq, message), changes)
+    if last is None:
+        return
+    existing = session.messages.get(last.id)
+    if creates and existing is not None:
+        return  # Two events cannot create one message: the first row stays.
+    _put_message(session, at, MessageRow(existing.seq if existing else recorded.seq, last), changes)
+    if creates and last.type == "assistant":
+        session.newest_assistant = last.id
+
+
+def _put_message(
+    session: ProjectedSession, at: Address, row: MessageRow, changes: RowChanges
+) -> None:
+    session.messages[row.message.id] = row
+    changes.messages[at, row.message.id] = row
+
+
+def _apply_to_inputs(
+    session: ProjectedSession, at: Address, recorded: Recorded, changes: RowChanges
+) -> None:
+    event = recorded.event
+    assert isinstance(event, INPUT_EVENTS), event.type
+    key = (at, event.message_id)
+    if isinstance(event, PromptAdmitted):
+        changes.inputs[key] = InputRow(
+            *at, event.message_id, recorded.seq, event.delivery, event.prompt, recorded.time
+        )
+        session.pending[event.message_id] = recorded.seq
+    else:
+        row = changes.inputs.get(key) or changes.input_changes.get(key)
+        if row is None:
+            row = changes.input_changes[key] = InputChange(*at, event.message_id)
+        if isinstance(event, InputEdited):
+            row.prompt, row.delivery = event.prompt, event.delivery
+        elif isinstance(event, InputCancelled):
+            row.cancelled = True
+        else:
+            row.promoted_seq = recorded.seq
+        if not isinstance(event, InputEdited):
+            session.pending.pop(event.message_id, None)
+    session.row.pending = len(session.pending)
+
+
+def _apply_revert(
+    session: ProjectedSession, at: Address, recorded: Recorded, changes: RowChanges
+) -> None:
+    event = recorded.event
+    assert isinstance(event, RevertCommitted), event.type
+    boundary = session.messages.get(event.message_id)
+    if boundary is None:
+        return
+    changes.truncations.append(Truncation(*at, boundary.seq, recorded.seq))
+    session.messages = {
+        id_: row for id_, row in session.messages.items() if row.seq <= boundary.seq
+    }
+    session.pending = {id_: seq for id_, seq in session.pending.items() if seq <= boundary.seq}
+    session.row.pending = len(session.pending)
