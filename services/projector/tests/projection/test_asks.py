@@ -101,8 +101,9 @@ def test_a_row_knows_whether_only_people_can_move_it(
 
 UNFINISHED_INPUT = ToolInputStarted(assistant_message_id="msg_a", call_id="c3", name="bash")
 ANSWERED = QuestionReplied(request_id="que_1", answers=())
-LOG = (*BOTH, UNFINISHED_INPUT, ask_permission(), ask_question(), release("parked"), permit())
-LOG = (*LOG, settlement("c1"), ANSWERED, settlement("c2"), CLAIMED)
+ASKS = (UNFINISHED_INPUT, ask_permission(), ask_question(), release("parked"))
+ANSWERS = (permit(), settlement("c1"), ANSWERED, settlement("c2"), CLAIMED)
+LOG = (*BOTH, *ASKS, *ANSWERS)
 
 
 @pytest.mark.parametrize("length", range(1, len(LOG) + 1))

@@ -1,4 +1,4 @@
--- What waits for people in a tenant, perhaps in one directory only, the oldest first.
+-- The pending asks of a tenant, oldest first. Directory NULL means every directory.
 SELECT ask.request
   FROM read.session_ask AS ask
   JOIN read.session AS session USING (tenant, session_id)

@@ -1,4 +1,4 @@
--- What waits for people in the sessions below one, the oldest first.
+-- The pending asks of all descendants of a session, oldest first.
 WITH RECURSIVE below AS (
     SELECT session_id
       FROM read.session

@@ -1,5 +1,5 @@
--- What the model sees: the messages from the newest compaction on; of system messages those of the epoch
--- in force, which while no new baseline could be made are older than the compaction.
+-- The messages of the next turn: those since the newest compaction. System messages count from the
+-- start of the current epoch, which is older than the compaction if no new baseline could be made.
 SELECT message
   FROM read.session_message
  WHERE tenant = %(tenant)s AND session_id = %(session_id)s

@@ -1,4 +1,4 @@
--- How one input was to be delivered.
+-- The delivery of one input.
 SELECT delivery
   FROM read.session_input
  WHERE tenant = %(tenant)s AND session_id = %(session_id)s AND message_id = %(message_id)s;

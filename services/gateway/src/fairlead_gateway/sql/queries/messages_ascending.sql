@@ -1,4 +1,4 @@
--- Oldest messages first, after a sequence.
+-- Messages after a seq, oldest first.
 SELECT message
   FROM read.session_message
  WHERE tenant = %(tenant)s AND session_id = %(session_id)s AND seq > %(after)s

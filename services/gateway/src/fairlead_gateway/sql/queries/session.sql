@@ -1,4 +1,4 @@
--- One session as readers see it.
+-- One session for readers.
 SELECT session_id, parent_id, project_id, title, directory, workspace_id, subpath, agent, model,
        cost, tokens, created_at, updated_at, archived_at, revert
   FROM read.session

@@ -1,4 +1,4 @@
--- Newest sessions first, after an anchor; a filter that is NULL lets everything through.
+-- Sessions before an anchor, newest first. A NULL filter matches every session.
 SELECT session_id, parent_id, project_id, title, directory, workspace_id, subpath, agent, model,
        cost, tokens, created_at, updated_at, archived_at, revert
   FROM read.session

@@ -1,4 +1,4 @@
--- Moves a shard's checkpoint; no row moves when another writer was here, and the caller is fenced.
+-- Moves the checkpoint of a shard. If another writer moved it, no row changes: the caller is fenced.
 UPDATE projection.checkpoint
    SET position = %(position)s
  WHERE shard = %(shard)s

@@ -1,2 +1,2 @@
--- Says that a projector is present, for as long as this connection lives.
+-- Counts this connection as a running projector for as long as it lives.
 SELECT pg_advisory_lock_shared(%(space)s, %(key)s);

@@ -1,4 +1,4 @@
--- Makes the checkpoint of a shard that was never projected.
+-- Creates the checkpoint of a shard that nobody has projected yet.
 INSERT INTO projection.checkpoint (shard)
 VALUES (%(shard)s)
     ON CONFLICT (shard) DO NOTHING;

@@ -1,4 +1,4 @@
--- Changes inputs that were admitted before the batch; an absent column stays as it is.
+-- Changes inputs that an earlier batch admitted. An absent column stays as it is.
 UPDATE projection.session_input AS input
    SET promoted_seq = coalesce(row.promoted_seq, input.promoted_seq),
        cancelled = coalesce(row.cancelled, input.cancelled),

@@ -1,4 +1,4 @@
--- How many projectors are present.
+-- The number of running projectors.
 SELECT count(*)
   FROM pg_locks
  WHERE locktype = 'advisory'

@@ -1,4 +1,4 @@
--- Where migrations are remembered; outside the schemas they make and a rebuild drops.
+-- The record of applied migrations. A rebuild drops the other schemas and keeps this table.
 CREATE TABLE IF NOT EXISTS public.fairlead_migration (
     number     integer PRIMARY KEY,
     name       text NOT NULL,

@@ -1,2 +1,2 @@
--- Everything the projector ever wrote; the log has it all.
+-- Drops all tables of the projector. A rebuild makes them again from the log.
 DROP SCHEMA IF EXISTS projection CASCADE;

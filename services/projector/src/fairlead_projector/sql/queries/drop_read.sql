@@ -1,2 +1,2 @@
--- The readers' views go first; they stand on the tables.
+-- Drops the views of the readers. They depend on the tables, so they go first.
 DROP SCHEMA IF EXISTS read CASCADE;

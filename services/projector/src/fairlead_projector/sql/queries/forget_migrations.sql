@@ -1,2 +1,2 @@
--- After a drop no migration is applied.
+-- Forgets all migrations, because their tables were dropped.
 DELETE FROM public.fairlead_migration;

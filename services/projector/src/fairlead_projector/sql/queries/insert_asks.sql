@@ -1,4 +1,4 @@
--- Adds the requests to people that a batch leaves pending.
+-- Adds the asks that a batch leaves pending.
 INSERT INTO projection.session_ask (
        tenant, session_id, request_id, kind, seq, message_id, call_id, request, asked_at)
 SELECT tenant, session_id, request_id, kind, seq, message_id, call_id, request, asked_at

@@ -1,4 +1,4 @@
--- Adds the inputs a batch admitted.
+-- Adds the inputs that a batch admits.
 INSERT INTO projection.session_input (
        tenant, session_id, message_id, admitted_seq, promoted_seq, cancelled, delivery, prompt,
        created_at)

@@ -1,4 +1,4 @@
--- Sessions that rest over a budget although neither their own nor their tenant's is used up now.
+-- Sessions that rest over a budget although their own budget and their tenant's allow more now.
 WITH resting AS (
     SELECT tenant, session_id, seq, cost, budget_cost, budget_tokens,
            (tokens ->> 'input')::bigint + (tokens ->> 'output')::bigint

@@ -1,4 +1,4 @@
--- How far a shard has been projected.
+-- The position up to which a shard is projected.
 SELECT position
   FROM projection.checkpoint
  WHERE shard = %(shard)s;

@@ -1,3 +1,3 @@
--- How far every shard has been projected.
+-- The positions up to which all shards are projected.
 SELECT shard, position
   FROM projection.checkpoint;

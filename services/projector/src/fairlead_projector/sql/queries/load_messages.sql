@@ -1,4 +1,4 @@
--- The messages a batch names.
+-- The messages that a batch names.
 SELECT message.tenant, message.session_id, message.seq, message.message::text AS message
   FROM unnest(%(tenants)s::text[], %(session_ids)s::text[], %(message_ids)s::text[])
        AS wanted (tenant, session_id, message_id)

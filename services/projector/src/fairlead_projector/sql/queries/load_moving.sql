@@ -1,4 +1,4 @@
--- Sessions that should be moving, the longest untouched first.
+-- Sessions that should be moving, those without changes for longest first.
 SELECT tenant, session_id, seq, owner IS NOT NULL
   FROM projection.session
  WHERE (work_requested AND (pending > 0 OR owed) OR interrupted OR owner IS NOT NULL)

@@ -1,4 +1,4 @@
--- The newest assistant message of each session: the next step may have to close it.
+-- The newest assistant message of each session. The next step may have to complete it.
 SELECT wanted.tenant, wanted.session_id, newest.seq, newest.message
   FROM unnest(%(tenants)s::text[], %(session_ids)s::text[]) AS wanted (tenant, session_id)
  CROSS JOIN LATERAL (

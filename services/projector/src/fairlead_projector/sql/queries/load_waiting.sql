@@ -1,5 +1,5 @@
--- Every request that waits for a person, with the project whose approvals may answer it.
--- Nobody can answer one of a session whose log cannot be read.
+-- Every pending ask, with the project whose approvals may answer it. Leaves out broken sessions,
+-- because nobody can answer their asks.
 SELECT ask.tenant, ask.session_id, ask.request_id, ask.kind, session.project_id, ask.asked_at,
        ask.request ->> 'action' AS action, ask.request -> 'resources' AS resources
   FROM projection.session_ask AS ask

@@ -1,2 +1,2 @@
--- One process migrates at a time; the others wait here until its transaction ends.
+-- Lets one process migrate at a time. The others wait until its transaction ends.
 SELECT pg_advisory_xact_lock(%(space)s, %(key)s);

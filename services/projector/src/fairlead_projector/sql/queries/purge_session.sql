@@ -1,4 +1,4 @@
--- Removes every row of a session that is gone.
+-- Removes all rows of a purged session.
 WITH events AS (
     DELETE FROM projection.session_event
      WHERE tenant = %(tenant)s AND session_id = %(session_id)s

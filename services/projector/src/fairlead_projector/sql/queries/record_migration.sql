@@ -1,3 +1,3 @@
--- Remembers an applied migration and what it said.
+-- Records an applied migration with its checksum.
 INSERT INTO public.fairlead_migration (number, name, checksum)
 VALUES (%(number)s, %(name)s, %(checksum)s);

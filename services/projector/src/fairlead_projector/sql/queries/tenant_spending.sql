@@ -1,4 +1,4 @@
--- What all sessions of a tenant have used.
+-- The usage of all sessions of a tenant.
 SELECT coalesce(sum(cost), 0),
        coalesce(sum((tokens ->> 'input')::bigint + (tokens ->> 'output')::bigint
                   + (tokens ->> 'reasoning')::bigint + (tokens -> 'cache' ->> 'read')::bigint

@@ -1,2 +1,2 @@
--- Tries to become the one who does this work, for as long as this connection lives.
+-- Tries to take an advisory lock, which ends with this connection.
 SELECT pg_try_advisory_lock(%(space)s, %(key)s);

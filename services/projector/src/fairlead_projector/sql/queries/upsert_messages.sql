@@ -1,4 +1,4 @@
--- Writes messages; a revised one keeps the sequence of the event that created it.
+-- Writes messages. A revised message keeps the seq of the event that created it.
 INSERT INTO projection.session_message (tenant, session_id, message_id, seq, type, message)
 SELECT tenant, session_id, message_id, seq, message ->> 'type', message
   FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (

@@ -1,4 +1,4 @@
--- Writes the session rows a batch touched.
+-- Writes the session rows of a batch.
 INSERT INTO projection.session (
        tenant, session_id, seq, position, parent_id, project_id, title, directory, workspace_id,
        subpath, agent, model, cost, tokens, created_at, updated_at, archived_at, revert, owner,
