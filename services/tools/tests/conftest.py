@@ -1,4 +1,4 @@
-"""Tool workers over the in-memory twin: sessions with calls, tools that tests steer, two workers."""
+"""Tool workers over the in-memory twin: a session with calls, and tools that tests control."""
 
 import asyncio
 import json
@@ -80,7 +80,7 @@ class EchoOutput(BaseModel):
 
 
 class WatchedLog(MemoryLog):
-    """A log where something may happen just before an append."""
+    """A log that calls a hook just before each append."""
 
     before: Before | None = None
 
@@ -101,42 +101,42 @@ class Gate:
     cancelled: int = 0
     opened: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def __call__(self, asked: EchoInput, context: CallContext) -> EchoOutput:
+    async def __call__(self, request: EchoInput, context: CallContext) -> EchoOutput:
         self.runs.append(context)
         try:
             await self.opened.wait()
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        return EchoOutput(said=asked.key)
+        return EchoOutput(said=request.key)
 
 
-async def echo(asked: EchoInput, _context: CallContext) -> EchoOutput:
-    return EchoOutput(said=asked.key)
+async def echo(request: EchoInput, _context: CallContext) -> EchoOutput:
+    return EchoOutput(said=request.key)
 
 
 def tool(name: str = "echo", **changes: Any) -> Tool:  # noqa: ANN401
-    made = Tool(name=name, description=name, input=EchoInput, output=EchoOutput, execute=echo)
-    return replace(made, **changes)
+    base_tool = Tool(name=name, description=name, input=EchoInput, output=EchoOutput, execute=echo)
+    return replace(base_tool, **changes)
 
 
 @dataclass
 class Harness:
-    """One session's surroundings and the workers that serve it."""
+    """One session, its log and queues, and the workers that serve it."""
 
     eventlog: EventLog
     log: WatchedLog
     registry: Registry
     settings: ToolsConfig
-    briefed: bool = False
-    """Whether requests say what their sender knew, as a runner's do."""
+    with_snapshot: bool = False
+    """Whether requests carry a snapshot of their call, as those of a runner do."""
 
     def worker(self, name: str = "wkr_a") -> ToolWorker:
         self.liveness.alive.add(name)
         return ToolWorker(name, self.eventlog, self.registry, self.settings)
 
     async def write(self, *events: SessionEvent, at: Address = AT) -> None:
-        """Write as anybody else would."""
+        """Write as another process would."""
         drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
         head = await self.log.head(at)
         await MemoryLog.append(self.log, at, ids.commit_id(), drafts, after=head)
@@ -147,9 +147,9 @@ class Harness:
         *,
         id_: str = "call_1",
         retry: RetryClass | None = None,
-        **asked: Any,  # noqa: ANN401
+        **input_: Any,  # noqa: ANN401
     ) -> MemoryMessage:
-        """A call in the log and its request in the queue, as a runner leaves them."""
+        """Write a call and put its request into the queue, as a runner does."""
         name, info = (called, None) if isinstance(called, str) else (called.name, called.info)
         await self.write(
             ToolInputStarted(assistant_message_id="msg_a", call_id=id_, name=name),
@@ -157,7 +157,7 @@ class Harness:
                 assistant_message_id="msg_a",
                 call_id=id_,
                 tool=name,
-                input=asked,
+                input=input_,
                 provider=Executor(),
                 agent="build",
                 retry=retry or (info.retry if info else None),
@@ -168,28 +168,28 @@ class Harness:
 
     async def put(self, id_: str = "call_1") -> MemoryMessage:
         request = ToolRequest(session_id="ses_1", assistant_message_id="msg_a", call_id=id_)
-        if self.briefed:
+        if self.with_snapshot:
             session, head = await self.session(), await self.log.head(AT)
-            told = snapshot_call(session, head.position, "msg_a", id_)
-            request = request.model_copy(update={"snapshot": told})
+            snapshot = snapshot_call(session, head.position, "msg_a", id_)
+            request = request.model_copy(update={"snapshot": snapshot})
         body = request.model_dump_json(by_alias=True).encode()
         await self.eventlog.work.put(subjects.tool(AT, "default"), body)
         return self.jobs[-1]
 
     async def session(self) -> Session:
         page = await self.log.read(AT, after=START)
-        recorded = (one for stored in page.commits for one in stored.commit.events)
+        recorded = (entry for stored in page.commits for entry in stored.commit.events)
         return reduce(evolve, recorded, Session(id="ses_1"))
 
     async def events(self) -> list[SessionEvent]:
         page = await self.log.read(AT, after=START)
-        return [one.event for stored in page.commits for one in stored.commit.events]
+        return [entry.event for stored in page.commits for entry in stored.commit.events]
 
     async def starts(self) -> list[str]:
         return [event.worker for event in await self.events() if isinstance(event, ToolStarted)]
 
     async def wait_for_starts(self, count: int) -> None:
-        """Wait until the log says of so many calls that they run."""
+        """Wait until so many calls have started in the log."""
         async with asyncio.timeout(WAIT_S):
             while len(await self.starts()) < count:
                 await asyncio.sleep(0)
@@ -203,7 +203,7 @@ class Harness:
         ]
 
     async def serve_all(self, name: str = "wkr_a") -> list[str]:
-        """Let one worker work until no request is left."""
+        """Run one worker until no request is left; the settlements of all calls."""
         async with run_worker(self.worker(name)):
             await wait_until(lambda: not self.jobs)
         return await self.settlements()
@@ -230,13 +230,13 @@ class Harness:
 
 
 @asynccontextmanager
-async def run_worker(execute: ToolWorker) -> AsyncIterator[None]:
-    task = asyncio.create_task(execute.run())
+async def run_worker(worker: ToolWorker) -> AsyncIterator[None]:
+    task = asyncio.create_task(worker.run())
     try:
         yield
     finally:
         await cancel_task(task)
-        await execute.shutdown()
+        await worker.shutdown()
 
 
 async def cancel_task(task: asyncio.Task[None]) -> None:
@@ -250,26 +250,26 @@ async def answered(
 ) -> dict[str, Any]:
     """The answer of a verb to a body, as its server gives it."""
     answer = await Answerer(REFUSALS).answer(command, body, perform)
-    found: dict[str, Any] = json.loads(answer.body)
-    return found
+    message: dict[str, Any] = json.loads(answer.body)
+    return message
 
 
-async def wait_until(true: Callable[[], bool]) -> None:
-    """Wait, for a bounded time, until something holds."""
+async def wait_until(is_true: Callable[[], bool]) -> None:
+    """Wait until a condition holds, or fail after a while."""
     async with asyncio.timeout(WAIT_S):
-        while not true():
+        while not is_true():
             await asyncio.sleep(0)
 
 
-@pytest.fixture(params=[False, True], ids=["", "briefed"])
+@pytest.fixture(params=[False, True], ids=["", "snapshot"])
 async def harness(request: pytest.FixtureRequest) -> Harness:
     log = WatchedLog()
-    made = Harness(
+    harness_ = Harness(
         replace(memory_eventlog(), log=log, shards=log),
         log,
         Registry(),
         ToolsConfig(grace_s=0.01, concurrency=8),
-        briefed=request.param,
+        with_snapshot=request.param,
     )
-    await made.write(*BEFORE)
-    return made
+    await harness_.write(*BEFORE)
+    return harness_

@@ -22,7 +22,7 @@ from fairlead_tools.context.web_pages import WebClient
 from fairlead_tools.registry.registry import PreparedCall
 from fairlead_tools.registry.tool import CallContext, CallFailed, Tool
 from fairlead_tools.skills.catalog import BUILT_IN, SkillCatalog, builtin_skill
-from services.tools.tests.calls.test_permission import ask, asks, configured, served
+from services.tools.tests.calls.test_permission import asks, config_with, rule, serve
 from services.tools.tests.conftest import Harness
 
 
@@ -154,14 +154,14 @@ async def test_the_merged_rules_decide_about_each_skill(
     harness: Harness, whose: str, said: Effect
 ) -> None:
     """L-71, L-72, M-24: in a worker, by rules for everybody or for the agent alone."""
-    rule = ask("skill", BUILT_IN, said)
-    agent = {"permissions": [rule.model_dump()] if whose == "agent" else []}
-    config = configured(*([rule] if whose == "everybody" else []), build=agent)
+    skill_rule = rule("skill", BUILT_IN, said)
+    agent = {"permissions": [skill_rule.model_dump()] if whose == "agent" else []}
+    config = config_with(*([skill_rule] if whose == "everybody" else []), build=agent)
     made = skill.tool(config, SkillCatalog(config, WebClient(config.context)))
     harness.registry.register(made)
     await harness.call(made, name=BUILT_IN)
 
-    told = await served(harness, config)
+    told = await serve(harness, config)
 
     asked = await asks(harness)
     if said == "ask":
@@ -170,7 +170,7 @@ async def test_the_merged_rules_decide_about_each_skill(
         assert asked[0].request.save == (BUILT_IN,)
         await harness.write(PermissionReplied(request_id=asked[0].request.id, reply="once"))
         await harness.put()
-        told = await served(harness, config, "wkr_b")
+        told = await serve(harness, config, "wkr_b")
     assert len(asked) == (said == "ask")
     (only,) = told
     assert (only == f"Unable to load skill {BUILT_IN}") is (said == "deny")

@@ -1,4 +1,4 @@
-"""Calls that something else answers: looked at until then, by one request each."""
+"""Calls that something else answers: each waits with one request until the answer is there."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,32 +12,32 @@ from fairlead_tools.registry.tool import CallContext
 from services.tools.tests.conftest import AT, EchoInput, Harness, run_worker, tool, wait_until
 
 
-def attended(answer: Callable[[], Outcome | None]) -> Callable[..., object]:
-    async def attend(_asked: EchoInput, _context: CallContext) -> Outcome | None:
+def attend_with(answer: Callable[[], Outcome | None]) -> Callable[..., object]:
+    async def attend(_request: EchoInput, _context: CallContext) -> Outcome | None:
         return answer()
 
     return attend
 
 
-def _looked(job: MemoryMessage, times: int) -> bool:
+def _came_again(job: MemoryMessage, times: int) -> bool:
     return job.deliveries > times
 
 
 async def test_requests_for_a_call_that_is_not_answered_do_not_add_up(harness: Harness) -> None:
-    """A session that waits for long is swept again and again; the newest request looks after it."""
+    """Each sweep of a waiting session brings one more request. Only the newest one is kept."""
     answers: list[Outcome] = []
-    made = tool("ask", attend=attended(lambda: answers[-1] if answers else None))
-    harness.registry.register(made)
-    await harness.call(made)
+    ask_tool = tool("ask", attend=attend_with(lambda: answers[-1] if answers else None))
+    harness.registry.register(ask_tool)
+    await harness.call(ask_tool)
     for _ in range(5):
         await harness.put()
     newest = harness.jobs[-1]
 
     async with run_worker(harness.worker("wkr_a")):
         await wait_until(lambda: harness.jobs == [newest])
-        looked = newest.deliveries
-        await wait_until(lambda: newest.deliveries > looked + 1)
-        assert harness.jobs == [newest], "it looks again"
+        deliveries = newest.deliveries
+        await wait_until(lambda: newest.deliveries > deliveries + 1)
+        assert harness.jobs == [newest], "the newest request comes again"
 
         answers.append(Succeeded({"said": "at last"}))
         await wait_until(lambda: not harness.jobs)
@@ -47,14 +47,14 @@ async def test_requests_for_a_call_that_is_not_answered_do_not_add_up(harness: H
 
 
 async def test_a_worker_that_saw_no_newer_request_keeps_the_one_it_has(harness: Harness) -> None:
-    """What one worker dropped was spare to it: another still looks."""
-    made = tool("ask", attend=attended(lambda: None))
-    harness.registry.register(made)
-    job = await harness.call(made)
+    """Each worker knows only the requests that it saw itself."""
+    ask_tool = tool("ask", attend=attend_with(lambda: None))
+    harness.registry.register(ask_tool)
+    job = await harness.call(ask_tool)
     for name in ("wkr_a", "wkr_b"):
         async with run_worker(harness.worker(name)):
-            seen = job.deliveries
-            await wait_until(partial(_looked, job, seen + 2))
+            deliveries = job.deliveries
+            await wait_until(partial(_came_again, job, deliveries + 2))
         job.expire()
 
     assert harness.jobs == [job]
@@ -63,7 +63,7 @@ async def test_a_worker_that_saw_no_newer_request_keeps_the_one_it_has(harness: 
 def test_a_request_is_not_spare_for_one_that_does_not_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A server that lost its newest requests gives their sequences once more, from lower ones on."""
+    """A server that lost its newest requests gives their sequences to later requests."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.request.monotonic", lambda: now)
     dedup = RequestDedup()

@@ -1,4 +1,4 @@
-"""Faults around a call: an outage, a deleted session, one that cannot be read, a missed heartbeat."""
+"""Faults around a call: outages, erased or unreadable sessions, defects, heartbeats."""
 
 import asyncio
 
@@ -31,19 +31,19 @@ GAPPED = Commit("cmt_y", record((Draft("evt_y", 1, SessionArchived()),), after=7
 
 
 async def test_a_held_request_is_kept_in_progress(harness: Harness) -> None:
-    """E-20: whoever lives and works is not overtaken."""
+    """E-20: no other worker gets the request of a call that runs."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    job = await harness.call(running)
-    execute = harness.worker()
-    beating = asyncio.create_task(execute.heartbeat(0.001))
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
+    worker = harness.worker()
+    heartbeat = asyncio.create_task(worker.heartbeat(0.001))
 
-    async with run_worker(execute):
+    async with run_worker(worker):
         await wait_until(lambda: job.extensions >= 2)
         gate.opened.set()
         await wait_until(lambda: not harness.jobs)
-    await cancel_task(beating)
+    await cancel_task(heartbeat)
 
     assert await harness.settlements() == ["{'said': 'k'}"]
 
@@ -51,11 +51,11 @@ async def test_a_held_request_is_kept_in_progress(harness: Harness) -> None:
 async def test_a_result_outlives_an_outage_of_the_log(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-18: it is written as soon as the servers are back, once."""
+    """E-18: the worker writes the result once, as soon as the servers are back."""
     monkeypatch.setattr(session_writer, "RETRY_S", 0.001)
-    running = tool()
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     outages: list[str] = []
 
     async def away(drafts: tuple[Draft, ...]) -> None:
@@ -73,9 +73,9 @@ async def test_a_result_outlives_an_outage_of_the_log(
 async def test_a_session_erased_in_mid_call_is_let_go(harness: Harness) -> None:
     """E-20: there is nothing to settle, and nothing hangs."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)
@@ -86,21 +86,21 @@ async def test_a_session_erased_in_mid_call_is_let_go(harness: Harness) -> None:
     assert await harness.events() == []
 
 
-@pytest.mark.parametrize("briefed", [False, True])
+@pytest.mark.parametrize("with_snapshot", [False, True])
 @pytest.mark.parametrize("when", ["before", "tool.started", "running", "tool.succeeded"])
 @pytest.mark.parametrize("strange", [b"?", encode(GAPPED)], ids=["no JSON", "a gap"])
 async def test_a_session_that_cannot_be_read_is_buried(
     harness: Harness,
     when: str,
     strange: bytes,
-    briefed: bool,  # noqa: FBT001
+    with_snapshot: bool,  # noqa: FBT001
 ) -> None:
-    """H-19, E-20: whenever it breaks, the reason is visible, and the call runs at most once."""
-    harness.briefed = briefed
+    """H-19, E-20: whenever the log breaks, the dead letter says why, and the call runs at most once."""
+    harness.with_snapshot = with_snapshot
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async def strike(drafts: tuple[Draft, ...]) -> None:
         if drafts[0].event.type == when:
@@ -123,65 +123,65 @@ async def test_a_session_that_cannot_be_read_is_buried(
     assert len(gate.runs) == (1 if when in {"running", "tool.succeeded"} else 0)
 
 
-def defective(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
-    """Let the worker's own code fail so often; the deliveries at which it did."""
-    decide, failed = BeginDecider.decide, list[int]()
+def fail_decisions(monkeypatch: pytest.MonkeyPatch, times: int) -> list[int]:
+    """Let the code of the worker fail so often; the number of the delivery at each failure."""
+    decide, defects = BeginDecider.decide, list[int]()
 
     async def decide_or_fail(
         self: BeginDecider, session: Session, request: TakenRequest
     ) -> Decision:
-        if len(failed) < times:
-            failed.append(request.deliveries)
+        if len(defects) < times:
+            defects.append(request.deliveries)
             raise ZeroDivisionError("a defect")
         return await decide(self, session, request)
 
     monkeypatch.setattr(BeginDecider, "decide", decide_or_fail)
-    return failed
+    return defects
 
 
-async def again(harness: Harness, job: MemoryMessage, failed: list[int]) -> None:
-    """Let the deadline of a request pass each time that nobody keeps it."""
-    seen = 0
+async def expire_until_done(harness: Harness, job: MemoryMessage, defects: list[int]) -> None:
+    """Let the deadline of a request pass after each failure."""
+    count = 0
 
-    def heard() -> bool:
-        return len(failed) > seen or job not in harness.jobs
+    def is_over() -> bool:
+        return len(defects) > count or job not in harness.jobs
 
     while job in harness.jobs:
-        await wait_until(heard)
-        seen = len(failed)
+        await wait_until(is_over)
+        count = len(defects)
         job.expire()
 
 
 async def test_a_request_that_was_often_put_back_survives_a_defect(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-20: waiting is no fault; only what failed here counts against it."""
-    failed = defective(monkeypatch, 1)
-    running = tool()
-    harness.registry.register(running)
-    job = await harness.call(running)
+    """E-20: only failures of the worker count, not deliveries."""
+    defects = fail_decisions(monkeypatch, 1)
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
     job.deliveries = 100
 
     async with run_worker(harness.worker()):
-        await again(harness, job, failed)
+        await expire_until_done(harness, job, defects)
 
-    assert (failed, harness.buried) == ([101], [])
+    assert (defects, harness.buried) == ([101], [])
     assert await harness.settlements() == ["{'said': 'k'}"]
 
 
 async def test_a_defect_that_stays_is_buried_and_the_call_told_so(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-07: nothing hangs: the model is told, the session woken, the operator has the request."""
-    failed = defective(monkeypatch, 1000)
-    running = tool()
-    harness.registry.register(running)
-    job = await harness.call(running)
+    """E-07: the call fails, the session is woken, and the request is a dead letter."""
+    defects = fail_decisions(monkeypatch, 1000)
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
-        await again(harness, job, failed)
+        await expire_until_done(harness, job, defects)
 
-    assert len(failed) == DEFECTS_MAX
+    assert len(defects) == DEFECTS_MAX
     assert await harness.settlements() == ["Tool execution failed: a defect"]
     assert len(harness.wakes) == 1
     ((source, _subject, _body, reason),) = harness.buried
@@ -189,14 +189,14 @@ async def test_a_defect_that_stays_is_buried_and_the_call_told_so(
 
 
 async def test_a_permission_too_large_to_ask_for_fails_the_call(harness: Harness) -> None:
-    """K-14: what no log can hold is nobody's question, and nothing waits for it."""
+    """K-14: an ask that the log cannot hold fails the call, so nothing waits."""
 
-    async def needs(_asked: EchoInput, _context: CallContext) -> tuple[Need, ...]:
+    async def needs(_request: EchoInput, _context: CallContext) -> tuple[Need, ...]:
         return (Need("echo", metadata={"all": "x" * (9 << 20)}),)
 
-    running = tool(needs=needs)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(needs=needs)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     rules = [{"action": "echo", "resource": "*", "effect": "ask"}]
     config = Config.model_validate({"permissions": rules})
     harness.liveness.alive.add("wkr_a")

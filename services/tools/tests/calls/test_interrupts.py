@@ -1,4 +1,4 @@
-"""Interrupts and departures: the tool is cancelled, its call settled or handed over, never lost."""
+"""Interrupts and shutdowns: the tool is cancelled, and its call is settled or handed over."""
 
 import asyncio
 
@@ -37,10 +37,10 @@ async def test_an_interrupt_cancels_the_tool_and_the_settlement_says_so(
 ) -> None:
     """E-16: every running call of the session, once each."""
     gate = Gate()
-    running = tool(execute=gate, retry=retry)
-    harness.registry.register(running)
-    await harness.call(running, id_="call_1")
-    await harness.call(running, id_="call_2")
+    echo_tool = tool(execute=gate, retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool, id_="call_1")
+    await harness.call(echo_tool, id_="call_2")
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 2)
@@ -54,11 +54,11 @@ async def test_an_interrupt_cancels_the_tool_and_the_settlement_says_so(
 
 
 async def test_a_call_of_a_purged_session_is_cancelled(harness: Harness) -> None:
-    """E-16, H-29: nobody will ever read what it does; there is nothing to settle."""
+    """E-16, H-29: the session is gone, so there is nothing to settle."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)
@@ -70,10 +70,10 @@ async def test_a_call_of_a_purged_session_is_cancelled(harness: Harness) -> None
 
 
 async def test_a_call_of_an_interrupted_session_does_not_start(harness: Harness) -> None:
-    """E-16: its request is dropped; whoever drains the session settles the call."""
-    running = tool()
-    harness.registry.register(running)
-    await harness.call(running)
+    """E-16: the request is dropped, and the next owner of the session settles the call."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     await harness.write(InterruptRequested())
 
     assert await harness.serve_all() == []
@@ -81,10 +81,10 @@ async def test_a_call_of_an_interrupted_session_does_not_start(harness: Harness)
 
 
 async def test_an_interrupt_is_honoured_although_its_own_wake_was_lost(harness: Harness) -> None:
-    """C-12: nobody owns the session, and the request of its call is the last thing on its way."""
-    running = tool()
-    harness.registry.register(running)
-    await harness.call(running)
+    """C-12: the session has no owner, so the request of the call has to wake it."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     await harness.write(ExecutionReleased(generation=1, reason="parked"), InterruptRequested())
 
     await harness.serve_all()
@@ -93,23 +93,23 @@ async def test_an_interrupt_is_honoured_although_its_own_wake_was_lost(harness: 
 
 
 async def test_what_the_interrupt_settled_already_wakes_nobody(harness: Harness) -> None:
-    """C-12, C-16: a wake after the interrupt would start what was left pending."""
+    """C-12, C-16: a wake after the interrupt would start the pending input."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     pending = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="later"), delivery="queue")
-    failed = ToolFailed(
+    failure = ToolFailed(
         assistant_message_id="msg_a",
         call_id="call_1",
         error=ErrorInfo(message=INTERRUPTED_TOOL),
         provider=Executor(),
     )
-    rested = ExecutionReleased(generation=1, reason="interrupted")
+    release = ExecutionReleased(generation=1, reason="interrupted")
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)
-        await harness.write(pending, InterruptRequested(), failed, rested)
+        await harness.write(pending, InterruptRequested(), failure, release)
         await wait_until(lambda: not harness.jobs)
 
     assert gate.cancelled == 1
@@ -119,10 +119,10 @@ async def test_what_the_interrupt_settled_already_wakes_nobody(harness: Harness)
 async def test_an_interrupt_after_the_tool_returned_does_not_lose_its_result(
     harness: Harness,
 ) -> None:
-    """E-18: checking and settling are one region that nothing cuts."""
-    running = tool()
-    harness.registry.register(running)
-    await harness.call(running)
+    """E-18: nothing stops the worker between the end of the tool and the settlement."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async def interrupt(drafts: tuple[Draft, ...]) -> None:
         if isinstance(drafts[0].event, ToolSucceeded):
@@ -141,7 +141,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
     monkeypatch.setattr(tool_run, "CANCEL_S", 0.01)
     gate, stubborn = asyncio.Event(), asyncio.Event()
 
-    async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:
+    async def run(_request: EchoInput, _context: CallContext) -> EchoOutput:
         stubborn.set()
         while not gate.is_set():
             try:
@@ -150,9 +150,9 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
                 continue
         raise RuntimeError("much later")
 
-    running = tool(execute=run)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=run)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(stubborn.is_set)
@@ -165,21 +165,21 @@ async def test_a_tool_that_ignores_its_cancellation_is_abandoned(
 
 
 async def test_a_leaving_worker_finishes_what_fits_its_grace(harness: Harness) -> None:
-    """E-18: and takes nothing new."""
+    """E-18: the worker takes no new request meanwhile."""
     harness.settings = ToolsConfig(grace_s=5)
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running)
-    execute = harness.worker()
-    task = asyncio.create_task(execute.run())
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    worker = harness.worker()
+    task = asyncio.create_task(worker.run())
     await wait_until(lambda: len(gate.runs) == 1)
 
     await cancel_task(task)
-    leaving = asyncio.create_task(execute.shutdown())
-    later = await harness.call(running, id_="call_2")
+    shutdown = asyncio.create_task(worker.shutdown())
+    later = await harness.call(echo_tool, id_="call_2")
     gate.opened.set()
-    await leaving
+    await shutdown
 
     assert await harness.settlements() == ["{'said': 'k'}"]
     assert harness.jobs == [later]
@@ -189,9 +189,9 @@ async def test_a_leaving_worker_finishes_what_fits_its_grace(harness: Harness) -
 async def test_what_does_not_fit_the_grace_is_put_back(harness: Harness, retry: RetryClass) -> None:
     """E-20: another worker runs it as soon as this one is gone."""
     gate = Gate()
-    running = tool(execute=gate, retry=retry)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate, retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)
@@ -209,9 +209,9 @@ async def test_a_once_call_that_does_not_fit_the_grace_settles_as_interrupted(
 ) -> None:
     """E-20: nobody can know what it did, so it never runs again."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)

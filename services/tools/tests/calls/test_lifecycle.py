@@ -1,4 +1,4 @@
-"""A call from its request to its settlement: started in the log, run, checked, settled, woken."""
+"""A call from its request to its settlement: begin, run, settle, wake."""
 
 import asyncio
 
@@ -25,20 +25,20 @@ from services.tools.tests.conftest import (
 
 
 async def test_a_call_runs_after_its_start_is_in_the_log(harness: Harness) -> None:
-    """E-01, E-27: started durably, then run with what it is about, settled, woken, acknowledged."""
-    seen: list[tuple[list[str], CallContext]] = []
+    """E-01, E-27: the start is written first; then the tool runs, the call settles, the session wakes."""
+    runs: list[tuple[list[str], CallContext]] = []
 
-    async def run(asked: EchoInput, context: CallContext) -> EchoOutput:
-        seen.append((await harness.starts(), context))
-        return await echo(asked, context)
+    async def run(request: EchoInput, context: CallContext) -> EchoOutput:
+        runs.append((await harness.starts(), context))
+        return await echo(request, context)
 
-    running = tool(execute=run)
-    harness.registry.register(running)
-    await harness.call(running, key="hello")
+    echo_tool = tool(execute=run)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool, key="hello")
 
     assert await harness.serve_all() == ["{'said': 'hello'}"]
 
-    ((starts, context),) = seen
+    ((starts, context),) = runs
     assert starts == ["wkr_a"]
     assert (context.at, context.agent, context.location.directory) == (AT, "build", "/w")
     assert context.key == "ses_1:msg_a:call_1"
@@ -49,10 +49,10 @@ async def test_a_call_runs_after_its_start_is_in_the_log(harness: Harness) -> No
 async def test_a_request_that_comes_again_after_the_settlement_runs_nothing(
     harness: Harness,
 ) -> None:
-    """E-20: the dead worker may not have woken the session, so a redelivery wakes it."""
-    running = tool()
-    harness.registry.register(running)
-    await harness.call(running)
+    """E-20: the first worker may have died before its wake, so a repeated delivery wakes."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     await harness.serve_all()
     (wake,) = harness.wakes
     await wake.ack()
@@ -77,16 +77,16 @@ async def test_a_request_is_not_dropped_because_a_read_lags_behind(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """E-01: a replica that does not know the call yet proves nothing."""
-    harness.briefed = False
-    running = tool()
-    harness.registry.register(running)
-    job = await harness.call(running)
-    read, lagging = harness.log.read, [True, True]
+    harness.with_snapshot = False
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
+    read, stale_reads = harness.log.read, [True, True]
 
     async def lag(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         page = await read(at, after=after, limit=limit)
-        known = page.commits[:1] if not after.position else ()
-        return CommitPage(known, more=False) if lagging and lagging.pop() else page
+        commits = page.commits[:1] if not after.position else ()
+        return CommitPage(commits, more=False) if stale_reads and stale_reads.pop() else page
 
     monkeypatch.setattr(harness.log, "read", lag)
 
@@ -95,7 +95,7 @@ async def test_a_request_is_not_dropped_because_a_read_lags_behind(
 
 
 async def test_a_name_that_was_never_advertised_is_unknown(harness: Harness) -> None:
-    """E-06, J-10: settled without a start, also when somebody registered it since."""
+    """E-06, J-10: the call fails without a start, also if the tool is registered by now."""
     harness.registry.register(tool("late"))
     await harness.call("missing")
     await harness.call("late", id_="call_2")
@@ -106,11 +106,11 @@ async def test_a_name_that_was_never_advertised_is_unknown(harness: Harness) -> 
 
 
 async def test_another_registration_than_the_advertised_one_is_stale(harness: Harness) -> None:
-    """J-05, J-06: removed, or replaced; only for that name."""
+    """J-05, J-06: a removed or a replaced tool; other names are not affected."""
     removed, replaced, kept = tool("removed"), tool("replaced"), tool("kept")
     registration = harness.registry.register(removed)
-    for one in (replaced, kept):
-        harness.registry.register(one)
+    for registered in (replaced, kept):
+        harness.registry.register(registered)
     await harness.call(removed, id_="call_1")
     await harness.call(replaced, id_="call_2")
     await harness.call(kept, id_="call_3")
@@ -125,11 +125,11 @@ async def test_another_registration_than_the_advertised_one_is_stale(harness: Ha
 
 
 async def test_a_running_call_is_unaffected_by_later_registrations(harness: Harness) -> None:
-    """J-09: what has begun goes on as it began."""
+    """J-09: a call runs with the tool that it began with."""
     gate = Gate()
-    running = tool(execute=gate)
-    registration = harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate)
+    registration = harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(gate.runs))
@@ -142,9 +142,9 @@ async def test_a_running_call_is_unaffected_by_later_registrations(harness: Harn
 
 async def test_another_writer_between_decision_and_commit_changes_nothing(harness: Harness) -> None:
     """E-01, E-20: on a conflict the worker reads on and decides again, at both commits."""
-    running = tool()
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     overtaken: list[str] = []
 
     async def overtake(drafts: tuple[Draft, ...]) -> None:
@@ -166,11 +166,11 @@ async def test_another_writer_between_decision_and_commit_changes_nothing(harnes
 
 @pytest.mark.parametrize("payload", [b"", b"{}", b"\xff", b'{"sessionID": "ses_2"}'])
 async def test_poison_is_buried_and_acknowledged(harness: Harness, payload: bytes) -> None:
-    """J-17: what is no request never comes again; others are served."""
-    running = tool()
-    harness.registry.register(running)
+    """J-17: a malformed request becomes a dead letter, and later requests are served."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
     await harness.eventlog.work.put(subjects.tool(AT, "default"), payload)
-    await harness.call(running)
+    await harness.call(echo_tool)
 
     assert await harness.serve_all() == ["{'said': 'k'}"]
     ((source, subject, body, reason),) = harness.buried
@@ -179,12 +179,12 @@ async def test_poison_is_buried_and_acknowledged(harness: Harness, payload: byte
 
 
 async def test_no_more_calls_run_at_a_time_than_the_worker_may_hold(harness: Harness) -> None:
-    """E-02: eager and parallel, but bounded; the gauge shows how many."""
+    """E-02: calls run in parallel up to a limit, and a gauge shows how many."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
     for number in range(20):
-        await harness.call(running, id_=f"call_{number}")
+        await harness.call(echo_tool, id_=f"call_{number}")
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == harness.settings.concurrency)

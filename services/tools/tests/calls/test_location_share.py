@@ -1,4 +1,4 @@
-"""A busy location has its share of a worker and no more; on the twin."""
+"""A busy location gets its share of a worker's slots and no more; on the twin."""
 
 import asyncio
 from dataclasses import replace
@@ -24,18 +24,20 @@ from services.tools.tests.conftest import (
 )
 
 
-async def elsewhere(harness: Harness, called: Tool, session_id: str, directory: str) -> None:
-    """A session in another place, with one call."""
+async def call_elsewhere(
+    harness: Harness, called_tool: Tool, session_id: str, directory: str
+) -> None:
+    """A session at another location, with one call."""
     at = Address("default", session_id)
     created = SessionCreated(title="t", project_id="p", location=LocationRef(directory=directory))
     call = ToolCalled(
         assistant_message_id="msg_a",
         call_id="call_1",
-        tool=called.name,
+        tool=called_tool.name,
         input={},
         provider=Executor(),
         retry="once",
-        revision=called.info.revision,
+        revision=called_tool.info.revision,
     )
     await harness.write(created, *BEFORE[1:], call, at=at)
     request = ToolRequest(session_id=session_id, assistant_message_id="msg_a", call_id="call_1")
@@ -44,21 +46,21 @@ async def elsewhere(harness: Harness, called: Tool, session_id: str, directory: 
 
 
 async def test_one_location_does_not_take_every_slot(harness: Harness) -> None:
-    """E-02: its calls wait in the queue, holding nothing, and another location's run."""
+    """E-02: its further calls wait in the queue without a slot, and calls elsewhere run."""
     harness.settings = harness.settings.model_copy(update={"location_concurrency": 3})
     gate, ran = Gate(), list[str]()
 
-    async def quick(asked: EchoInput, context: CallContext) -> EchoOutput:
+    async def quick(request: EchoInput, context: CallContext) -> EchoOutput:
         ran.append(context.location.directory)
-        return EchoOutput(said=asked.key)
+        return EchoOutput(said=request.key)
 
     slow, other = tool("slow", execute=gate), tool("quick", execute=quick)
-    for one in (slow, other):
-        harness.registry.register(one)
+    for new_tool in (slow, other):
+        harness.registry.register(new_tool)
     for number in range(20):
         await harness.call(slow, id_=f"call_{number}")
     for number in range(5):
-        await elsewhere(harness, other, f"ses_other{number}", f"/elsewhere/{number}")
+        await call_elsewhere(harness, other, f"ses_other{number}", f"/elsewhere/{number}")
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(ran) == 5)
@@ -77,7 +79,7 @@ async def test_sessions_of_one_location_share_its_share(harness: Harness) -> Non
     slow = replace(tool("slow"), execute=gate)
     harness.registry.register(slow)
     for number in range(6):
-        await elsewhere(harness, slow, f"ses_{number}x", "/shared")
+        await call_elsewhere(harness, slow, f"ses_{number}x", "/shared")
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 2)
@@ -88,7 +90,7 @@ async def test_sessions_of_one_location_share_its_share(harness: Harness) -> Non
 
 
 async def test_two_hundred_calls_at_once_are_settled_once_each(harness: Harness) -> None:
-    """E-01, E-02: whatever waits for a place, each runs once."""
+    """E-01, E-02: some calls wait for the share of their location; each runs once."""
     gate = Gate()
     gate.opened.set()
     quick = tool(execute=gate)
@@ -99,9 +101,9 @@ async def test_two_hundred_calls_at_once_are_settled_once_each(harness: Harness)
     await harness.serve_all()
 
     page = await harness.log.read(AT, after=START, limit=5000)
-    events = [one.event for stored in page.commits for one in stored.commit.events]
-    settled = [one.call_id for one in events if isinstance(one, ToolSucceeded | ToolFailed)]
-    assert sorted(settled) == sorted(f"call_{number}" for number in range(200))
+    events = [entry.event for stored in page.commits for entry in stored.commit.events]
+    call_ids = [event.call_id for event in events if isinstance(event, ToolSucceeded | ToolFailed)]
+    assert sorted(call_ids) == sorted(f"call_{number}" for number in range(200))
     assert len(gate.runs) == 200
 
 

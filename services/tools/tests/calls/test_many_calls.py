@@ -31,12 +31,12 @@ CALLS = 200
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    running = Server(tmp_path, free_port())
-    running.start()
+    nats_server = Server(tmp_path, free_port())
+    nats_server.start()
     try:
-        yield running
+        yield nats_server
     finally:
-        running.kill()
+        nats_server.kill()
 
 
 async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server) -> None:
@@ -46,7 +46,7 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
     gate.opened.set()
     quick = tool(execute=gate, retry="once")
     registry.register(quick)
-    called = tuple(
+    calls = tuple(
         ToolCalled(
             assistant_message_id="msg_a",
             call_id=f"call_{number}",
@@ -59,25 +59,25 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
         for number in range(CALLS)
     )
     async with connect(server.url, name="test", timeout_s=30) as eventlog:
-        drafts = tuple(Draft(ids.event_id(), 1, event) for event in (*BEFORE, *called))
+        drafts = tuple(Draft(ids.event_id(), 1, event) for event in (*BEFORE, *calls))
         await eventlog.log.append(AT, ids.commit_id(), drafts, after=START)
-        for one in called:
+        for call in calls:
             request = ToolRequest(
-                session_id=AT.session_id, assistant_message_id="msg_a", call_id=one.call_id
+                session_id=AT.session_id, assistant_message_id="msg_a", call_id=call.call_id
             )
             body = request.model_dump_json(by_alias=True).encode()
-            await eventlog.work.put(subjects.tool(AT, "default"), body, once=one.call_id)
+            await eventlog.work.put(subjects.tool(AT, "default"), body, once=call.call_id)
         settings = ToolsConfig(location_concurrency=16)
         await eventlog.liveness.answer_pings("wkr_a")
         worker = ToolWorker("wkr_a", eventlog, registry, settings)
-        settled: list[str] = []
+        call_ids: list[str] = []
         tail = cast("AsyncGenerator[StoredCommit, None]", eventlog.log.tail(AT, after=0))
         async with run_worker(worker), asyncio.timeout(90), aclosing(tail):
             async for stored in tail:
-                events = (one.event for one in stored.commit.events)
-                settled += (e.call_id for e in events if isinstance(e, ToolSucceeded | ToolFailed))
-                if len(settled) >= CALLS:
+                events = (entry.event for entry in stored.commit.events)
+                call_ids += (e.call_id for e in events if isinstance(e, ToolSucceeded | ToolFailed))
+                if len(call_ids) >= CALLS:
                     break
 
-    assert sorted(settled) == sorted(one.call_id for one in called)
+    assert sorted(call_ids) == sorted(call.call_id for call in calls)
     assert len(gate.runs) == CALLS

@@ -1,4 +1,4 @@
-"""What becomes of a run: checked output, crashes, timeouts, and what no log can hold."""
+"""Outcomes of runs: checked output, crashes, timeouts, and results that no log can hold."""
 
 import asyncio
 import dataclasses
@@ -27,9 +27,9 @@ FOREIGN = RootModel[dict[str, int]]({"said": 3})
 async def test_input_that_does_not_fit_never_runs(harness: Harness) -> None:
     """J-17: the error starts with its kind and says what does not fit."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running, key=7)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool, key=7)
 
     (message,) = await harness.serve_all()
 
@@ -41,14 +41,14 @@ async def test_input_that_does_not_fit_never_runs(harness: Harness) -> None:
 async def test_output_that_does_not_fit_is_never_a_success(
     harness: Harness, returned: object
 ) -> None:
-    """J-18: nor is an instance of another model."""
+    """J-18: an instance of another model fails too."""
 
-    async def run(_asked: EchoInput, _context: CallContext) -> object:
+    async def run(_request: EchoInput, _context: CallContext) -> object:
         return returned
 
-    running = tool(execute=run)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=run)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     (message,) = await harness.serve_all()
 
@@ -58,7 +58,7 @@ async def test_output_that_does_not_fit_is_never_a_success(
 async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(
     harness: Harness,
 ) -> None:
-    """J-18: written, it would stop its session for good."""
+    """J-18: a log with such an event could not be read again."""
 
     class Anything(BaseModel):
         said: Any
@@ -67,12 +67,12 @@ async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(
     for _ in range(130):
         nested = [nested]
 
-    async def run(_asked: EchoInput, _context: CallContext) -> object:
+    async def run(_request: EchoInput, _context: CallContext) -> object:
         return {"said": nested}
 
-    running = dataclasses.replace(tool(execute=run), output=Anything)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = dataclasses.replace(tool(execute=run), output=Anything)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     (message,) = await harness.serve_all()
 
@@ -92,17 +92,17 @@ async def test_output_nested_deeper_than_the_log_can_be_read_is_no_success(
 async def test_a_crash_is_the_failure_of_that_call_alone(
     harness: Harness, raised: BaseException, message: str
 ) -> None:
-    """E-07, J-20: a sibling goes on; a declared failure keeps its own words."""
+    """E-07, J-20: other calls run on; a declared failure keeps its message."""
 
-    async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:
+    async def run(_request: EchoInput, _context: CallContext) -> EchoOutput:
         raise raised
 
-    crashing, gate = tool("crash", execute=run), Gate()
-    waiting = tool("wait", execute=gate)
-    for one in (crashing, waiting):
-        harness.registry.register(one)
-    await harness.call(waiting, id_="call_1")
-    await harness.call(crashing, id_="call_2")
+    crashing_tool, gate = tool("crash", execute=run), Gate()
+    waiting_tool = tool("wait", execute=gate)
+    for new_tool in (crashing_tool, waiting_tool):
+        harness.registry.register(new_tool)
+    await harness.call(waiting_tool, id_="call_1")
+    await harness.call(crashing_tool, id_="call_2")
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(harness.jobs) == 1)
@@ -115,14 +115,14 @@ async def test_a_crash_is_the_failure_of_that_call_alone(
 async def test_a_crash_in_words_that_are_no_text_is_told_in_escapes(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """E-07: half a character in an error must not lose the settlement."""
+    """E-07: a lone surrogate in an error must not lose the settlement."""
 
-    async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:
+    async def run(_request: EchoInput, _context: CallContext) -> EchoOutput:
         raise RuntimeError("\ud800")
 
-    crashing = tool("crash", execute=run)
-    harness.registry.register(crashing)
-    await harness.call(crashing)
+    crashing_tool = tool("crash", execute=run)
+    harness.registry.register(crashing_tool)
+    await harness.call(crashing_tool)
 
     # The report of a captured log travels between test processes, which only text can do.
     with caplog.at_level(logging.CRITICAL, logger="fairlead_tools.calls.tool_run"):
@@ -130,11 +130,11 @@ async def test_a_crash_in_words_that_are_no_text_is_told_in_escapes(
 
 
 async def test_a_call_that_takes_too_long_is_cancelled_from_outside(harness: Harness) -> None:
-    """E-07: the timeout is the registry's, not the tool's."""
+    """E-07: the worker enforces the timeout, not the tool."""
     gate = Gate()
-    running = tool(execute=gate, timeout_s=0.01)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate, timeout_s=0.01)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     assert await harness.serve_all() == ["Tool execution failed: timed out after 0.01 s"]
     assert gate.cancelled == 1
@@ -143,32 +143,32 @@ async def test_a_call_that_takes_too_long_is_cancelled_from_outside(harness: Har
 async def test_what_the_log_cannot_hold_fails_the_call_instead_of_losing_it(
     harness: Harness,
 ) -> None:
-    """J-33: too large for one commit, or no text at all."""
+    """J-33: a result too large for one commit, or with text that is not valid."""
     outputs: dict[str, Any] = {"large": "x" * (9 * 1024 * 1024), "odd": "\ud800"}
 
-    async def run(asked: EchoInput, _context: CallContext) -> EchoOutput:
-        return EchoOutput.model_construct(said=outputs[asked.key])
+    async def run(request: EchoInput, _context: CallContext) -> EchoOutput:
+        return EchoOutput.model_construct(said=outputs[request.key])
 
-    running = tool(execute=run, output=RootModel[dict[str, Any]])
-    harness.registry.register(running)
-    await harness.call(running, id_="call_1", key="large")
-    await harness.call(running, id_="call_2", key="odd")
+    echo_tool = tool(execute=run, output=RootModel[dict[str, Any]])
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool, id_="call_1", key="large")
+    await harness.call(echo_tool, id_="call_2", key="odd")
 
     messages = await harness.serve_all()
 
     assert len(messages) == 2
-    assert all(one.startswith("Tool execution failed: ") for one in messages)
+    assert all(message.startswith("Tool execution failed: ") for message in messages)
 
 
 async def test_text_is_told_as_text(harness: Harness) -> None:
     """J-21: without a projection a string becomes one text item."""
 
-    async def run(_asked: EchoInput, _context: CallContext) -> str:
+    async def run(_request: EchoInput, _context: CallContext) -> str:
         return "hello"
 
-    running = tool(execute=run, output=RootModel[str])
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=run, output=RootModel[str])
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     await harness.serve_all()
 
     event = (await harness.events())[-1]

@@ -1,4 +1,4 @@
-"""What a settlement holds of a long result, and where the whole is; on the twin."""
+"""Long outputs: what the settlement holds, and where the whole is stored; on the twin."""
 
 import asyncio
 import base64
@@ -40,8 +40,8 @@ SMALL = OutputLimits(lines=10, bytes=300)
 LONG = "\n".join(f"line {number}" for number in range(100))
 
 
-class Forgetful(MemoryOutputs):
-    """A store that is away a few times, or for ever."""
+class UnavailableOutputs(MemoryOutputs):
+    """A store that is unavailable a few times, or always."""
 
     def __init__(self, times: int | None, error: type[Exception] = LogUnavailable) -> None:
         super().__init__()
@@ -58,16 +58,16 @@ class Forgetful(MemoryOutputs):
         return await super().put(at, output_id, pieces, mime=mime)
 
 
-def keeping(outputs: MemoryOutputs, media: int = 1000) -> OutputRetention:
+def retention(outputs: MemoryOutputs, media: int = 1000) -> OutputRetention:
     return OutputRetention(outputs, SMALL, media)
 
 
 def texts(outcome: Any) -> list[str]:  # noqa: ANN401
     assert isinstance(outcome, Succeeded)
-    return [one.text for one in outcome.content if isinstance(one, TextContent)]
+    return [part.text for part in outcome.content if isinstance(part, TextContent)]
 
 
-def left(directory: Path) -> list[Path]:
+def files_in(directory: Path) -> list[Path]:
     return list(directory.iterdir())
 
 
@@ -76,21 +76,21 @@ def lossy() -> float:
 
 
 async def whole(outputs: MemoryOutputs, path: str) -> bytes:
-    flow = await stream_output(outputs, "default", path)
-    assert flow is not None
-    return b"".join([one async for one in flow])
+    pieces = await stream_output(outputs, "default", path)
+    assert pieces is not None
+    return b"".join([piece async for piece in pieces])
 
 
-async def bounded(
+async def bound(
     outputs: MemoryOutputs,
     outcome: Succeeded,
     spool: Path | None = None,
     patience_s: float = 5.0,
 ) -> Succeeded:
-    keeping_ = replace(keeping(outputs), patience_s=patience_s)
-    made = await keeping_.bound(AT, outcome, spool=spool)
-    assert isinstance(made, Succeeded)
-    return made
+    patient = replace(retention(outputs), patience_s=patience_s)
+    result = await patient.bound(AT, outcome, spool=spool)
+    assert isinstance(result, Succeeded)
+    return result
 
 
 async def test_what_fits_stays_as_it_is() -> None:
@@ -99,7 +99,7 @@ async def test_what_fits_stays_as_it_is() -> None:
     content = (TextContent(text="x" * 300),)
     outcome = Succeeded(structured={"n": 1}, content=content)
 
-    assert await bounded(outputs, outcome) == outcome
+    assert await bound(outputs, outcome) == outcome
     assert outputs.outputs == {}
 
 
@@ -110,46 +110,46 @@ async def test_all_texts_have_one_budget_and_become_one_preview() -> None:
     parts = (TextContent(text="a" * 200), media, TextContent(text="b" * 200))
     structured = {"large": "y" * 10_000}
 
-    made = await bounded(outputs, Succeeded(structured=structured, content=parts))
+    result = await bound(outputs, Succeeded(structured=structured, content=parts))
 
-    (path,) = made.output_paths or ()
-    (preview,) = texts(made)
-    assert made.structured == structured
-    assert made.content == (TextContent(text=preview), media)
+    (path,) = result.output_paths or ()
+    (preview,) = texts(result)
+    assert result.structured == structured
+    assert result.content == (TextContent(text=preview), media)
     assert preview.startswith("aaa")
     assert preview.endswith("bbb")
     assert f"read or grep {path} for the whole" in preview
     assert len(preview.encode()) <= SMALL.bytes
     assert await whole(outputs, path) == b"a" * 200 + b"b" * 200
-    assert await keeping(outputs).bound(AT, made) == made
+    assert await retention(outputs).bound(AT, result) == result
 
 
 async def test_without_content_the_value_itself_is_measured() -> None:
-    """J-22, J-28: two spaces of indentation; too long, it gets a preview and stays as it is."""
+    """J-22, J-28: as indented JSON. A long value gets a preview and stays complete."""
     outputs = MemoryOutputs()
     structured = {"é": ["line"] * 50}
 
-    made = await bounded(outputs, Succeeded(structured=structured))
+    result = await bound(outputs, Succeeded(structured=structured))
 
-    assert made.structured == structured
-    (preview,) = texts(made)
+    assert result.structured == structured
+    (preview,) = texts(result)
     assert preview.startswith('{\n  "é": [\n    "line"')
-    assert (await bounded(outputs, Succeeded(structured={"n": 1}))).content == ()
+    assert (await bound(outputs, Succeeded(structured={"n": 1}))).content == ()
 
 
 async def test_a_tool_may_have_limits_of_its_own(harness: Harness) -> None:
-    """J-24: else those that are configured."""
+    """J-24: other tools have the configured limits."""
 
-    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+    async def run(_request: EchoInput, _context: CallContext) -> Result:
         return Result(EchoOutput(said="x"), content=(TextContent(text=LONG),))
 
     plain, wide = tool("plain", execute=run), tool("wide", execute=run, limits=OutputLimits())
     harness.settings = harness.settings.model_copy(
         update={"output_lines_max": 10, "output_bytes_max": 300}
     )
-    for one in (plain, wide):
-        harness.registry.register(one)
-        await harness.call(one, id_=one.name)
+    for limited in (plain, wide):
+        harness.registry.register(limited)
+        await harness.call(limited, id_=limited.name)
     await harness.serve_all()
 
     settled = {e.call_id: e for e in await harness.events() if isinstance(e, ToolSucceeded)}
@@ -161,14 +161,14 @@ async def test_a_tool_may_have_limits_of_its_own(harness: Harness) -> None:
 
 
 async def test_errors_are_bounded_too(harness: Harness) -> None:
-    """J-36: decided so: an endless error would fill the log and the model's window as well."""
+    """J-36: decided so: a long error would fill the log and the model's window too."""
 
-    async def run(_asked: EchoInput, _context: CallContext) -> EchoOutput:
+    async def run(_request: EchoInput, _context: CallContext) -> EchoOutput:
         raise CallFailed("e" * 200_000)
 
-    failing = tool(execute=run)
-    harness.registry.register(failing)
-    await harness.call(failing)
+    failing_tool = tool(execute=run)
+    harness.registry.register(failing_tool)
+    await harness.call(failing_tool)
 
     (message,) = await harness.serve_all()
 
@@ -179,18 +179,18 @@ async def test_errors_are_bounded_too(harness: Harness) -> None:
 async def test_what_cannot_be_kept_is_a_success_without_a_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """J-33: decided against failing: the middle is lost, the metric counts, nothing else happens."""
+    """J-33: decided against a failure: the middle is lost, and the metric counts it."""
     monkeypatch.setattr(output, "RETRY_S", 0)
     media = FileContent(uri="data:image/png;base64," + "A" * 2000, mime="image/png")
-    for outputs in (Forgetful(None), Forgetful(None, StreamMissing)):
+    for outputs in (UnavailableOutputs(None), UnavailableOutputs(None, StreamMissing)):
         before = lossy()
 
-        made = await bounded(
+        result = await bound(
             outputs, Succeeded(content=(TextContent(text=LONG), media)), patience_s=0.05
         )
 
-        assert made.output_paths is None
-        preview, left_out = texts(made)
+        assert result.output_paths is None
+        preview, left_out = texts(result)
         assert "the rest could not be kept" in preview
         assert "media left out: image/png" in left_out
         assert lossy() == before + 2
@@ -199,26 +199,26 @@ async def test_what_cannot_be_kept_is_a_success_without_a_path(
 async def test_a_store_that_comes_back_in_time_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """J-33: a short outage costs nothing."""
     monkeypatch.setattr(output, "RETRY_S", 0)
-    outputs = Forgetful(3)
+    outputs = UnavailableOutputs(3)
 
-    made = await bounded(outputs, Succeeded(content=(TextContent(text=LONG),)))
+    result = await bound(outputs, Succeeded(content=(TextContent(text=LONG),)))
 
-    (path,) = made.output_paths or ()
+    (path,) = result.output_paths or ()
     assert await whole(outputs, path) == LONG.encode()
 
 
 async def test_media_beyond_a_size_go_by_reference() -> None:
-    """J-23, J-29: inline as long as there is room; then kept as what they are."""
+    """J-23, J-29: media stay inline while there is room; the others are stored with their type."""
     outputs = MemoryOutputs()
     raw = b"\x89PNG" + bytes(1000)
     uri = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
     small = FileContent(uri="data:image/png;base64,AAAA", mime="image/png")
     large = FileContent(uri=uri, mime="image/png", name="shot.png")
 
-    made = await bounded(outputs, Succeeded(content=(small, large)))
+    result = await bound(outputs, Succeeded(content=(small, large)))
 
-    (path,) = made.output_paths or ()
-    assert made.content == (small, large.model_copy(update={"uri": path}))
+    (path,) = result.output_paths or ()
+    assert result.content == (small, large.model_copy(update={"uri": path}))
     id_ = managed_id(path)
     assert id_ is not None
     assert outputs.outputs["default", id_] == (raw, "image/png")
@@ -227,22 +227,22 @@ async def test_media_beyond_a_size_go_by_reference() -> None:
 async def test_a_spool_comes_before_the_other_texts_and_is_removed(
     harness: Harness, tmp_path: Path
 ) -> None:
-    """J-26: whole if it fits; read from its file otherwise; gone after the settlement."""
+    """J-26: inline if it fits, else stored from its file. The settlement removes the file."""
 
     class Nothing(BaseModel):
         pass
 
-    async def run(asked: EchoInput, _context: CallContext) -> Result:
+    async def run(request: EchoInput, _context: CallContext) -> Result:
         spool = Spool(str(tmp_path), 10_000_000)
-        spool.write(asked.key.encode() * 40_000)
+        spool.write(request.key.encode() * 40_000)
         spool.write(b"\xff")
         spool.close()
         return Result(Nothing(), content=(TextContent(text="\nstatus"),), spool=spool.path)
 
-    spooling = tool(execute=run, output=Nothing)
-    harness.registry.register(spooling)
-    await harness.call(spooling, id_="short", key="x")
-    await harness.call(spooling, id_="long", key="xyz")
+    spooling_tool = tool(execute=run, output=Nothing)
+    harness.registry.register(spooling_tool)
+    await harness.call(spooling_tool, id_="short", key="x")
+    await harness.call(spooling_tool, id_="long", key="xyz")
     await harness.serve_all()
 
     settled = {e.call_id: e for e in await harness.events() if isinstance(e, ToolSucceeded)}
@@ -256,13 +256,13 @@ async def test_a_spool_comes_before_the_other_texts_and_is_removed(
     (path,) = settled["long"].output_paths or ()
     assert isinstance(harness.eventlog.outputs, MemoryOutputs)
     assert (await whole(harness.eventlog.outputs, path)).endswith(b"xyz\xff\nstatus")
-    assert left(tmp_path) == []
+    assert files_in(tmp_path) == []
 
 
 async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
     harness: Harness,
 ) -> None:
-    """E-18, J-34: decided so: keeping and settling are one region, and the raw text is never first."""
+    """E-18, J-34: decided so: nothing stops the worker between storing and settling."""
 
     class Interrupting(MemoryOutputs):
         @override
@@ -273,13 +273,13 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
             await harness.write(InterruptRequested())
             return await super().put(at, output_id, pieces, mime=mime)
 
-    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+    async def run(_request: EchoInput, _context: CallContext) -> Result:
         return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
 
     harness.eventlog = replace(harness.eventlog, outputs=Interrupting())
-    running = tool(execute=run)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=run)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     await harness.serve_all()
 
     (settled,) = [e for e in await harness.events() if isinstance(e, ToolSucceeded | ToolFailed)]
@@ -292,7 +292,7 @@ async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
 async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
     harness: Harness, retry: RetryClass, *, erased: bool
 ) -> None:
-    """H-29, J-35: whoever erased the session could not know of it; a pure call may not have begun."""
+    """H-29, J-35: the purge did not know of the output; a pure call may not have begun."""
 
     class Purging(MemoryOutputs):
         @override
@@ -305,21 +305,21 @@ async def test_an_output_that_comes_after_its_sessions_purge_is_not_kept(
             await self.remove_all(at)
             return await super().put(at, output_id, pieces, mime=mime)
 
-    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+    async def run(_request: EchoInput, _context: CallContext) -> Result:
         return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
 
     outputs = Purging()
     harness.eventlog = replace(harness.eventlog, outputs=outputs)
-    running = tool(execute=run, retry=retry)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=run, retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     assert await harness.serve_all() == []
     assert outputs.outputs == {}
 
 
 async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> None:
-    """J-26, J-30: spooled, measured and kept, piece by piece."""
+    """J-26, J-30: spooled, measured and stored piece by piece."""
 
     class Counting(MemoryOutputs):
         size = 0
@@ -339,13 +339,13 @@ async def test_a_hundred_megabytes_pass_in_constant_memory(tmp_path: Path) -> No
         for _ in range(size // 65_536):
             spool.write(b"x" * 65_535 + b"\n")
         spool.close()
-        made = await bounded(outputs, Succeeded(), spool=spool.path)
+        result = await bound(outputs, Succeeded(), spool=spool.path)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
 
     assert outputs.size == size
-    assert made.output_paths
+    assert result.output_paths
     assert peak < 4 * 1024 * 1024
 
 
@@ -363,18 +363,18 @@ def test_a_spool_keeps_its_start_and_its_end_and_counts_the_rest(tmp_path: Path)
     finally:
         tracemalloc.stop()
 
-    kept = spool.path.read_bytes()
+    content = spool.path.read_bytes()
     assert spool.bytes == 1024 * 1024 * 1024 + 16
     assert spool.dropped_bytes == spool.bytes - 2 * END_BYTES
-    assert kept.startswith(b"the start")
-    assert kept.endswith(b"the end")
-    assert f"[... {spool.dropped_bytes:,} bytes dropped ...]".encode() in kept
+    assert content.startswith(b"the start")
+    assert content.endswith(b"the end")
+    assert f"[... {spool.dropped_bytes:,} bytes dropped ...]".encode() in content
     assert peak < 4 * 1024 * 1024
     spool.remove()
 
 
 def test_a_full_disk_is_a_limit_like_any_other() -> None:
-    """L-55: what no longer fits is counted, and the end is kept in memory."""
+    """L-55: the spool counts the bytes that do not fit, and keeps the end in memory."""
     spool = Spool("/tmp", 10_000_000)  # noqa: S108
     spool._file.close()  # noqa: SLF001
     spool._file = open("/dev/full", "wb", buffering=0)  # noqa: SLF001, SIM115, PTH123
@@ -386,59 +386,59 @@ def test_a_full_disk_is_a_limit_like_any_other() -> None:
 
 
 async def test_tools_read_a_managed_output_as_a_file(tmp_path: Path) -> None:
-    """J-30: while they look at it; foreign, unknown and other paths are none."""
+    """J-30: for the time of a block. Paths of other tenants and unknown paths give None."""
     outputs = MemoryOutputs()
-    made = await bounded(outputs, Succeeded(content=(TextContent(text=LONG),)))
-    (path,) = made.output_paths or ()
+    result = await bound(outputs, Succeeded(content=(TextContent(text=LONG),)))
+    (path,) = result.output_paths or ()
 
     async with open_output_file(outputs, "default", path, directory=str(tmp_path)) as file:
         assert file is not None
         assert file.read_text() == LONG
-    assert left(tmp_path) == []
-    managed = ManagedOutputs()
-    assert (managed.is_managed(path), managed.is_managed("/tmp/out_1")) == (True, False)  # noqa: S108
+    assert files_in(tmp_path) == []
+    assert ManagedOutputs().is_managed(path)
+    assert not ManagedOutputs().is_managed("/tmp/out_1")  # noqa: S108
     for tenant, other in (
         ("other", path),
         ("default", f"{path}x"),
         ("default", "notes.txt"),
         ("default", "fairlead-output:/../etc/passwd"),
     ):
-        async with open_output_file(outputs, tenant, other) as nothing:
-            assert nothing is None
+        async with open_output_file(outputs, tenant, other) as no_file:
+            assert no_file is None
 
 
 async def test_a_failure_is_not_longer_than_a_success() -> None:
-    """J-36: one that fits stays."""
+    """J-36: a short failure stays as it is."""
     short = Failed("no such file")
 
-    assert await keeping(MemoryOutputs()).bound(AT, short) is short
+    assert await retention(MemoryOutputs()).bound(AT, short) is short
 
 
 async def test_a_leaving_worker_settles_what_it_cannot_keep_in_time(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """J-33, E-18: the store hangs, the worker has to go: the result is settled without a path."""
+    """J-33, E-18: the store hangs while the worker leaves: the result is settled without a path."""
     monkeypatch.setattr(output, "HURRY_S", 0.05)
-    hanging = asyncio.Event()
+    is_hanging = asyncio.Event()
 
     class Hanging(MemoryOutputs):
         @override
         async def put(
             self, at: Address, output_id: str, pieces: AsyncIterator[bytes], *, mime: str
         ) -> StoredOutput:
-            hanging.set()
+            is_hanging.set()
             await asyncio.Event().wait()
             raise AssertionError
 
-    async def run(_asked: EchoInput, _context: CallContext) -> Result:
+    async def run(_request: EchoInput, _context: CallContext) -> Result:
         return Result(EchoOutput(said="x"), content=(TextContent(text=LONG * 1000),))
 
     harness.eventlog = replace(harness.eventlog, outputs=Hanging())
-    running = tool(execute=run)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=run)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     async with run_worker(harness.worker()):
-        await wait_until(hanging.is_set)
+        await wait_until(is_hanging.is_set)
 
     event = (await harness.events())[-1]
     assert isinstance(event, ToolSucceeded)

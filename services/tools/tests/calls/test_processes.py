@@ -1,4 +1,4 @@
-"""Tool workers as processes on a real server: killed in mid-call, overtaken, interrupted, stopped."""
+"""Tool workers as processes on a real server: killed, overtaken, interrupted and stopped."""
 
 import asyncio
 import os
@@ -44,20 +44,20 @@ WAIT_S = 40.0
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    running = Server(tmp_path, free_port())
-    running.start()
+    nats_server = Server(tmp_path, free_port())
+    nats_server.start()
     try:
-        yield running
+        yield nats_server
     finally:
-        running.kill()
+        nats_server.kill()
 
 
 @pytest.fixture
 async def eventlog(server: Server) -> AsyncIterator[EventLog]:
     await provision(server.url)
-    async with connect(server.url, name="test") as connected:
-        await write(connected, *BEFORE)
-        yield connected
+    async with connect(server.url, name="test") as log:
+        await write(log, *BEFORE)
+        yield log
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def worker(server: Server, file: Path, grace_s: float = 20.0) -> Iterator[subpro
 
 
 async def write(eventlog: EventLog, *events: SessionEvent) -> None:
-    """Appended, however often a worker at the same log was quicker."""
+    """Append events; try again after each conflict with a worker."""
     drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in events)
     async with asyncio.timeout(WAIT_S):
         while True:
@@ -90,7 +90,7 @@ async def write(eventlog: EventLog, *events: SessionEvent) -> None:
 
 
 async def catalog(eventlog: EventLog) -> dict[str, ToolInfo]:
-    """What the pool offers, as soon as anybody there answers."""
+    """The tools of the pool, as soon as a worker answers."""
     async with asyncio.timeout(WAIT_S):
         while True:
             try:
@@ -100,12 +100,12 @@ async def catalog(eventlog: EventLog) -> dict[str, ToolInfo]:
             except Exception:  # noqa: BLE001 - not there yet
                 await asyncio.sleep(0.1)
                 continue
-            answered = ToolCatalog.model_validate_json(body.removeprefix(b'{"data":')[:-1])
-            return {one.name: one for one in answered.tools}
+            answer = ToolCatalog.model_validate_json(body.removeprefix(b'{"data":')[:-1])
+            return {info.name: info for info in answer.tools}
 
 
 async def call(eventlog: EventLog, info: ToolInfo, delay_ms: int) -> None:
-    called = ToolCalled(
+    event = ToolCalled(
         assistant_message_id="msg_a",
         call_id=info.name,
         tool=info.name,
@@ -114,60 +114,62 @@ async def call(eventlog: EventLog, info: ToolInfo, delay_ms: int) -> None:
         retry=info.retry,
         revision=info.revision,
     )
-    await write(eventlog, called)
+    await write(eventlog, event)
     request = ToolRequest(session_id="ses_1", assistant_message_id="msg_a", call_id=info.name)
     body = request.model_dump_json(by_alias=True).encode()
     await eventlog.work.put(subjects.tool(AT, "default"), body, once=info.name)
 
 
-async def settled(eventlog: EventLog, count: int) -> dict[str, str]:
-    """The settlement of each call, once there are that many; a second one would show."""
+async def wait_for_settlements(eventlog: EventLog, count: int) -> dict[str, str]:
+    """Wait for so many settlements. No call may have two."""
     async with asyncio.timeout(WAIT_S):
         while True:
             page = await eventlog.log.read(AT, after=START)
-            events = [one.event for stored in page.commits for one in stored.commit.events]
-            found = [event for event in events if isinstance(event, ToolSucceeded | ToolFailed)]
-            if len(found) >= count:
-                assert len(found) == len({event.call_id for event in found}) == count
-                return {event.call_id: _told(event) for event in found}
+            events = [entry.event for stored in page.commits for entry in stored.commit.events]
+            settlements = [
+                event for event in events if isinstance(event, ToolSucceeded | ToolFailed)
+            ]
+            if len(settlements) >= count:
+                assert len(settlements) == len({event.call_id for event in settlements}) == count
+                return {event.call_id: _describe(event) for event in settlements}
             await asyncio.sleep(0.05)
 
 
-def _told(event: ToolSucceeded | ToolFailed) -> str:
+def _describe(event: ToolSucceeded | ToolFailed) -> str:
     return str(event.structured) if isinstance(event, ToolSucceeded) else event.error.message
 
 
-async def begun(file: Path, count: int) -> list[str]:
+async def wait_for_runs(file: Path, count: int) -> list[str]:
     async with asyncio.timeout(WAIT_S):
         while True:
-            lines = await asyncio.to_thread(lambda: file.read_text() if file.exists() else "")
-            found = [one.split()[0] for one in lines.splitlines() if one.endswith("begun")]
-            if len(found) >= count:
-                return sorted(found)
+            text = await asyncio.to_thread(lambda: file.read_text() if file.exists() else "")
+            names = [line.split()[0] for line in text.splitlines() if line.endswith("begun")]
+            if len(names) >= count:
+                return sorted(names)
             await asyncio.sleep(0.02)
 
 
 async def test_a_killed_workers_calls_are_taken_over_and_once_is_not_run_again(
     server: Server, eventlog: EventLog, tmp_path: Path
 ) -> None:
-    """E-20: SIGKILL in mid-call; the request's deadline passes and another worker has it."""
+    """E-20: after SIGKILL the deadline of the request passes, and another worker gets it."""
     file = tmp_path / "runs"
     with worker(server, file) as first:
-        offered = await catalog(eventlog)
+        tools = await catalog(eventlog)
         for name in ("probe_pure", "probe_idempotent", "probe_once"):
-            await call(eventlog, offered[name], delay_ms=2_000)
-        await begun(file, 3)
+            await call(eventlog, tools[name], delay_ms=2_000)
+        await wait_for_runs(file, 3)
         first.kill()
         first.wait(10)
         with worker(server, file):
-            told = await settled(eventlog, 3)
+            outcomes = await wait_for_settlements(eventlog, 3)
 
-    assert told == {
+    assert outcomes == {
         "probe_pure": "{'key': 'k', 'runs': 2}",
         "probe_idempotent": "{'key': 'k', 'runs': 2}",
         "probe_once": INTERRUPTED_TOOL,
     }
-    assert await begun(file, 5) == [
+    assert await wait_for_runs(file, 5) == [
         "probe_idempotent",
         "probe_idempotent",
         "probe_once",
@@ -182,18 +184,18 @@ async def test_an_interrupt_and_a_departure_settle_or_hand_over(
     """E-16, E-20: SIGTERM puts back what may run again and settles `once`."""
     file = tmp_path / "runs"
     with worker(server, file, grace_s=0.1) as first:
-        offered = await catalog(eventlog)
-        await call(eventlog, offered["probe_pure"], delay_ms=3_000)
-        await call(eventlog, offered["probe_once"], delay_ms=3_000)
-        await begun(file, 2)
+        tools = await catalog(eventlog)
+        await call(eventlog, tools["probe_pure"], delay_ms=3_000)
+        await call(eventlog, tools["probe_once"], delay_ms=3_000)
+        await wait_for_runs(file, 2)
         with worker(server, file):
             first.send_signal(signal.SIGTERM)
             await asyncio.to_thread(first.wait, 20)
-            told = await settled(eventlog, 2)
-            await call(eventlog, offered["probe_slow"], delay_ms=30_000)
-            await begun(file, 4)
+            outcomes = await wait_for_settlements(eventlog, 2)
+            await call(eventlog, tools["probe_slow"], delay_ms=30_000)
+            await wait_for_runs(file, 4)
             await write(eventlog, InterruptRequested())
-            last = await settled(eventlog, 3)
+            last = await wait_for_settlements(eventlog, 3)
 
-    assert told == {"probe_pure": "{'key': 'k', 'runs': 2}", "probe_once": INTERRUPTED_TOOL}
+    assert outcomes == {"probe_pure": "{'key': 'k', 'runs': 2}", "probe_once": INTERRUPTED_TOOL}
     assert last["probe_slow"] == INTERRUPTED_TOOL

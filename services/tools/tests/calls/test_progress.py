@@ -1,4 +1,4 @@
-"""Progress and live output of running calls: bounded, fenced, and kept beside a failure; on the twin."""
+"""Progress and live output of running calls: bounded, fenced, kept with a failure; on the twin."""
 
 import asyncio
 
@@ -33,19 +33,19 @@ from services.tools.tests.conftest import (
 
 
 class Speaker:
-    """A tool that tells what a test hands it, then waits."""
+    """A tool that waits until a test lets it go. The test reports progress for it."""
 
     def __init__(self) -> None:
         self.contexts: list[CallContext] = []
         self.opened = asyncio.Event()
         self.raises: Exception | None = None
 
-    async def __call__(self, asked: EchoInput, context: CallContext) -> EchoOutput:
+    async def __call__(self, request: EchoInput, context: CallContext) -> EchoOutput:
         self.contexts.append(context)
         await self.opened.wait()
         if self.raises:
             raise self.raises
-        return EchoOutput(said=asked.key)
+        return EchoOutput(said=request.key)
 
     async def report(self, text: str) -> None:
         await self.contexts[-1].report({"text": text}, (TextContent(text=text),))
@@ -57,14 +57,14 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "LIVE_S", 0.0)
 
 
-async def written_progress(harness: Harness) -> list[str]:
+async def reports(harness: Harness) -> list[str]:
     events = await harness.events()
-    return [str(one.structured["text"]) for one in events if isinstance(one, ToolProgressed)]
+    return [str(event.structured["text"]) for event in events if isinstance(event, ToolProgressed)]
 
 
-async def until_told(harness: Harness, *texts: str) -> None:
+async def wait_for_reports(harness: Harness, *texts: str) -> None:
     async with asyncio.timeout(5):
-        while await written_progress(harness) != list(texts):
+        while await reports(harness) != list(texts):
             await asyncio.sleep(0)
 
 
@@ -77,62 +77,62 @@ async def state(harness: Harness) -> object:
             session = evolve(session, recorded)
     message = session.transcript.find("msg_a")
     assert isinstance(message, AssistantMessage)
-    (block,) = [one for one in message.content if isinstance(one, ToolBlock)]
+    (block,) = [part for part in message.content if isinstance(part, ToolBlock)]
     return block.state
 
 
-async def begun(harness: Harness) -> Speaker:
+async def call_speaker(harness: Harness) -> Speaker:
     speaker = Speaker()
-    speaking = tool(execute=speaker)
-    harness.registry.register(speaking)
-    await harness.call(speaking)
+    speaking_tool = tool(execute=speaker)
+    harness.registry.register(speaking_tool)
+    await harness.call(speaking_tool)
     return speaker
 
 
 async def test_progress_is_written_and_a_success_replaces_it(harness: Harness) -> None:
-    """E-28: each report stands for itself; the result stands for all of them."""
-    speaker = await begun(harness)
+    """E-28: each report is an event of its own, and the result replaces them."""
+    speaker = await call_speaker(harness)
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(speaker.contexts))
         await speaker.report("a third")
-        await until_told(harness, "a third")
+        await wait_for_reports(harness, "a third")
         await speaker.report("half")
-        await until_told(harness, "a third", "half")
+        await wait_for_reports(harness, "a third", "half")
         speaker.opened.set()
         await wait_until(lambda: not harness.jobs)
 
-    settled = await state(harness)
-    assert isinstance(settled, CompletedCall)
-    assert settled.structured == {"said": "k"}
+    result = await state(harness)
+    assert isinstance(result, CompletedCall)
+    assert result.structured == {"said": "k"}
 
 
 async def test_only_the_last_word_is_written_when_its_time_comes(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-28: a bounded cadence: of many reports one, and a quick call writes none."""
+    """E-28: of many reports in one pause the last is written."""
     monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
-    speaker = await begun(harness)
+    speaker = await call_speaker(harness)
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(speaker.contexts))
         for number in range(500):
             await speaker.report(str(number))
-        await until_told(harness, "499")
+        await wait_for_reports(harness, "499")
         await speaker.report("499")
         await asyncio.sleep(0.1)
         await speaker.report("unwritten")
         speaker.opened.set()
         await wait_until(lambda: not harness.jobs)
 
-    assert await written_progress(harness) == ["499"]
+    assert await reports(harness) == ["499"]
 
 
 @pytest.mark.parametrize("how", ["fails", "interrupted"])
 async def test_a_failure_keeps_the_last_progress_also_unwritten(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """E-28: in the commit that settles the call."""
+    """E-28: the commit that settles the call holds it."""
     monkeypatch.setattr(progress, "PROGRESS_S", 60.0)
-    speaker = await begun(harness)
+    speaker = await call_speaker(harness)
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(speaker.contexts))
         await speaker.report("nearly")
@@ -143,58 +143,58 @@ async def test_a_failure_keeps_the_last_progress_also_unwritten(
             await harness.write(InterruptRequested())
         await wait_until(lambda: not harness.jobs)
 
-    failed = await state(harness)
-    assert isinstance(failed, FailedCall)
-    assert failed.content == (TextContent(text="nearly"),)
-    assert [type(one) for one in (await harness.events())[-2:]] == [ToolProgressed, ToolFailed]
+    failure = await state(harness)
+    assert isinstance(failure, FailedCall)
+    assert failure.content == (TextContent(text="nearly"),)
+    assert [type(event) for event in (await harness.events())[-2:]] == [ToolProgressed, ToolFailed]
 
 
 async def test_a_worker_that_lost_its_call_writes_no_progress(harness: Harness) -> None:
-    """E-28, E-20: fenced like the settlement: the call is another worker's."""
-    speaker = await begun(harness)
+    """E-28, E-20: another worker started the call, so the log refuses the report."""
+    speaker = await call_speaker(harness)
     stolen = ToolStarted(
         assistant_message_id="msg_a", call_id="call_1", worker="wkr_b", generation=2
     )
-    overtaking: list[SessionEvent] = [stolen]
+    steals: list[SessionEvent] = [stolen]
 
     async def overtake(_drafts: object) -> None:
-        if overtaking:
-            await harness.write(overtaking.pop())
+        if steals:
+            await harness.write(steals.pop())
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(speaker.contexts))
         harness.log.before = overtake
         await speaker.report("stale")
-        await wait_until(lambda: not overtaking)
+        await wait_until(lambda: not steals)
         for _ in range(50):
             await asyncio.sleep(0)
 
-    assert await written_progress(harness) == []
+    assert await reports(harness) == []
 
 
 async def test_progress_that_no_log_can_hold_is_dropped(harness: Harness) -> None:
-    """E-28: the run goes on; long text is cut to its ends first."""
-    speaker = await begun(harness)
+    """E-28: the tool runs on. Long text is shortened before it is written."""
+    speaker = await call_speaker(harness)
     async with run_worker(harness.worker()):
         await wait_until(lambda: bool(speaker.contexts))
         await speaker.contexts[-1].report({"text": "x" * 9_000_000}, ())
         await speaker.contexts[-1].report({"text": "\ud800"}, ())
         await asyncio.sleep(0.05)
         await speaker.contexts[-1].report({"text": "ok"}, (TextContent(text="y" * 99_999),))
-        await until_told(harness, "ok")
+        await wait_for_reports(harness, "ok")
         speaker.opened.set()
         await wait_until(lambda: not harness.jobs)
 
-    (told,) = [one for one in await harness.events() if isinstance(one, ToolProgressed)]
-    (content,) = told.content
+    (report,) = [event for event in await harness.events() if isinstance(event, ToolProgressed)]
+    (content,) = report.content
     assert isinstance(content, TextContent)
     assert len(content.text.encode()) <= 51_200
     assert isinstance((await harness.events())[-1], ToolSucceeded)
 
 
 async def test_output_is_live_and_never_stored(harness: Harness) -> None:
-    """E-28: deltas for whoever listens, the last piece included; what floods is left out."""
-    speaker = await begun(harness)
+    """E-28: listeners get every piece, also the last one. A flood is cut."""
+    speaker = await call_speaker(harness)
     deltas = harness.eventlog.deltas
     assert isinstance(deltas, MemoryDeltas)
     async with run_worker(harness.worker()):
@@ -209,8 +209,8 @@ async def test_output_is_live_and_never_stored(harness: Harness) -> None:
         await wait_until(lambda: not harness.jobs)
 
     sent = [delta for _at, delta in deltas.sent]
-    assert all(isinstance(one, ToolOutputDelta) and one.call_id == "call_1" for one in sent)
-    text = "".join(one.delta for one in sent if isinstance(one, ToolOutputDelta))
+    assert all(isinstance(delta, ToolOutputDelta) and delta.call_id == "call_1" for delta in sent)
+    text = "".join(delta.delta for delta in sent if isinstance(delta, ToolOutputDelta))
     assert text.startswith("one")
     assert text.endswith("xthe end")
     assert progress.SKIPPED in text

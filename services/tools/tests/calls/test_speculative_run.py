@@ -1,4 +1,4 @@
-"""Requests that say what their sender knew: believed only as far as the log agrees."""
+"""Requests with a snapshot of their call, and pure tools that run before their start is written."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -37,30 +37,30 @@ from services.tools.tests.conftest import (
     wait_until,
 )
 
-pytestmark = pytest.mark.parametrize("harness", [True], indirect=True, ids=["briefed"])
+pytestmark = pytest.mark.parametrize("harness", [True], indirect=True, ids=["snapshot"])
 
 
-def counted(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> list[Head]:
-    """From where the log is read from now on."""
+def record_reads(harness: Harness, monkeypatch: pytest.MonkeyPatch) -> list[Head]:
+    """Record from where the log is read from now on."""
     read, reads = harness.log.read, list[Head]()
 
-    async def counting(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read_and_record(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         reads.append(after)
         return await read(at, after=after, limit=limit)
 
-    monkeypatch.setattr(harness.log, "read", counting)
+    monkeypatch.setattr(harness.log, "read", read_and_record)
     return reads
 
 
 async def commits(harness: Harness) -> list[list[type[SessionEvent]]]:
-    """What each commit after the call holds."""
+    """The types of the events in each commit after the call."""
     page = await harness.log.read(AT, after=START)
-    written = [[type(one.event) for one in stored.commit.events] for stored in page.commits]
-    return written[2:]
+    event_types = [[type(entry.event) for entry in stored.commit.events] for stored in page.commits]
+    return event_types[2:]
 
 
-def once_before(harness: Harness, kind: type, then: Callable[[], Awaitable[None]]) -> None:
-    """Let something happen just before the first event of a kind is written."""
+def before_first_write(harness: Harness, kind: type, then: Callable[[], Awaitable[None]]) -> None:
+    """Call a hook just before the first event of a kind is written."""
 
     async def before(drafts: tuple[Draft, ...]) -> None:
         if any(isinstance(draft.event, kind) for draft in drafts):
@@ -71,14 +71,14 @@ def once_before(harness: Harness, kind: type, then: Callable[[], Awaitable[None]
 
 
 @pytest.mark.parametrize("retry", ["idempotent", "once"])
-async def test_a_briefed_call_is_begun_and_settled_without_a_look_at_the_log(
+async def test_a_call_with_a_snapshot_is_begun_and_settled_without_a_read(
     harness: Harness, retry: RetryClass, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-01: what runs once, or again with its key, is started in the log before it runs."""
-    running = tool(retry=retry)
-    harness.registry.register(running)
-    await harness.call(running)
-    reads = counted(harness, monkeypatch)
+    """E-01: an `idempotent` or `once` tool runs after its start is written."""
+    echo_tool = tool(retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    reads = record_reads(harness, monkeypatch)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: not harness.jobs)
@@ -91,11 +91,11 @@ async def test_a_briefed_call_is_begun_and_settled_without_a_look_at_the_log(
 async def test_a_pure_call_that_is_over_at_once_is_started_and_settled_in_one_commit(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-01: it changes nothing, so nobody has to know before that it runs."""
-    running = tool(retry="pure")
-    harness.registry.register(running)
-    await harness.call(running)
-    reads = counted(harness, monkeypatch)
+    """E-01: a pure tool changes nothing, so it may run before its start is written."""
+    echo_tool = tool(retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    reads = record_reads(harness, monkeypatch)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: not harness.jobs)
@@ -107,9 +107,9 @@ async def test_a_pure_call_that_is_over_at_once_is_started_and_settled_in_one_co
 
 async def test_a_pure_call_that_takes_longer_is_started_while_it_runs(harness: Harness) -> None:
     gate = Gate()
-    running = tool(execute=gate, retry="pure")
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate, retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await harness.wait_for_starts(1)
@@ -121,15 +121,15 @@ async def test_a_pure_call_that_takes_longer_is_started_while_it_runs(harness: H
 
 
 async def test_a_pure_call_that_fails_at_once_keeps_what_it_told(harness: Harness) -> None:
-    """E-28: only a success replaces what was reported on the way."""
+    """E-28: only a success replaces the last report."""
 
-    async def fail(_asked: EchoInput, context: CallContext) -> EchoOutput:
+    async def fail(_request: EchoInput, context: CallContext) -> EchoOutput:
         await context.report({"half": 1}, ())
         raise RuntimeError("no more")
 
-    running = tool(execute=fail, retry="pure")
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=fail, retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     assert await harness.serve_all() == ["Tool execution failed: no more"]
     session = await harness.session()
@@ -141,12 +141,12 @@ async def test_a_pure_call_that_fails_at_once_keeps_what_it_told(harness: Harnes
 async def test_an_interrupt_that_came_first_is_honoured(
     harness: Harness, retry: RetryClass
 ) -> None:
-    """E-16: the brief is from before it. Nothing but a pure tool may even have run."""
+    """E-16: the snapshot is older than the interrupt. Only a pure tool may have run."""
     gate = Gate()
     gate.opened.set()
-    running = tool(execute=gate, retry=retry)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate, retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     await harness.write(InterruptRequested())
 
     assert await harness.serve_all() == []
@@ -155,14 +155,14 @@ async def test_an_interrupt_that_came_first_is_honoured(
 
 
 @pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
-async def test_an_interrupt_between_the_brief_and_the_start_wins(
+async def test_an_interrupt_between_the_snapshot_and_the_start_wins(
     harness: Harness, retry: RetryClass
 ) -> None:
     """E-16: the commit that starts the call fails, and the log says why."""
-    running = tool(retry=retry)
-    harness.registry.register(running)
-    await harness.call(running)
-    once_before(harness, ToolStarted, lambda: harness.write(InterruptRequested()))
+    echo_tool = tool(retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    before_first_write(harness, ToolStarted, lambda: harness.write(InterruptRequested()))
 
     assert await harness.serve_all() == []
     assert await harness.starts() == []
@@ -174,27 +174,27 @@ async def test_a_write_that_does_not_concern_the_call_costs_a_look_and_no_second
 ) -> None:
     gate = Gate()
     gate.opened.set()
-    running = tool(execute=gate, retry=retry)
-    harness.registry.register(running)
-    await harness.call(running)
-    once_before(harness, ToolStarted, lambda: harness.write(BudgetSet(cost=1.0)))
+    echo_tool = tool(execute=gate, retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    before_first_write(harness, ToolStarted, lambda: harness.write(BudgetSet(cost=1.0)))
 
     assert await harness.serve_all() == ["{'said': 'k'}"]
     assert len(gate.runs) == 1
 
 
 async def test_a_call_settled_by_somebody_else_is_not_settled_again(harness: Harness) -> None:
-    """E-20: whoever was first counts; the sprint is forgotten."""
-    running = tool(retry="pure")
-    harness.registry.register(running)
-    await harness.call(running)
+    """E-20: the first settlement counts, and the speculative run is dropped."""
+    echo_tool = tool(retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
     other = ToolFailed(
         assistant_message_id="msg_a",
         call_id="call_1",
         error=ErrorInfo(message="Tool execution interrupted"),
         provider=Executor(),
     )
-    once_before(harness, ToolStarted, lambda: harness.write(other))
+    before_first_write(harness, ToolStarted, lambda: harness.write(other))
 
     assert await harness.serve_all() == ["Tool execution interrupted"]
     assert await harness.starts() == []
@@ -203,29 +203,29 @@ async def test_a_call_settled_by_somebody_else_is_not_settled_again(harness: Har
 async def test_a_result_too_large_for_one_commit_is_started_and_then_told_as_a_failure(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """J-17: structured values are not cut, so one that no commit holds is a failure."""
+    """J-17: structured values are not cut, so a value that no commit can hold is a failure."""
     monkeypatch.setattr("fairlead_eventlog.memory.session_log.COMMIT_BYTES_MAX", 2_000)
-    running = tool(retry="pure")
-    harness.registry.register(running)
-    await harness.call(running, key="k" * 1_000)
+    echo_tool = tool(retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool, key="k" * 1_000)
 
-    async def big(_asked: EchoInput, _context: CallContext) -> EchoOutput:
+    async def big(_request: EchoInput, _context: CallContext) -> EchoOutput:
         return EchoOutput(said="x" * 4_000)
 
-    object.__setattr__(running, "execute", big)
-    (settled,) = await harness.serve_all()
+    object.__setattr__(echo_tool, "execute", big)
+    (settlement,) = await harness.serve_all()
 
-    assert settled.startswith("Tool execution failed: the result cannot be recorded")
+    assert settlement.startswith("Tool execution failed: the result cannot be recorded")
     assert await harness.starts() == ["wkr_a"]
 
 
-async def test_a_sprint_that_nobody_wants_any_more_is_cancelled(harness: Harness) -> None:
-    """E-16: its session was interrupted before its start could be written."""
+async def test_a_speculative_run_that_nobody_wants_any_more_is_cancelled(harness: Harness) -> None:
+    """E-16: the session was interrupted before the start could be written."""
     gate = Gate()
-    running: Tool = tool(execute=gate, retry="pure")
-    harness.registry.register(running)
-    await harness.call(running)
-    once_before(harness, ToolStarted, lambda: harness.write(InterruptRequested()))
+    echo_tool: Tool = tool(execute=gate, retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    before_first_write(harness, ToolStarted, lambda: harness.write(InterruptRequested()))
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: not harness.jobs)
@@ -234,35 +234,35 @@ async def test_a_sprint_that_nobody_wants_any_more_is_cancelled(harness: Harness
 
 
 async def test_many_calls_of_one_turn_all_run_once(harness: Harness) -> None:
-    """E-02: each was told of the same head; only one of them finds it."""
+    """E-02: all snapshots name the same head, and only the first commit finds it."""
     gate = Gate()
     gate.opened.set()
     kinds: tuple[RetryClass, ...] = ("pure", "idempotent", "once")
     tools = [tool(f"echo_{retry}", execute=gate, retry=retry) for retry in kinds]
-    for one in tools:
-        harness.registry.register(one)
+    for echo_tool in tools:
+        harness.registry.register(echo_tool)
     for number in range(12):
         await harness.call(tools[number % 3], id_=f"call_{number}", key=f"k{number}")
     harness.settings = ToolsConfig(grace_s=0.01, concurrency=32)
 
-    settled = await harness.serve_all()
+    settlements = await harness.serve_all()
 
-    assert sorted(settled) == sorted(f"{{'said': 'k{number}'}}" for number in range(12))
+    assert sorted(settlements) == sorted(f"{{'said': 'k{number}'}}" for number in range(12))
     assert sorted(context.call_id for context in gate.runs) == sorted(
         f"call_{number}" for number in range(12)
     )
 
 
-async def misled(harness: Harness, **wrong: object) -> None:
-    """A request whose brief says something else than the log."""
+async def put_wrong_snapshot(harness: Harness, **wrong: object) -> None:
+    """Put a request whose snapshot differs from the log."""
     session, head = await harness.session(), await harness.log.head(AT)
-    told = snapshot_call(session, head.position, "msg_a", "call_1")
-    assert told is not None
+    snapshot = snapshot_call(session, head.position, "msg_a", "call_1")
+    assert snapshot is not None
     request = {
         "sessionID": "ses_1",
         "assistantMessageID": "msg_a",
         "callID": "call_1",
-        "brief": {**told.wire(), **wrong},
+        "brief": {**snapshot.wire(), **wrong},
     }
     harness.jobs.clear()
     await harness.eventlog.work.put(subjects.tool(AT, "default"), to_json(request))
@@ -272,12 +272,12 @@ async def misled(harness: Harness, **wrong: object) -> None:
 async def test_only_a_tool_that_says_so_itself_runs_before_its_start(
     harness: Harness, retry: RetryClass
 ) -> None:
-    """E-01: a request is a hint, and what it says of a tool is not what the tool says."""
+    """E-01: a request is a hint: the retry class of the registered tool decides."""
     gate = Gate()
-    running = tool(execute=gate, retry=retry)
-    harness.registry.register(running)
-    await harness.call(running)
-    await misled(harness, retry="pure")
+    echo_tool = tool(execute=gate, retry=retry)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    await put_wrong_snapshot(harness, retry="pure")
     ran: list[int] = []
 
     async def before(_drafts: tuple[Draft, ...]) -> None:
@@ -292,12 +292,12 @@ async def test_only_a_tool_that_says_so_itself_runs_before_its_start(
 
 
 @pytest.mark.parametrize("position", [-1, 0, 2**70])
-async def test_a_brief_of_no_head_at_all_is_no_request(harness: Harness, position: int) -> None:
-    """On top of no head anybody could write anything, to a session that is not there."""
-    running = tool(retry="once")
-    harness.registry.register(running)
-    await harness.call(running)
-    await misled(harness, position=position)
+async def test_a_snapshot_of_no_head_at_all_is_no_request(harness: Harness, position: int) -> None:
+    """A commit without a head would create a session that does not exist."""
+    echo_tool = tool(retry="once")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    await put_wrong_snapshot(harness, position=position)
 
     assert await harness.serve_all() == []
     assert await harness.starts() == []
@@ -305,12 +305,12 @@ async def test_a_brief_of_no_head_at_all_is_no_request(harness: Harness, positio
 
 
 async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(harness: Harness) -> None:
-    """K-06: what the log says of the call now counts, and its settlement is for that."""
+    """K-06: the settlement is for the call as the log holds it now."""
     gate = Gate()
-    running = tool(execute=gate, retry="pure")
-    harness.registry.register(running)
-    await harness.call(running)
-    asked = PermissionAsked(
+    echo_tool = tool(execute=gate, retry="pure")
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
+    ask = PermissionAsked(
         request=PermissionRequest(
             id="per_1",
             session_id="ses_1",
@@ -320,8 +320,8 @@ async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(harness:
         ),
         agent="build",
     )
-    replied = PermissionReplied(request_id="per_1", reply="once")
-    once_before(harness, ToolStarted, lambda: harness.write(asked, replied))
+    reply = PermissionReplied(request_id="per_1", reply="once")
+    before_first_write(harness, ToolStarted, lambda: harness.write(ask, reply))
 
     async with run_worker(harness.worker()):
         await harness.wait_for_starts(1)
@@ -331,19 +331,19 @@ async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(harness:
     assert await harness.settlements() == ["{'said': 'k'}"]
 
 
-async def test_a_sprints_time_runs_out_also_while_its_start_cannot_be_written(
+async def test_a_speculative_run_times_out_also_while_its_start_cannot_be_written(
     harness: Harness,
 ) -> None:
-    """J-20: its limit counts from when it began to run, whatever the log does meanwhile."""
+    """J-20: the time limit counts from the start of the tool, also while the log is slow."""
     gate = Gate()
-    running = tool(execute=gate, retry="pure", timeout_s=0.05)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate, retry="pure", timeout_s=0.05)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
-    async def ended() -> None:
+    async def wait_for_cancellation() -> None:
         await wait_until(lambda: gate.cancelled == 1)
 
-    once_before(harness, ToolStarted, ended)
+    before_first_write(harness, ToolStarted, wait_for_cancellation)
 
     assert await harness.serve_all() == ["Tool execution failed: timed out after 0.05 s"]
     assert gate.cancelled == 1

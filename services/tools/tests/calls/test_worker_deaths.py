@@ -1,4 +1,4 @@
-"""Workers that die, pause or come back: what may run again does, `once` never, settlements are single."""
+"""Workers that die, pause or come back: `once` never runs again, and each call settles once."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,12 +28,12 @@ STARTED = ToolStarted(
 
 
 @asynccontextmanager
-async def dying(harness: Harness, name: str = "wkr_a") -> AsyncIterator[ToolWorker]:
+async def cut_off_worker(harness: Harness, name: str = "wkr_a") -> AsyncIterator[ToolWorker]:
     """A worker that is cut off: it takes nothing more, and its tools hang for ever."""
-    execute = harness.worker(name)
-    task = asyncio.create_task(execute.run())
+    worker = harness.worker(name)
+    task = asyncio.create_task(worker.run())
     try:
-        yield execute
+        yield worker
     finally:
         await cancel_task(task)
         harness.liveness.alive.discard(name)
@@ -44,9 +44,9 @@ async def test_a_worker_that_dies_before_its_start_is_simply_replaced(
     harness: Harness, retry: RetryClass
 ) -> None:
     """E-20: nothing was started, so even `once` runs."""
-    running = tool(retry=retry)
-    harness.registry.register(running)
-    job = await harness.call(running)
+    echo_tool = tool(retry=retry)
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
     job.deliveries = 1
 
     assert await harness.serve_all("wkr_b") == ["{'said': 'k'}"]
@@ -57,13 +57,13 @@ async def test_a_worker_that_dies_before_its_start_is_simply_replaced(
 async def test_what_may_run_again_runs_again_when_its_worker_died(
     harness: Harness, retry: RetryClass
 ) -> None:
-    """E-20: and the dead one, should it come back, settles nothing."""
+    """E-20: the dead worker settles nothing if it comes back."""
     gate = Gate()
-    running = tool(execute=gate, retry=retry)
-    harness.registry.register(running)
-    job = await harness.call(running)
+    echo_tool = tool(execute=gate, retry=retry)
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
 
-    async with dying(harness):
+    async with cut_off_worker(harness):
         await wait_until(lambda: len(gate.runs) == 1)
         await harness.wait_for_starts(1)
     job.expire()
@@ -81,9 +81,9 @@ async def test_what_may_run_again_runs_again_when_its_worker_died(
 async def test_a_once_call_whose_worker_died_settles_as_interrupted(harness: Harness) -> None:
     """E-20: its outcome is unknown, it is never run again, and the session goes on."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    job = await harness.call(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
     await harness.write(STARTED)
 
     assert await harness.serve_all("wkr_b") == [INTERRUPTED_TOOL]
@@ -96,12 +96,12 @@ async def test_a_once_call_whose_worker_died_settles_as_interrupted(harness: Har
 async def test_a_silent_workers_call_is_left_until_its_own_deadline(
     harness: Harness, monkeypatch: pytest.MonkeyPatch, deliveries: int
 ) -> None:
-    """E-20: it may only be paused. How often a request came says nothing of how long it was."""
+    """E-20: the worker may only be paused. The number of deliveries says nothing about the time."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
-    running = tool()
-    harness.registry.register(running)
-    job = await harness.call(running)
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
     job.deliveries = deliveries
     await harness.write(STARTED)
     harness.liveness.alive.add("wkr_dead")
@@ -110,8 +110,8 @@ async def test_a_silent_workers_call_is_left_until_its_own_deadline(
     async with run_worker(harness.worker("wkr_b")):
         await wait_until(lambda: job.deliveries >= deliveries + 3)
         now += TOOL_DEADLINE_S - 0.1
-        seen = job.deliveries
-        await wait_until(lambda: job.deliveries >= seen + 3)
+        count = job.deliveries
+        await wait_until(lambda: job.deliveries >= count + 3)
         assert await harness.settlements() == []
         now += 0.2
         await wait_until(lambda: not harness.jobs)
@@ -122,7 +122,7 @@ async def test_a_silent_workers_call_is_left_until_its_own_deadline(
 async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """E-20: what counts is silence without a word between, also when nobody looks at the call."""
+    """E-20: an answer starts the clock again, also when no request asks for the worker."""
     now = 100.0
     monkeypatch.setattr("fairlead_tools.calls.liveness.monotonic", lambda: now)
     monkeypatch.setattr("fairlead_tools.calls.liveness.PING_EVERY_S", 0.001)
@@ -143,17 +143,17 @@ async def test_a_worker_that_answered_meanwhile_is_waited_for_anew(
 
 
 async def test_a_live_workers_call_is_left_to_it(harness: Harness) -> None:
-    """E-20: a second request for it is put back until it is settled."""
-    running = tool()
-    harness.registry.register(running)
-    job = await harness.call(running)
+    """E-20: a second request for the call is put back until the call is settled."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
     await harness.write(STARTED)
     harness.liveness.alive.add("wkr_dead")
 
     async with run_worker(harness.worker("wkr_b")):
         await wait_until(lambda: job.deliveries >= 3)
         assert await harness.settlements() == []
-        await harness.write(failed("by its worker"))
+        await harness.write(failed_event("by its worker"))
         await wait_until(lambda: not harness.jobs)
 
     assert await harness.settlements() == ["by its worker"]
@@ -162,11 +162,11 @@ async def test_a_live_workers_call_is_left_to_it(harness: Harness) -> None:
 async def test_a_worker_that_died_between_settlement_and_wake_is_made_good(
     harness: Harness,
 ) -> None:
-    """E-03: the redelivery finds the call settled and leaves the wake."""
-    running = tool()
-    harness.registry.register(running)
-    job = await harness.call(running)
-    await harness.write(STARTED, failed("settled"))
+    """E-03: the repeated delivery finds the call settled, and wakes the session."""
+    echo_tool = tool()
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
+    await harness.write(STARTED, failed_event("settled"))
     job.deliveries = 1
 
     assert await harness.serve_all("wkr_b") == ["settled"]
@@ -176,11 +176,11 @@ async def test_a_worker_that_died_between_settlement_and_wake_is_made_good(
 async def test_a_paused_worker_that_was_overtaken_stops_and_settles_nothing(
     harness: Harness,
 ) -> None:
-    """E-20: another's start cancels its tool; the request is the other's to acknowledge."""
+    """E-20: the start by another worker cancels the tool; that worker acknowledges the request."""
     gate = Gate()
-    running = tool(execute=gate, retry="pure")
-    harness.registry.register(running)
-    job = await harness.call(running)
+    echo_tool = tool(execute=gate, retry="pure")
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)
@@ -194,15 +194,15 @@ async def test_a_paused_worker_that_was_overtaken_stops_and_settles_nothing(
 
 
 async def test_a_settlement_by_somebody_else_ends_the_run(harness: Harness) -> None:
-    """E-16: a runner that settles what it interrupts leaves nothing to settle."""
+    """E-16: a runner settled the call after an interrupt, so nothing is left to settle."""
     gate = Gate()
-    running = tool(execute=gate)
-    harness.registry.register(running)
-    await harness.call(running)
+    echo_tool = tool(execute=gate)
+    harness.registry.register(echo_tool)
+    await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)
-        await harness.write(failed(INTERRUPTED_TOOL))
+        await harness.write(failed_event(INTERRUPTED_TOOL))
         await wait_until(lambda: not harness.jobs)
 
     assert gate.cancelled == 1
@@ -210,11 +210,11 @@ async def test_a_settlement_by_somebody_else_ends_the_run(harness: Harness) -> N
 
 
 async def test_one_worker_runs_a_redelivered_call_once(harness: Harness) -> None:
-    """E-20: nor does a second request for the call it runs start anything."""
+    """E-20: a second request for the running call starts nothing either."""
     gate = Gate()
-    running = tool(execute=gate, retry="pure")
-    harness.registry.register(running)
-    job = await harness.call(running)
+    echo_tool = tool(execute=gate, retry="pure")
+    harness.registry.register(echo_tool)
+    job = await harness.call(echo_tool)
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: len(gate.runs) == 1)
@@ -229,7 +229,7 @@ async def test_one_worker_runs_a_redelivered_call_once(harness: Harness) -> None
     assert await harness.settlements() == ["{'said': 'k'}"]
 
 
-def failed(message: str) -> ToolFailed:
+def failed_event(message: str) -> ToolFailed:
     return ToolFailed(
         assistant_message_id="msg_a",
         call_id="call_1",
