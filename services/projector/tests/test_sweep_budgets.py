@@ -16,10 +16,12 @@ from fairlead_schema.events import (
     SessionCreated,
     StepEnded,
     StepStarted,
+    ToolCalled,
 )
 from fairlead_schema.location import LocationRef
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
+from fairlead_schema.tools.content import Executor
 
 if TYPE_CHECKING:
     from services.projector.tests.conftest import Given, Projection
@@ -35,6 +37,9 @@ STARTED = StepStarted(
 SPENT = StepEnded(
     assistant_message_id="msg_a", finish="stop", cost=1.0, tokens=Tokens(input=10, output=10)
 )
+CALLED = ToolCalled(
+    assistant_message_id="msg_a", call_id="c1", tool="bash", input={}, provider=Executor()
+)
 OVER = ExecutionReleased(generation=1, reason="over-budget")
 POOR, OTHER = Address("poor", "ses_1"), Address("other", "ses_2")
 OWN, PARKED = Address("poor", "ses_3"), Address("poor", "ses_4")
@@ -48,7 +53,7 @@ async def test_a_raised_limit_finds_those_that_rest_over_it_and_no_others(
         given.commit(at, CREATED, ADMITTED, CLAIMED, STARTED, SPENT, OVER)
     given.commit(OWN, CREATED, BudgetSet(tokens=20), ADMITTED, CLAIMED, STARTED, SPENT, OVER)
     parked = ExecutionReleased(generation=1, reason="parked")
-    given.commit(PARKED, CREATED, ADMITTED, CLAIMED, STARTED, parked, InterruptRequested())
+    given.commit(PARKED, CREATED, ADMITTED, CLAIMED, STARTED, CALLED, parked, InterruptRequested())
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
 
