@@ -51,7 +51,7 @@ from fairlead_session.next_move import (
     wake_has_work,
 )
 from fairlead_session.state.session import Session
-from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispatch
+from fairlead_session.turn.boundary import TurnIds, begin_epoch, dispatch, prepare_turn
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.stream import TurnStream
 from fairlead_session.verify.unfinished import unfinished
@@ -144,7 +144,7 @@ class Life:
         attempt = dispatch(
             ids, agent="build", model=MODEL, step=move.step, request_hash="", estimate=1
         )
-        self._write(*approach(self.session, move.inputs, self._seen(), ids), attempt)
+        self._write(*prepare_turn(self.session, move.inputs, self._seen(), ids), attempt)
         if self._overflows and not self.session.compaction.overflowed:
             self._overflows = False
             self._write(AttemptOverflowed(attempt_id=ids.attempt_id, message="too long"))

@@ -1,4 +1,4 @@
-"""How compactions end: on request, by an interrupt, a departure or a death in the middle."""
+"""How compactions end: on request, by an interrupt, a hand-over or the death of a runner."""
 
 import asyncio
 
@@ -44,11 +44,11 @@ async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, caus
     before = history(await small.session())
     hanging = asyncio.Event()
 
-    async def hangs() -> Response:
+    async def hang() -> Response:
         await hanging.wait()
         return text_reply("SUMMARY")
 
-    small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
+    small.provider.replies.extend([TOO_LONG, hang] if cause == "overflow" else [hang])
     request = CompactionRequested() if cause == "manual" else None
     text = LONG if cause == "auto" else "Where to?"
     await small.write(request or admitted("msg_2", text))
@@ -75,7 +75,7 @@ async def test_an_interrupt_during_the_summary_leaves_nothing(small: World, caus
 
 
 async def test_a_requested_compaction_runs_in_an_idle_session(small: World) -> None:
-    """G-40: with its own reason; then the session rests and nothing is asked any more."""
+    """G-40: the reason is `manual`; then the session rests, and no request is left."""
     await small.prompt("msg_1", LONG)
     small.provider.replies.append(text_reply("SUMMARY"))
     before = len(small.provider.requests)
@@ -93,7 +93,7 @@ async def test_a_requested_compaction_runs_in_an_idle_session(small: World) -> N
 
 
 async def test_a_requested_compaction_leaves_input_that_an_interrupt_kept(small: World) -> None:
-    """G-40, C-16: one summary, no turn; the input waits until somebody asks for it."""
+    """G-40, C-16: one summary and no turn; the input waits until a client asks for work."""
     await small.prompt("msg_1", LONG)
     small.provider.replies.append(text_reply("SUMMARY"))
     await small.write(admitted("msg_2"), InterruptRequested(), CompactionRequested())
@@ -111,7 +111,7 @@ async def test_a_requested_compaction_leaves_input_that_an_interrupt_kept(small:
 
 
 async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> None:
-    """G-10, G-40: when there is nothing else; nobody would ask for nothing."""
+    """G-10, G-40: if nothing is older, a client's request summarises the recent entries."""
     small.config["compaction"]["keep_tokens"] = 8_000
     await small.prompt("msg_1", "sail " * 400)
     small.provider.replies.append(text_reply("SUMMARY"))
@@ -125,16 +125,16 @@ async def test_a_requested_compaction_takes_what_is_recent_too(small: World) -> 
 
 @pytest.mark.parametrize("cause", ["auto", "overflow"])
 async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cause: str) -> None:
-    """G-15, P-02: the next one makes it, and the try is counted."""
+    """G-15, P-02: the next runner makes the summary, and the first try counts."""
     small.config["runner"] = {"grace_s": 0.05}
     await small.prompt("msg_1", LONG)
     hanging = asyncio.Event()
 
-    async def hangs() -> Response:
+    async def hang() -> Response:
         await hanging.wait()
         return text_reply("too late")
 
-    small.provider.replies.extend([TOO_LONG, hangs] if cause == "overflow" else [hangs])
+    small.provider.replies.extend([TOO_LONG, hang] if cause == "overflow" else [hang])
     await small.write(admitted("msg_2", "Where to?" if cause == "overflow" else LONG))
     await small.wake()
     async with run_consumer(WakeConsumer(small.context())):
@@ -164,7 +164,7 @@ async def test_a_runner_that_must_leave_hands_the_summary_over(small: World, cau
 async def test_a_request_that_comes_to_nothing_says_why_and_is_over(
     small: World, given: str, outcome: str, why: str
 ) -> None:
-    """G-40, G-15: nobody is woken for it again."""
+    """G-40, G-15: the request causes no further wake."""
     if given != "nothing":
         await small.prompt("msg_1", LONG)
     if given == "budget":
@@ -193,7 +193,7 @@ async def test_a_request_that_comes_to_nothing_says_why_and_is_over(
 async def test_a_dead_owners_summary_is_made_again_but_not_for_ever(
     small: World, starts: int
 ) -> None:
-    """G-15: a start without an end changes nothing; the second death ends the trying."""
+    """G-15: a start without an end changes nothing; after two starts there is no third."""
     await small.prompt("msg_1", LONG)
     promoted = PromptPromoted(message_id="msg_2", prompt=Prompt(text=LONG), created=1)
     started = CompactionStarted(message_id="msg_c", reason="auto")
@@ -214,11 +214,11 @@ async def test_a_runner_fenced_during_a_summary_writes_nothing_more(small: World
     """P-02, G-15."""
     await small.prompt("msg_1", LONG)
 
-    async def overtaken() -> Response:
+    async def lose_ownership() -> Response:
         await small.write(ExecutionClaimed(generation=3, runner="run_b"))
         return text_reply("SUMMARY")
 
-    small.provider.replies.append(overtaken)
+    small.provider.replies.append(lose_ownership)
     await small.write(admitted("msg_2", LONG))
     context = small.context()
     writer = StagedWriter(AT, await context.sessions.load(AT), context.session_writer)

@@ -233,7 +233,7 @@ async def test_a_recovered_source_is_reconciled_like_any_change(world: World) ->
     await take_turn(world, "msg_3")
 
     assert await context_updates(world) == ["Now day 2"]
-    assert [asked[0] for asked in map(world.provider.messages, range(3))] == [
+    assert [messages[0] for messages in map(world.provider.messages, range(3))] == [
         ("system", SYSTEM)
     ] * 3
 

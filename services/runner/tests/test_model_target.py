@@ -49,14 +49,14 @@ async def explain_refusal(world: World) -> str:
 
 
 async def test_a_variant_is_laid_over_the_models_request(world: World) -> None:
-    """O-31: body and headers, the variant's over the model's own."""
+    """O-31: body and headers of the variant override those of the model."""
     world.config["provider"]["acme"]["model"]["fast"].update(VARIANTS)
     await world.write(model_switched("high"), admitted("msg_1"))
 
     await world.drain()
 
-    (asked,), (headers,) = world.provider.requests, world.provider.headers
-    assert (asked["reasoning"], asked["seed"]) == ({"effort": "high"}, 1)
+    (request,), (headers,) = world.provider.requests, world.provider.headers
+    assert (request["reasoning"], request["seed"]) == ({"effort": "high"}, 1)
     assert (headers["x-model"], headers["x-v"]) == ("own", "high")
 
 
@@ -72,21 +72,21 @@ async def test_without_a_variant_a_model_speaks_as_it_is_configured(world: World
 
 
 async def test_an_unknown_variant_promotes_nothing(world: World) -> None:
-    """O-31: it may have been configured when the session chose it."""
+    """O-31: the variant may have been configured when the session chose it."""
     await world.write(model_switched("high"))
 
     assert "acme/fast has no variant high" in await explain_refusal(world)
 
 
 async def test_a_model_that_is_gone_promotes_nothing(world: World) -> None:
-    """O-29: the session's own model must be there; no other one speaks in its place."""
+    """O-29: the session's model must be configured; no other model replaces it."""
     await world.write(model_switched(model="gone"))
 
     assert "acme/gone is not configured" in await explain_refusal(world)
 
 
 async def test_without_a_default_the_newest_model_speaks(world: World) -> None:
-    """O-29: as long as there is any."""
+    """O-29: if any model is configured."""
     world.config["default_model"] = None
     world.config["provider"]["acme"]["model"]["new"] = {"id": "new-1", "released": "2026-01-01"}
     await world.write(admitted("msg_1"))
@@ -99,7 +99,7 @@ async def test_without_a_default_the_newest_model_speaks(world: World) -> None:
 async def test_a_missing_key_promotes_nothing_and_says_so(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """D-41: where to look is in the explanation."""
+    """D-41: the explanation names the variable."""
     monkeypatch.setenv("FAIRLEAD_TEST_EMPTY_KEY", "")
     world.config["provider"]["acme"]["api_key_env"] = "FAIRLEAD_TEST_EMPTY_KEY"
 
@@ -113,7 +113,7 @@ async def test_a_missing_key_promotes_nothing_and_says_so(
 async def test_a_key_file_that_holds_no_key_promotes_nothing(
     world: World, tmp_path: Path, content: bytes | None, reason: str
 ) -> None:
-    """D-41: a file is judged like a variable."""
+    """D-41: like an empty variable."""
     path = tmp_path / "key"
     if content is not None:
         path.write_bytes(content)
@@ -141,7 +141,7 @@ async def test_a_key_is_in_a_header_and_nowhere_else(
 
 
 async def test_the_agent_brings_words_but_no_model_of_its_own(world: World) -> None:
-    """O-33: an agent has no model to set; its session's model speaks its words."""
+    """O-33: an agent has a system prompt; the model is the session's."""
     await world.write(admitted("msg_1"))
 
     await world.drain()
@@ -153,7 +153,7 @@ async def test_the_agent_brings_words_but_no_model_of_its_own(world: World) -> N
 async def test_an_attachment_that_is_no_data_is_told_to_the_model_and_blocks_no_later_turn(
     world: World,
 ) -> None:
-    """O-16: no provider could fetch it, so the model hears of it instead; the session goes on."""
+    """O-16: no provider could fetch it, so a text replaces it, and the session goes on."""
     file = PromptFile(uri="file:///w/a.png", mime="image/png", name="a.png")
     prompt = Prompt(text="look", files=(file,))
     await world.write(PromptAdmitted(message_id="msg_1", prompt=prompt, delivery="steer"))
@@ -196,26 +196,26 @@ async def test_a_file_of_a_type_that_the_model_cannot_take_blocks_no_later_turn(
 async def test_without_an_agent_one_that_people_may_choose_speaks(
     world: World, agents: dict[str, Any], default: str, speaks: str
 ) -> None:
-    """F-47: the default, else build, else the first; and the assistant says which."""
+    """F-47: the default agent, else `build`, else the first; the step names the agent."""
     world.config |= {"agent": agents, "default_agent": default}
     await world.write(admitted("msg_1"))
 
     await world.drain()
 
-    (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
-    assert begun.agent == speaks
+    (started,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    assert started.agent == speaks
 
 
 async def test_an_agent_that_is_not_configured_speaks_without_words_of_its_own(
     world: World,
 ) -> None:
-    """F-48: its id is used as it is; nothing but the baseline is told."""
+    """F-48: its id is used as it is, and the system prompt is the baseline alone."""
     await world.write(AgentSwitched(message_id="msg_g", agent="stranger"), admitted("msg_1"))
 
     await world.drain()
 
-    (begun,) = (event for event in await world.events() if isinstance(event, StepStarted))
-    assert begun.agent == "stranger"
+    (started,) = (event for event in await world.events() if isinstance(event, StepStarted))
+    assert started.agent == "stranger"
     assert world.provider.messages()[0] == (
         "system",
         "You are running on the model acme/fast.\n\nDay 1",
@@ -223,7 +223,7 @@ async def test_an_agent_that_is_not_configured_speaks_without_words_of_its_own(
 
 
 def test_every_configured_provider_is_reached_in_its_way_and_each_way_is_there_once() -> None:
-    """A runner makes its clients before it takes work: the first turn of a session never waits."""
+    """A runner makes its clients before it consumes wakes, so that no turn waits for them."""
     provider = {"protocol": "openai-chat", "base_url": "http://127.0.0.1:1"}
     config = Config.model_validate(
         {"provider": {"a": provider, "b": provider, "c": provider | {"http2": True}}}

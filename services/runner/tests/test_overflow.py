@@ -1,4 +1,4 @@
-"""Overflow: a prompt that does not fit is compacted and asked again, once, before any output."""
+"""Overflow: before any output, a prompt that does not fit is compacted and sent again, once."""
 
 import json
 
@@ -57,7 +57,7 @@ async def test_without_a_known_window_an_overflow_is_a_plain_failure(world: Worl
 
 
 async def test_a_second_overflow_is_terminal(small: World) -> None:
-    """G-32: with words of its own."""
+    """G-32: its error says that a compaction did not help."""
     await small.prompt("msg_1", LONG)
     small.provider.replies.extend([TOO_LONG, text_reply("SUMMARY"), TOO_LONG])
 
@@ -70,7 +70,7 @@ async def test_a_second_overflow_is_terminal(small: World) -> None:
 
 
 async def test_if_the_summary_fails_the_overflow_itself_is_recorded(small: World) -> None:
-    """G-33: as the provider said it."""
+    """G-33: in the provider's words."""
     await small.prompt("msg_1", LONG)
     small.provider.replies.extend([TOO_LONG, error_reply(500, "broken")])
 
@@ -118,7 +118,7 @@ async def test_an_overflow_inside_the_stream_is_held_back_while_it_can_be_helped
 
 
 async def test_an_overflow_after_output_is_a_plain_failure(small: World) -> None:
-    """G-35: what was said stays."""
+    """G-35: the output stays."""
     await small.prompt("msg_1", LONG)
     small.provider.replies.append(stream_reply(WORDS, OVERFLOW_FRAME))
 
@@ -127,6 +127,6 @@ async def test_an_overflow_after_output_is_a_plain_failure(small: World) -> None
     events = await small.events()
     assert events_of(events, CompactionStarted) == []
     assert len(events_of(events, StepFailed)) == 1
-    told = (await small.session()).transcript.lines[-1].message
-    assert told.type == "assistant"
-    assert [block.text for block in told.content if block.type == "text"] == ["hey"]
+    answer = (await small.session()).transcript.lines[-1].message
+    assert answer.type == "assistant"
+    assert [block.text for block in answer.content if block.type == "text"] == ["hey"]

@@ -1,4 +1,4 @@
-"""Pruning carried out: one durable step that makes room, told in the prefix proof, before compaction."""
+"""Pruning: one durable step that makes a request smaller before any compaction."""
 
 import json
 from typing import Any
@@ -16,26 +16,28 @@ READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure",
 BIG = "x" * 12_000
 
 
-def calls(id_: str) -> Response:
-    made = [{"index": 0, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}]
+def call_reply(id_: str) -> Response:
+    tool_calls = [
+        {"index": 0, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}
+    ]
     chunk: dict[str, Any] = {
-        "choices": [{"delta": {"tool_calls": made}, "finish_reason": "tool_calls"}]
+        "choices": [{"delta": {"tool_calls": tool_calls}, "finish_reason": "tool_calls"}]
     }
     return stream_reply(json.dumps(chunk), "[DONE]")
 
 
-def offer(world: World) -> None:
+def offer_tool(world: World) -> None:
     body = json.dumps({"data": ToolCatalog(tools=(READ,)).wire()}).encode()
 
-    async def answered(_body: bytes) -> bytes:
+    async def answer(_body: bytes) -> bytes:
         return body
 
-    world.eventlog.requests.answerers[subjects.tool_catalog("default")] = answered  # type: ignore[attr-defined]
+    world.eventlog.requests.answerers[subjects.tool_catalog("default")] = answer  # type: ignore[attr-defined]
 
 
-async def read(world: World, number: int) -> None:
-    """One activity that reads something large."""
-    world.provider.replies.extend([calls(f"call_{number}"), text_reply("read it")])
+async def read_large_file(world: World, number: int) -> None:
+    """One activity with a large tool output."""
+    world.provider.replies.extend([call_reply(f"call_{number}"), text_reply("read it")])
     await world.write(admitted(f"msg_{number}", "read"))
     await world.drain()
     (call,) = (await world.session()).calls
@@ -50,7 +52,7 @@ async def read(world: World, number: int) -> None:
     await world.drain()
 
 
-def breaks(source: str) -> float:
+def count_breaks(source: str) -> float:
     return REGISTRY.get_sample_value("fairlead_prefix_breaks_total", {"source": source}) or 0.0
 
 
@@ -58,30 +60,30 @@ async def test_pruning_comes_before_compaction_and_breaks_the_prefix_once(small:
     """G-40: old outputs become references once; the requests after it are stable again."""
     small.config["runner"] = {"tools_wait_s": 0.01}
     small.config["compaction"] |= {"prune_turns": 1, "prune_bytes": 1_000}
-    offer(small)
-    before = breaks("pruning"), breaks("messages")
+    offer_tool(small)
+    before = count_breaks("pruning"), count_breaks("messages")
 
-    await read(small, 1)
-    await read(small, 2)
+    await read_large_file(small, 1)
+    await read_large_file(small, 2)
     await small.prompt("msg_3", "And now?")
 
     events = await small.events()
     assert len(events_of(events, ContextPruned)) == 1
     assert events_of(events, CompactionStarted) == []
-    asked = json.dumps(small.provider.requests[-1])
-    assert asked.count(BIG) == 1
-    assert "bytes was left out here" in asked
-    assert (breaks("pruning"), breaks("messages")) == (before[0] + 1, before[1])
+    request = json.dumps(small.provider.requests[-1])
+    assert request.count(BIG) == 1
+    assert "bytes was left out here" in request
+    assert (count_breaks("pruning"), count_breaks("messages")) == (before[0] + 1, before[1])
 
 
 async def test_switched_off_it_is_a_compaction(small: World) -> None:
     """G-40."""
     small.config["runner"] = {"tools_wait_s": 0.01}
     small.config["compaction"]["prune_turns"] = 0
-    offer(small)
+    offer_tool(small)
 
-    await read(small, 1)
-    await read(small, 2)
+    await read_large_file(small, 1)
+    await read_large_file(small, 2)
 
     events = await small.events()
     assert events_of(events, ContextPruned) == []

@@ -175,10 +175,10 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
     """P-01, P-02: the turn is owed again, and the next runner takes it."""
     world.config["runner"] = {"grace_s": 0.01}
     await world.write(admitted("msg_1"))
-    asked = asyncio.Event()
+    requested = asyncio.Event()
 
     async def hang() -> Response:
-        asked.set()
+        requested.set()
         await asyncio.Event().wait()
         raise AssertionError("never answered")
 
@@ -186,7 +186,7 @@ async def test_a_turn_longer_than_the_grace_time_is_left_to_the_next_runner(worl
     await world.wake()
     async with run_consumer(WakeConsumer(world.context())):
         async with asyncio.timeout(5):
-            await asked.wait()
+            await requested.wait()
 
     session = await world.session()
     assert (session.execution.rested, session.execution.owed, session.turn.attempt) == (

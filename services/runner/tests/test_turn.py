@@ -1,4 +1,4 @@
-"""One provider turn: what it asks, what it makes durable, how it ends."""
+"""One provider turn: its request, its events, its end."""
 
 import pytest
 
@@ -61,7 +61,7 @@ async def test_the_request_says_who_asks_and_what_the_model_is_told(world: World
 
 
 async def test_fragments_are_live_and_not_in_the_log(world: World) -> None:
-    """D-07: deltas go out, the end holds the whole."""
+    """D-07: deltas are sent live, and the end of the text holds all of it."""
     await world.write(admitted("msg_1"))
     world.provider.replies.append(text_reply("hello"))
 
@@ -84,7 +84,7 @@ async def test_a_turn_costs_what_its_model_costs(world: World) -> None:
 
 
 async def test_a_raised_failure_fails_the_step_and_rests_the_session(world: World) -> None:
-    """D-27, B-24: recorded with its message; what is pending stays pending."""
+    """D-27, B-24: the failure is recorded with its message, and pending input stays pending."""
     await world.write(admitted("msg_1"), admitted("msg_q", delivery="queue"))
     world.provider.replies.append(error_reply(400, "bad request"))
 

@@ -13,7 +13,7 @@ from services.runner.tests.conftest import World, admitted, run_consumer, wait_u
 
 
 async def test_a_wake_from_before_an_interrupt_promotes_nothing(world: World) -> None:
-    """C-12, C-16: it is handed out again afterwards, finds the inbox kept, and leaves it so."""
+    """C-12, C-16: the wake is redelivered after the interrupt, and the inbox stays as it is."""
     await world.write(admitted("msg_1"))
     await world.write(InterruptRequested())
     before = await world.types()
@@ -27,17 +27,17 @@ async def test_a_wake_from_before_an_interrupt_promotes_nothing(world: World) ->
 
 
 async def test_an_interrupt_between_a_reading_and_its_claim_drops_the_wake(world: World) -> None:
-    """C-12: the claim is refused, and what is decided anew is to leave the session alone."""
+    """C-12: the claim conflicts, and the second decision is to leave the session alone."""
     await world.write(admitted("msg_1"))
     written = False
 
-    async def interrupted(_drafts: object) -> None:
+    async def interrupt(_drafts: object) -> None:
         nonlocal written
         if not written:
             written = True
             await world.write(InterruptRequested())
 
-    world.log.before = interrupted
+    world.log.before = interrupt
 
     await world.drain()
 
@@ -64,7 +64,7 @@ async def test_what_is_asked_after_an_interrupt_counts(world: World, what: str) 
 
 
 async def test_a_stirred_queue_is_promoted_and_no_turn_is_forced(world: World) -> None:
-    """A-23, B-15: stirring is a wake, never a run: one turn, for the input."""
+    """A-23, B-15: an unforced resume is a wake: one turn, for the input."""
     queued = admitted("msg_1", delivery="queue").model_copy(update={"resume": False})
     await world.write(queued, ResumeRequested(forced=False))
 
@@ -75,7 +75,7 @@ async def test_a_stirred_queue_is_promoted_and_no_turn_is_forced(world: World) -
 
 
 async def test_a_wake_of_input_that_was_only_admitted_does_nothing(world: World) -> None:
-    """A-22, C-04: whoever admitted it did not ask for work; the wake that asks starts it at once."""
+    """A-22, C-04: the admission asked for no work; a later resume does."""
     await world.write(admitted("msg_1").model_copy(update={"resume": False}))
     before = await world.types()
 

@@ -38,7 +38,7 @@ from fairlead_schema.message import SystemMessage
 from fairlead_schema.tools.content import ErrorInfo, Executor
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.state.session import Session
-from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
+from fairlead_session.turn.boundary import TurnIds, begin_epoch, prepare_turn
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.history import history
 from fairlead_session.turn.session_context import MODEL_KEY, add_session_sources
@@ -48,7 +48,7 @@ OTHER = ModelRef(provider_id="acme", id="deep")
 
 
 def changed(session: Session, seen: ContextSample, id_: str = "msg_sys") -> Session:
-    return then(session, *approach(session, (), seen, TurnIds("att_1", "msg_a", id_)))
+    return then(session, *prepare_turn(session, (), seen, TurnIds("att_1", "msg_a", id_)))
 
 
 def begun(seen: ContextSample) -> Session:

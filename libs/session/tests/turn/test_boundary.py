@@ -25,7 +25,7 @@ from fairlead_schema.events import (
 from fairlead_schema.message import SystemMessage
 from fairlead_session.input.promotion import eligible_inputs
 from fairlead_session.state.session import Session
-from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch, dispatch, reconcile
+from fairlead_session.turn.boundary import TurnIds, begin_epoch, dispatch, prepare_turn, reconcile
 from fairlead_session.turn.epoch import Blocked
 
 IDS = TurnIds("att_1", "msg_a", "msg_sys")
@@ -44,7 +44,7 @@ def crossed(session: Session, seen: ContextSample) -> tuple[SessionEvent, ...]:
     attempt = dispatch(
         IDS, agent="build", model=MODEL, step=1, request_hash=FINGERPRINT, estimate=7
     )
-    return (*approach(session, eligible_inputs(session), seen, IDS), attempt)
+    return (*prepare_turn(session, eligible_inputs(session), seen, IDS), attempt)
 
 
 def test_a_first_baseline_is_one_event_and_no_message() -> None:

@@ -40,7 +40,7 @@ from fairlead_session.compaction.compaction import (
 )
 from fairlead_session.compaction.lifecycle import CompactionRun, end, start
 from fairlead_session.state.session import Session
-from fairlead_session.turn.boundary import TurnIds, approach, begin_epoch
+from fairlead_session.turn.boundary import TurnIds, begin_epoch, prepare_turn
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.prefix import broken_since_last_request, fingerprint, prefix
 from fairlead_session.turn.request import ModelIdentity
@@ -92,7 +92,7 @@ class Story:
     def _ready(self) -> FittingRequest:
         """Cross the boundary, with whatever compaction that takes."""
         ids = TurnIds("att", "msg", f"msg_s{self.session.seq}")
-        staged = then(self.session, *approach(self.session, (), self._seen(), ids))
+        staged = then(self.session, *prepare_turn(self.session, (), self._seen(), ids))
         assert staged.epoch is not None
         assert self.session.epoch is not None
         self.anew = self.anew or staged.epoch.seq != self.session.epoch.seq

@@ -21,7 +21,7 @@ PREFIX_BREAKS: Final = Counter(
 )
 COMPACTIONS: Final = Counter(
     "fairlead_compactions",
-    "Compactions that were asked for or begun, by cause and outcome.",
+    "Compactions that were requested or started, by cause and outcome.",
     ("cause", "outcome"),
 )
 SAVED: Final = Counter(
@@ -30,23 +30,23 @@ SAVED: Final = Counter(
 PRUNINGS: Final = Counter("fairlead_prunings", "Requests that pruning alone made small enough.")
 ESTIMATE_ERROR: Final = Histogram(
     "fairlead_estimate_error",
-    "How far the estimate of a request was off what its provider counted, as a part of that.",
+    "Relative error of the estimated prompt tokens of a request.",
     ("kind",),
     buckets=(0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0),
 )
 CACHE_TOKENS: Final = Counter(
     "fairlead_cache_tokens",
-    "Prompt tokens that providers served from their cache, and those that unbroken prefixes let expect.",
+    "Prompt tokens that providers read from their cache, and those that unbroken prefixes made expected.",
     ("kind",),
 )
 DRAINING: Final = Gauge("fairlead_draining", "Sessions being drained now.")
 EPOCHS: Final = Counter("fairlead_context_epochs", "Context epochs that began.")
 CONTEXT_UPDATES: Final = Counter(
-    "fairlead_context_updates", "Changes of the context that were told inside an epoch."
+    "fairlead_context_updates", "Changes of the context inside an epoch."
 )
 BASELINE_BYTES: Final = Histogram(
     "fairlead_baseline_bytes",
-    "How long the baseline of a new epoch is.",
+    "Length of the baseline of a new epoch.",
     buckets=(256, 1024, 4096, 16384, 65536, 262144, 1048576),
 )
 

@@ -23,7 +23,7 @@ from fairlead_session.turn import epoch
 from fairlead_session.turn.history import compacted_seq
 
 _COMPACTED = "a compaction began history anew"
-_REPLACED = "a source changed in a way that no update can tell"
+_NO_UPDATE_POSSIBLE = "a source changed in a way that no update can tell"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ def reconcile(
                 ContextReplaced(
                     baseline=fresh.parts,
                     snapshot=dict(fresh.snapshot),
-                    reason=_COMPACTED if _is_outlived(session, session.epoch) else _REPLACED,
+                    reason=_COMPACTED
+                    if _precedes_compaction(session, session.epoch)
+                    else _NO_UPDATE_POSSIBLE,
                 ),
             )
         case _:
@@ -71,21 +73,21 @@ def reconcile(
 
 def _compare(session: Session, stored: Epoch, sample: ContextSample) -> epoch.Outcome:
     """After a compaction the epoch is replaced as soon as every source can be observed."""
-    if _is_outlived(session, stored):
+    if _precedes_compaction(session, stored):
         outcome = epoch.replace(stored.snapshot, sample)
         if isinstance(outcome, epoch.Replaced):
             return outcome
     return epoch.reconcile(stored.snapshot, sample)
 
 
-def _is_outlived(session: Session, stored: Epoch) -> bool:
+def _precedes_compaction(session: Session, stored: Epoch) -> bool:
     return stored.seq < (compacted_seq(session) or 0)
 
 
-def approach(
+def prepare_turn(
     session: Session, inputs: tuple[PendingInput, ...], sample: ContextSample, ids: TurnIds
 ) -> tuple[SessionEvent, ...]:
-    """Close abandoned calls and asks, promote the inputs, update the context: then build the request."""
+    """Close abandoned calls and asks, promote the inputs, update the context."""
     promoted = (
         *fail_abandoned_calls(session),
         *withdraw_continue_question(session),

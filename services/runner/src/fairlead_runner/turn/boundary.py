@@ -15,7 +15,7 @@ from fairlead_schema.tools.request import ToolInfo
 from fairlead_service import ids
 from fairlead_session.compaction.compaction import CompactionPlan, fit
 from fairlead_session.next_move import TakeTurn
-from fairlead_session.turn.boundary import TurnIds, approach, dispatch
+from fairlead_session.turn.boundary import TurnIds, dispatch, prepare_turn
 from fairlead_session.turn.prefix import (
     Prefix,
     broken_since_last_request,
@@ -75,7 +75,7 @@ class Boundary:
         calls_max = settings.config.runner.calls_max
         offer = Offer(target.agent, tools, calls_max, final=move.final)
         turn_ids = TurnIds(ids.attempt_id(), ids.message_id(), ids.message_id())
-        writer.stage(*approach(writer.session, move.inputs, sample, turn_ids))
+        writer.stage(*prepare_turn(writer.session, move.inputs, sample, turn_ids))
         fitting = fit(writer.session, target.identity, offer, settings.compaction, target.window)
         if isinstance(fitting, CompactionPlan):
             return fitting
