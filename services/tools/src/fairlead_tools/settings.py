@@ -1,4 +1,4 @@
-"""What the tools service is told."""
+"""The settings of the tools service."""
 
 from dataclasses import dataclass
 

@@ -68,7 +68,9 @@ class GlobTool:
             place = await permitted_place(context, request.path or ".", None)
             try:
                 accept = partial(matches_glob, request.pattern)
-                paths, ended = await self.engine.files(place.path, accept, request.limit or LIMIT)
+                paths, search_end = await self.engine.files(
+                    place.path, accept, request.limit or LIMIT
+                )
             except (BadSearch, SearchFailed) as error:
                 raise CallFailed(f"{_unable(request.path)}: {error}") from error
         base = place.root
@@ -77,10 +79,10 @@ class GlobTool:
                 FoundFile(path=printable(path.relative_to(base) if base else path))
                 for path in paths
             ),
-            truncated=not ended.complete,
+            truncated=not search_end.complete,
         )
         lines = [printable(path) for path in paths] or [NOTHING]
-        if not ended.complete:
+        if not search_end.complete:
             lines.append(f"\n(There may be more: only {len(paths)} are listed)")
         return Result(output, (TextContent(text="\n".join(lines)),))
 

@@ -95,14 +95,16 @@ class GrepTool:
             async with self.outputs.open_file(request.path, context) as local:
                 if local is None:
                     raise CallFailed(_unable(request.path))
-                lines, ended = await self._search(request, await asyncio.to_thread(local.resolve))
-            return _result([(request.path, request.path, line) for line in lines], ended)
+                lines, search_end = await self._search(
+                    request, await asyncio.to_thread(local.resolve)
+                )
+            return _result([(request.path, request.path, line) for line in lines], search_end)
         with path_errors_as(_unable(request.path)):
             place = await permitted_place(context, request.path or ".", None)
-            lines, ended = await self._search(request, place.path)
+            lines, search_end = await self._search(request, place.path)
         base = place.root
         matches = [(printable(line.path), _relative_name(line.path, base), line) for line in lines]
-        return _result(matches, ended)
+        return _result(matches, search_end)
 
     async def _search(self, request: GrepInput, place: Path) -> tuple[list[MatchedLine], SearchEnd]:
         accept = partial(_accepts, request.include)
@@ -130,7 +132,7 @@ def tool(engine: SearchEngine | None = None, outputs: OutputFiles | None = None)
     )
 
 
-def _result(matches: list[tuple[str, str, MatchedLine]], ended: SearchEnd) -> Result:
+def _result(matches: list[tuple[str, str, MatchedLine]], search_end: SearchEnd) -> Result:
     """The result of matches: the absolute path, the path in the output, and the line."""
     output = GrepOutput(
         value=tuple(
@@ -146,13 +148,13 @@ def _result(matches: list[tuple[str, str, MatchedLine]], ended: SearchEnd) -> Re
             )
             for _, path, line in matches
         ),
-        truncated=not ended.complete,
+        truncated=not search_end.complete,
     )
     count = len(matches)
     text = [f"Found {count} line{'s' if count > 1 else ''}"] if matches else [NOTHING]
     for path, lines in groupby(matches, key=lambda match: match[0]):
         text += ["", f"{path}:", *(f"  {line.number}: {line.text}" for _, _, line in lines)]
-    if not ended.complete:
+    if not search_end.complete:
         text += ["", "(There may be more: narrow the search, or raise the limit)"]
     return Result(output, (TextContent(text="\n".join(text)),))
 

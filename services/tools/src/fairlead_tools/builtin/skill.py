@@ -110,10 +110,10 @@ def _files(place: Path) -> Iterator[Path]:
         yield from (Path(here) / name for name in names)
 
 
-def _project(encoded: Json) -> tuple[ToolContent, ...]:
-    lines = [f"# Skill: {encoded['name']}", "", encoded["content"]]
-    if encoded["directory"] is not None:
-        lines += ["", f"Relative paths in this skill start at {encoded['directory']}"]
-    if encoded["files"]:
-        lines += ["Files beside it:", *(f"- {path}" for path in encoded["files"])]
+def _project(output: Json) -> tuple[ToolContent, ...]:
+    lines = [f"# Skill: {output['name']}", "", output["content"]]
+    if output["directory"] is not None:
+        lines += ["", f"Relative paths in this skill start at {output['directory']}"]
+    if output["files"]:
+        lines += ["Files beside it:", *(f"- {path}" for path in output["files"])]
     return (TextContent(text="\n".join(lines)),)

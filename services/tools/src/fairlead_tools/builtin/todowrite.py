@@ -36,6 +36,6 @@ async def _write(request: Todos, _context: CallContext) -> Result:
     return Result(request, facts=(TodoUpdated(todos=tuple(request.todos)),))
 
 
-def _project(encoded: Json) -> tuple[ToolContent, ...]:
-    todos = encoded["todos"] if isinstance(encoded, dict) else []
+def _project(output: Json) -> tuple[ToolContent, ...]:
+    todos = output["todos"] if isinstance(output, dict) else []
     return (TextContent(text=json.dumps(todos, indent=2, ensure_ascii=False)),)

@@ -140,8 +140,8 @@ def parse_results(reply: str) -> str:
     raise CallFailed("The search service sent an unreadable answer")
 
 
-def project(encoded: Json) -> tuple[ToolContent, ...]:
-    return (TextContent(text=encoded["output"]),)
+def project(output: Json) -> tuple[ToolContent, ...]:
+    return (TextContent(text=output["output"]),)
 
 
 def _messages(reply: str) -> Iterator[dict[str, Any]]:

@@ -26,12 +26,12 @@ REDIRECTS_MAX: Final = 3
 
 def cache_directory(settings: ContextConfig) -> Path:
     """The directory for downloads; a temporary one if the configured one cannot be made."""
-    wanted = expand_home(settings.cache)
+    configured = expand_home(settings.cache)
     try:
-        wanted.mkdir(parents=True, exist_ok=True)
+        configured.mkdir(parents=True, exist_ok=True)
     except OSError:
         return Path(tempfile.gettempdir()) / "fairlead-cache"
-    return wanted
+    return configured
 
 
 class WebClient:

@@ -44,5 +44,5 @@ def is_binary(name: str, head: bytes) -> bool:
 
 def text_type(name: str) -> str:
     """The media type of a text file."""
-    guessed = mimetypes.guess_type(name)[0] or ""
-    return guessed if guessed.startswith("text/") or guessed in _TEXT else "text/plain"
+    mime = mimetypes.guess_type(name)[0] or ""
+    return mime if mime.startswith("text/") or mime in _TEXT else "text/plain"

@@ -111,30 +111,30 @@ def apply_chunks(text: str, chunks: tuple[Chunk, ...]) -> str:
     bare = [line.removesuffix("\r") for line in lines]
     result: list[str] = []
     appended: list[str] = []
-    done = 0
+    position = 0
     for chunk in chunks:
-        start = _locate_chunk(bare, chunk, done)
+        start = _locate_chunk(bare, chunk, position)
         if start is None:
             appended += [line + ending for _, line in chunk.lines]
             continue
-        result += lines[done:start]
-        done = start
+        result += lines[position:start]
+        position = start
         for mark, line in chunk.lines:
             if mark == "+":
                 result.append(line + ending)
                 continue
             if mark == " ":
-                result.append(lines[done])
-            done += 1
-    result += lines[done:] + appended
+                result.append(lines[position])
+            position += 1
+    result += lines[position:] + appended
     whole = "".join(f"{line}\n" for line in result)
     return whole.removesuffix("\n").removesuffix("\r") if rest else whole
 
 
 def _without_heredoc(text: str) -> str:
     """The patch without the shell here-document that a model may have put around it."""
-    wrapped = _HEREDOC.fullmatch(text.strip())
-    return wrapped.group(3) if wrapped else text
+    match = _HEREDOC.fullmatch(text.strip())
+    return match.group(3) if match else text
 
 
 def _hunk(lines: list[str], at: int, end: int) -> tuple[Hunk, int]:
@@ -230,19 +230,19 @@ def _locate_chunk(lines: list[str], chunk: Chunk, at: int) -> int | None:
     return start
 
 
-def _find_lines(lines: list[str], wanted: tuple[str, ...], at: int, *, last: bool) -> int | None:
+def _find_lines(lines: list[str], needle: tuple[str, ...], at: int, *, last: bool) -> int | None:
     """The first place where the lines match, with the strictest comparison first."""
-    ends = len(lines) - len(wanted)
+    ends = len(lines) - len(needle)
     if last and ends >= at:
-        end = _first_match(lines, wanted, range(ends, ends + 1))
+        end = _first_match(lines, needle, range(ends, ends + 1))
         if end is not None:
             return end
-    return _first_match(lines, wanted, range(at, ends + 1))
+    return _first_match(lines, needle, range(at, ends + 1))
 
 
-def _first_match(lines: list[str], wanted: tuple[str, ...], starts: range) -> int | None:
+def _first_match(lines: list[str], needle: tuple[str, ...], starts: range) -> int | None:
     for form in (str, str.rstrip, str.strip, _plain):
-        want = [form(line) for line in wanted]
+        want = [form(line) for line in needle]
         have = [form(line) for line in lines[starts.start :]] if starts else []
         for at in range(len(starts)):
             if have[at] == want[0] and have[at : at + len(want)] == want:

@@ -50,8 +50,8 @@ def server_bindings(config: Config) -> tuple[ServerBinding, ...]:
         }
         bindings.append(ServerBinding(name, server, server, None, frozenset(own)))
         bindings += [
-            ServerBinding(name, server, laid.merge_over(server), tenant)
-            for tenant, laid in own.items()
+            ServerBinding(name, server, override.merge_over(server), tenant)
+            for tenant, override in own.items()
         ]
     return tuple(bindings)
 

@@ -80,14 +80,14 @@ def end_descendants(sign: signal.Signals) -> dict[int, int]:
     signalled: set[int] = set()
     statuses = reap_children()
     # A process that detaches becomes a child of this one: without children there are no descendants.
-    while has_children() and (left := list(descendants())) and time.monotonic() < deadline:
+    while has_children() and (remaining := list(descendants())) and time.monotonic() < deadline:
         # Parents first, so that they do not report the end of their children.
-        for pid in left:
+        for pid in remaining:
             if sign == signal.SIGKILL or pid not in signalled:
                 _signal(pid, sign)
                 # A stopped process handles signals only after it continues.
                 _signal(pid, signal.SIGCONT)
-        signalled.update(left)
+        signalled.update(remaining)
         signal.sigtimedwait({signal.SIGCHLD}, LOOK_S)
         statuses |= reap_children()
     return statuses

@@ -12,10 +12,10 @@ OUTPUT_BYTES_MAX: Final = 16 * 1024 * 1024
 _PROGRAM: Final = ("-I", "-m", "fairlead_tools.web.markdown")
 
 
-async def convert_page(html: str, wanted: Literal["markdown", "text"]) -> str:
+async def convert_page(html: str, output_format: Literal["markdown", "text"]) -> str:
     """A page as markdown or as plain text. Raises CallFailed; a cancellation ends the child."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *_PROGRAM, wanted),
+        *(sys.executable, *_PROGRAM, output_format),
         stdin=PIPE,
         stdout=PIPE,
         stderr=DEVNULL,

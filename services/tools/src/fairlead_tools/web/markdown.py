@@ -39,9 +39,9 @@ _BLANK_LINES: Final = re.compile(r"\n\s+")
 _MANY_BLANKS: Final = re.compile(r"\n{3,}")
 
 
-def to_markdown(html: str, wanted: Format) -> str:
+def to_markdown(html: str, output_format: Format) -> str:
     """A page as markdown or as plain text. Raises ConversionError."""
-    result = convert(_prepare(html), _options(wanted))
+    result = convert(_prepare(html), _options(output_format))
     text = "\n".join(line.rstrip() for line in (result.content or "").split("\n"))
     if "```" not in text:
         text = _MANY_BLANKS.sub("\n\n", text)
@@ -49,9 +49,9 @@ def to_markdown(html: str, wanted: Format) -> str:
     return f"{text.strip()}\n\n{TOO_DEEP}".strip() if too_deep else text.strip()
 
 
-def _options(wanted: Format) -> ConversionOptions:
+def _options(output_format: Format) -> ConversionOptions:
     return ConversionOptions(
-        output_format=_OUTPUT[wanted],
+        output_format=_OUTPUT[output_format],
         # The default would drop navigation and forms, which may be what the model looks for.
         preprocessing=PreprocessingOptions(enabled=False),
         exclude_selectors=list(_HIDDEN),
@@ -77,12 +77,12 @@ def _prepare(html: str) -> str:
     return "".join((*out, "</script></style>"))
 
 
-def main(wanted: Format) -> int:
+def main(output_format: Format) -> int:
     """Convert standard input to standard output, within limits."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES_MAX, MEMORY_BYTES_MAX))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S_MAX, CPU_S_MAX))
     try:
-        text = to_markdown(sys.stdin.buffer.read().decode(errors="replace"), wanted)
+        text = to_markdown(sys.stdin.buffer.read().decode(errors="replace"), output_format)
     except (ConversionError, ValueError, MemoryError):
         return REFUSED
     sys.stdout.buffer.write(text.encode(errors="replace"))

@@ -56,9 +56,9 @@ def _piece(pattern: str, at: int, *, within: bool) -> tuple[str, int, bool]:
     if char == "\\":
         return *_escape(pattern, at), within
     if within:
-        named = _NAMED.match(pattern, at)
-        if named is not None and named[2] in _POSIX and not named[1]:
-            return _POSIX[named[2]], named.end(), True
+        posix_class = _NAMED.match(pattern, at)
+        if posix_class is not None and posix_class[2] in _POSIX and not posix_class[1]:
+            return _POSIX[posix_class[2]], posix_class.end(), True
         return (r"\[" if char == "[" else char), at + 1, char != "]"
     if char == "[":
         # A bracket at the start of a class is a member of the class.

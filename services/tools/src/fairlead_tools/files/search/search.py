@@ -65,18 +65,18 @@ class SearchEngine:
         command = (self.program or "", *COMMON, "--files", "--null", "./")
         request = {"hidden": False, "pattern": None}
         paths: list[Path] = []
-        ended = SearchEnd()
+        search_end = SearchEnd()
         async with self._start(directory, command, request) as process:
-            async for record in self._records(process, b"\0", ended):
+            async for record in self._records(process, b"\0", search_end):
                 name = os.fsdecode(record).removeprefix("./")
                 if accept(name) and await asyncio.to_thread(is_file, directory / name):
                     if len(paths) == limit:
-                        ended.complete = False
+                        search_end.complete = False
                         break
                     paths.append(directory / name)
             else:
-                await _check_exit(process, ended, has_results=bool(paths))
-        return paths, ended
+                await _check_exit(process, search_end, has_results=bool(paths))
+        return paths, search_end
 
     async def lines(
         self,
@@ -100,19 +100,19 @@ class SearchEngine:
             "file": place.name if single else None,
         }
         matches: list[MatchedLine] = []
-        ended = SearchEnd()
+        search_end = SearchEnd()
         async with self._start(directory, command, request) as process:
-            async for record in self._records(process, b"\n", ended):
+            async for record in self._records(process, b"\n", search_end):
                 line = await asyncio.to_thread(confirm_match, directory, record, accept)
                 if line is None:
                     continue
                 if len(matches) == limit:
-                    ended.complete = False
+                    search_end.complete = False
                     break
                 matches.append(line)
             else:
-                await _check_exit(process, ended, has_results=bool(matches))
-        return matches, ended
+                await _check_exit(process, search_end, has_results=bool(matches))
+        return matches, search_end
 
     @asynccontextmanager
     async def _start(
@@ -135,7 +135,7 @@ class SearchEngine:
             await process.communicate()
 
     async def _records(
-        self, process: Process, end: bytes, ended: SearchEnd
+        self, process: Process, end: bytes, search_end: SearchEnd
     ) -> AsyncIterator[bytes]:
         """The records of the process, until it ends or its time is over."""
         assert process.stdout is not None, "its output is ours"
@@ -149,7 +149,7 @@ class SearchEngine:
             except asyncio.LimitOverrunError as error:
                 raise SearchFailed("a match is longer than 64 KiB") from error
             except TimeoutError:
-                ended.complete, ended.late = False, True
+                search_end.complete, search_end.late = False, True
                 return
             yield record.removesuffix(end)
 
@@ -182,9 +182,9 @@ def _open(directory: Path) -> int:
         return os.dup(descriptor)
 
 
-async def _check_exit(process: Process, ended: SearchEnd, *, has_results: bool) -> None:
+async def _check_exit(process: Process, search_end: SearchEnd, *, has_results: bool) -> None:
     """Judge the exit of the process. Errors beside results make the search partial."""
-    if ended.late:
+    if search_end.late:
         if not has_results:
             raise SearchFailed("it took too long")
         return
@@ -196,4 +196,4 @@ async def _check_exit(process: Process, ended: SearchEnd, *, has_results: bool) 
         raise BadSearch
     if not has_results:
         raise SearchFailed("it cannot be read")
-    ended.complete = False
+    search_end.complete = False
