@@ -245,7 +245,7 @@ async def cancel_task(task: asyncio.Task[None]) -> None:
         await task
 
 
-async def answered(
+async def answer_of(
     command: type[Command], body: bytes, perform: Callable[[Command], Awaitable[Model]]
 ) -> dict[str, Any]:
     """The answer of a verb to a body, as its server gives it."""

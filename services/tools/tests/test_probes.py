@@ -13,7 +13,7 @@ from fairlead_tools import probes
 from services.tools.tests.conftest import Harness, run_worker, wait_until
 
 
-async def called(harness: Harness, name: str, **asked: Any) -> None:  # noqa: ANN401
+async def put_call(harness: Harness, name: str, **asked: Any) -> None:  # noqa: ANN401
     found = harness.registry.find(name)
     assert found is not None
     await harness.call(found, **asked)
@@ -26,7 +26,7 @@ async def test_a_run_leaves_a_line_before_and_after_its_delay(
     """E-20: what the chaos checker counts."""
     file = tmp_path / "runs"
     probes.register(harness.registry, str(file))
-    await called(harness, name, key="a/1", delay_ms=1)
+    await put_call(harness, name, key="a/1", delay_ms=1)
 
     assert await harness.serve_all() == ["{'key': 'a/1', 'runs': 1}"]
 
@@ -39,7 +39,7 @@ async def test_a_crashing_probe_begins_and_never_ends(harness: Harness, tmp_path
     """E-07: its failure is its own; a call may name another file."""
     file = tmp_path / "other"
     probes.register(harness.registry, None)
-    await called(harness, "probe_crash", key="k", path=str(file))
+    await put_call(harness, "probe_crash", key="k", path=str(file))
 
     assert await harness.serve_all() == ["Tool execution failed: probe crashed: k"]
     assert [line.split()[-1] for line in file.read_text().splitlines()] == ["begun"]
@@ -49,7 +49,7 @@ async def test_an_interrupted_probe_never_ends(harness: Harness, tmp_path: Path)
     """E-16: the slow one is slow unless told otherwise."""
     file = tmp_path / "runs"
     probes.register(harness.registry, str(file))
-    await called(harness, "probe_slow", key="k")
+    await put_call(harness, "probe_slow", key="k")
 
     async with run_worker(harness.worker()):
         await wait_until(lambda: file.exists() and "begun" in file.read_text())
@@ -69,7 +69,7 @@ async def test_a_probe_refuses_what_would_spoil_its_lines(
 ) -> None:
     """J-17: nothing is run."""
     probes.register(harness.registry, str(tmp_path / "runs"))
-    await called(harness, "probe_pure", **asked)
+    await put_call(harness, "probe_pure", **asked)
 
     (message,) = await harness.serve_all()
 

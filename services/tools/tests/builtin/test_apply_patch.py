@@ -67,7 +67,7 @@ async def test_a_patch_adds_changes_and_removes(tmp_path: Path) -> None:
         {"type": "update", "resource": "b.txt", "target": str(tmp_path / "b.txt")},
         {"type": "delete", "resource": "c.txt", "target": str(tmp_path / "c.txt")},
     ]
-    assert [(one["file"], one["status"]) for one in ended.structured["files"]] == [
+    assert [(path["file"], path["status"]) for path in ended.structured["files"]] == [
         ("sub/a.txt", "added"),
         ("b.txt", "modified"),
         ("c.txt", "deleted"),

@@ -11,7 +11,7 @@ def test_the_file_tools_are_advertised_in_their_order() -> None:
     for tool in builtins(Config()):
         made.register(tool)
 
-    inputs = {one.name: list(one.input_schema["properties"]) for one in made.catalog().tools}
+    inputs = {tool.name: list(tool.input_schema["properties"]) for tool in made.catalog().tools}
     assert list(inputs.items())[:6] == [
         ("read", ["path", "offset", "limit"]),
         ("write", ["path", "content"]),

@@ -54,10 +54,10 @@ class Linked:
         link.unlink(missing_ok=True)
         link.symlink_to(self.place / "outside" if to == "outside" else self.work / to)
 
-    def written(self) -> list[str]:
-        return sorted(str(one.relative_to(self.place)) for one in self.place.rglob("a.txt"))
+    def written_files(self) -> list[str]:
+        return sorted(str(path.relative_to(self.place)) for path in self.place.rglob("a.txt"))
 
-    async def called(self) -> None:
+    async def put_call(self) -> None:
         """The call, as a runner leaves it."""
         tool = write.tool()
         self.harness.registry.register(tool)
@@ -88,7 +88,7 @@ class Linked:
         async with run_worker(worker):
             await wait_until(lambda: not harness.jobs)
 
-    async def permitted(self) -> None:
+    async def permit_last_ask(self) -> None:
         """A person says yes to what was asked last."""
         asked = (await self.events(PermissionAsked))[-1]
         assert isinstance(asked, PermissionAsked)
@@ -96,57 +96,57 @@ class Linked:
             PermissionReplied(request_id=asked.request.id, reply="once"), at=AT
         )
 
-    async def asked(self) -> list[tuple[str, ...]]:
+    async def asked_resources(self) -> list[tuple[str, ...]]:
         asks = await self.events(PermissionAsked)
-        return [one.request.resources for one in asks if isinstance(one, PermissionAsked)]
+        return [item.request.resources for item in asks if isinstance(item, PermissionAsked)]
 
     async def events(self, *kinds: type[SessionEvent]) -> list[SessionEvent]:
         page = await self.harness.log.read(AT, after=START)
-        every = (one.event for stored in page.commits for one in stored.commit.events)
-        return [one for one in every if isinstance(one, kinds)]
+        every = (event.event for stored in page.commits for event in stored.commit.events)
+        return [item for item in every if isinstance(item, kinds)]
 
 
 @pytest.fixture
-async def linked(harness: Harness, tmp_path: Path) -> Linked:
+async def case(harness: Harness, tmp_path: Path) -> Linked:
     made = Linked(harness, tmp_path)
-    await made.called()
+    await made.put_call()
     await made.serve_all()
-    assert await made.asked() == [("inner/a.txt",)]
+    assert await made.asked_resources() == [("inner/a.txt",)]
     return made
 
 
-async def test_what_was_permitted_is_written(linked: Linked) -> None:
+async def test_what_was_permitted_is_written(case: Linked) -> None:
     """L-05, L-06, K-15: where the link led when a person was asked."""
-    await linked.permitted()
-    await linked.serve_all()
+    await case.permit_last_ask()
+    await case.serve_all()
 
-    assert linked.written() == ["work/inner/a.txt"]
-    assert len(await linked.events(ToolSucceeded)) == 1
+    assert case.written_files() == ["work/inner/a.txt"]
+    assert len(await case.events(ToolSucceeded)) == 1
 
 
-async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(linked: Linked) -> None:
+async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(case: Linked) -> None:
     """L-05, K-15: a permission is for the file, not for the name."""
-    await linked.permitted()
-    linked.lead("other")
-    await linked.serve_all()
+    await case.permit_last_ask()
+    case.lead("other")
+    await case.serve_all()
 
-    assert await linked.asked() == [("inner/a.txt",), ("other/a.txt",)]
-    assert (linked.written(), await linked.events(ToolStarted)) == ([], [])
+    assert await case.asked_resources() == [("inner/a.txt",), ("other/a.txt",)]
+    assert (case.written_files(), await case.events(ToolStarted)) == ([], [])
 
 
 @pytest.mark.parametrize("to", ["other", "outside"])
-async def test_a_link_exchanged_when_the_call_has_begun_is_refused(linked: Linked, to: str) -> None:
+async def test_a_link_exchanged_when_the_call_has_begun_is_refused(case: Linked, to: str) -> None:
     """L-03, L-05: checked once more by whoever opens it."""
-    await linked.permitted()
+    await case.permit_last_ask()
 
     async def exchange(drafts: tuple[Draft, ...]) -> None:
         if isinstance(drafts[0].event, ToolStarted):
-            linked.lead(to)
+            case.lead(to)
 
-    linked.harness.log.before = exchange
-    await linked.serve_all()
+    case.harness.log.before = exchange
+    await case.serve_all()
 
-    (failed,) = await linked.events(ToolFailed)
+    (failed,) = await case.events(ToolFailed)
     assert isinstance(failed, ToolFailed)
     assert failed.error.message == "Unable to write link/a.txt"
-    assert linked.written() == []
+    assert case.written_files() == []

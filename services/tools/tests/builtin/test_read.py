@@ -314,7 +314,7 @@ async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path)
     assert ended.structured["content"] == "two"
     assert ended.structured["path"] == "/outputs/tool_1"
     found = await run_call(searcher, here, pattern="thr", path="/outputs/tool_1")
-    assert [(one["path"], one["line"]) for one in found.structured["value"]] == [
+    assert [(item["path"], item["line"]) for item in found.structured["value"]] == [
         ("/outputs/tool_1", 3)
     ]
     told = await failure_of(reader, here, path="/outputs/tool_2")
@@ -334,7 +334,7 @@ async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Pa
 async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None:
     """J-24, L-14: it has its own measure; nothing is cut out of its middle and kept aside."""
     (tmp_path / "long.txt").write_text(f"{line}\n" * 5000)
-    (reader,) = (one for one in builtins(Config()) if one.name == "read")
+    (reader,) = (item for item in builtins(Config()) if item.name == "read")
     outputs = MemoryOutputs()
     retention = OutputRetention(outputs, OutputLimits(), 1 << 20)
 
@@ -349,6 +349,6 @@ def test_less_than_a_page_is_shown_where_less_is_configured() -> None:
     """J-24: the operator's limit is everybody's."""
     for less in ({"output_bytes_max": 10_000}, {"output_lines_max": 100}):
         config = Config.model_validate({"tools": less})
-        (reader,) = (one for one in builtins(config) if one.name == "read")
+        (reader,) = (item for item in builtins(config) if item.name == "read")
 
         assert reader.limits is None

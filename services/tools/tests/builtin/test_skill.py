@@ -55,7 +55,7 @@ async def ran(made: Tool, name: str, place: Path, agent: str = "build") -> str |
     return content.text
 
 
-def nested(place: Path, files: int = 0) -> Path:
+def nested_skill(place: Path, files: int = 0) -> Path:
     home = place / "s" / "deep"
     (home / "ref").mkdir(parents=True)
     (home / "SKILL.md").write_text("---\nname: deep\ndescription: d\n---\nDo this.")
@@ -66,7 +66,7 @@ def nested(place: Path, files: int = 0) -> Path:
 
 async def test_a_skill_is_its_content_its_directory_and_the_files_beside_it(tmp_path: Path) -> None:
     """L-73: the first ten by name, hidden ones too, without the skill itself."""
-    home = nested(tmp_path, files=12)
+    home = nested_skill(tmp_path, files=12)
     (home / ".hidden").touch()
 
     text = await ran(tool(), "deep", tmp_path)
@@ -103,7 +103,7 @@ DENIED = {
 
 async def test_what_is_unknown_denied_or_unreadable_cannot_be_loaded(tmp_path: Path) -> None:
     """L-71, F-48: one answer for all of them, so that a denial tells nothing."""
-    home = nested(tmp_path)
+    home = nested_skill(tmp_path)
 
     assert await ran(tool(), "deep", tmp_path) is not None
     assert await ran(tool(), "nothing", tmp_path) is None
@@ -116,7 +116,7 @@ async def test_what_is_unknown_denied_or_unreadable_cannot_be_loaded(tmp_path: P
 
 async def test_permission_is_asked_for_each_name(tmp_path: Path) -> None:
     """L-72: an approval for always stands for this skill alone."""
-    nested(tmp_path)
+    nested_skill(tmp_path)
     made = tool()
 
     needs = await made.required_permissions(
@@ -132,7 +132,7 @@ async def test_nobody_is_asked_about_what_cannot_be_loaded(
     tmp_path: Path, name: str, changes: dict[str, Any]
 ) -> None:
     """L-71, L-72: the refusal comes first."""
-    nested(tmp_path)
+    nested_skill(tmp_path)
     made = tool(**changes)
 
     with pytest.raises(CallFailed, match=f"Unable to load skill {name}"):

@@ -28,7 +28,7 @@ DENYING = Config.model_validate(
 )
 
 
-async def served(harness: Harness, config: Config | None = None) -> list[str]:
+async def serve_calls(harness: Harness, config: Config | None = None) -> list[str]:
     rules = (config or Config()).rules
     worker = ToolWorker("wkr_a", harness.eventlog, harness.registry, harness.settings, rules)
     harness.liveness.alive.add("wkr_a")
@@ -44,7 +44,7 @@ def test_built_in_tools_may_be_switched_off() -> None:
 
     assert {"todowrite", "question"} <= set(names)
     assert builtins(off) == ()
-    assert [one.name for one in registry(ToolsSettings(Config())).catalog().tools] == names
+    assert [tool.name for tool in registry(ToolsSettings(Config())).catalog().tools] == names
 
 
 async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(harness: Harness) -> None:
@@ -52,12 +52,12 @@ async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(harness:
     made = todowrite.tool()
     harness.registry.register(made)
     await harness.call(made, todos=TODOS)
-    await served(harness)
+    await serve_calls(harness)
 
     last = (await harness.log.read(AT, after=START)).commits[-1].commit
     *_start, updated, settled = (recorded.event for recorded in last.events)
     assert isinstance(updated, TodoUpdated)
-    assert [one.model_dump() for one in updated.todos] == TODOS
+    assert [item.model_dump() for item in updated.todos] == TODOS
     assert isinstance(settled, ToolSucceeded)
     (text,) = settled.content
     assert isinstance(text, TextContent)
@@ -71,7 +71,7 @@ async def test_a_denied_list_changes_nothing(harness: Harness) -> None:
     harness.registry.register(made)
     await harness.call(made, todos=TODOS)
 
-    assert (await served(harness, DENYING))[0].startswith("Permission denied: todowrite")
+    assert (await serve_calls(harness, DENYING))[0].startswith("Permission denied: todowrite")
     assert not any(isinstance(event, TodoUpdated) for event in await harness.events())
 
 
@@ -90,7 +90,7 @@ async def test_what_is_no_list_of_tasks_is_refused(harness: Harness, todos: obje
     harness.registry.register(made)
     await harness.call(made, todos=todos)
 
-    assert (await served(harness))[0].startswith("Invalid tool input")
+    assert (await serve_calls(harness))[0].startswith("Invalid tool input")
 
 
 async def test_a_question_waits_for_a_person_and_for_nobody_else(harness: Harness) -> None:
@@ -105,7 +105,7 @@ async def test_a_question_waits_for_a_person_and_for_nobody_else(harness: Harnes
     }
     await harness.call(made, questions=[asked])
 
-    assert await served(harness) == []
+    assert await serve_calls(harness) == []
 
     (event,) = [event for event in await harness.events() if isinstance(event, QuestionAsked)]
     request = event.request
@@ -122,7 +122,7 @@ async def test_a_denied_question_asks_nobody(harness: Harness) -> None:
     harness.registry.register(made)
     await harness.call(made, questions=[{"question": "Why?"}])
 
-    assert (await served(harness, DENYING))[0].startswith("Permission denied: question")
+    assert (await serve_calls(harness, DENYING))[0].startswith("Permission denied: question")
     assert not any(isinstance(event, QuestionAsked) for event in await harness.events())
 
 
@@ -131,9 +131,9 @@ async def test_a_question_comes_once_however_often_its_request_does(harness: Har
     made = question.tool()
     harness.registry.register(made)
     await harness.call(made, questions=[{"question": "Why?"}])
-    await served(harness)
+    await serve_calls(harness)
     await harness.put()
-    await served(harness)
+    await serve_calls(harness)
 
     asked = [event for event in await harness.events() if isinstance(event, QuestionAsked)]
     assert len(asked) == 1
@@ -146,5 +146,5 @@ async def test_what_is_no_question_is_refused(harness: Harness, questions: objec
     harness.registry.register(made)
     await harness.call(made, questions=questions)
 
-    assert (await served(harness))[0].startswith("Invalid tool input")
+    assert (await serve_calls(harness))[0].startswith("Invalid tool input")
     assert any(isinstance(event, ToolFailed) for event in await harness.events())

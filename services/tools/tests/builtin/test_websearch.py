@@ -33,12 +33,12 @@ async def web() -> AsyncIterator[Site]:
         yield made
 
 
-def configured(web: Site, **more: object) -> ToolsConfig:
+def service_config(web: Site, **more: object) -> ToolsConfig:
     service = {"url": web.url("/search"), "api_key_env": "SEARCH_KEY", **more}
     return ToolsConfig.model_validate({"websearch": {"acme": service}})
 
 
-def found(*texts: str, **more: object) -> dict[str, Any]:
+def search_reply(*texts: str, **more: object) -> dict[str, Any]:
     content = [{"type": "text", "text": text} for text in texts]
     return {"jsonrpc": "2.0", "id": 1, "result": {"content": content, **more}}
 
@@ -68,10 +68,10 @@ def test_its_input_has_defaults_and_limits() -> None:
 
 async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
     """L-80, L-82: the key goes in a header and nowhere else."""
-    answers(web, found("one", "two"))
+    answers(web, search_reply("one", "two"))
     asked = WebsearchInput(query="nats", numResults=3, type="fast")
 
-    told = await execute(configured(web, tool="find"), asked, CONTEXT)
+    told = await execute(service_config(web, tool="find"), asked, CONTEXT)
 
     ((_path, headers, body),) = web.asked
     assert json.loads(body)["params"] == {
@@ -85,9 +85,11 @@ async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
 
 async def test_a_key_may_go_in_another_header(web: Site) -> None:
     """L-82."""
-    answers(web, found("one"))
+    answers(web, search_reply("one"))
 
-    await execute(configured(web, api_key_header="x-api-key"), WebsearchInput(query="q"), CONTEXT)
+    await execute(
+        service_config(web, api_key_header="x-api-key"), WebsearchInput(query="q"), CONTEXT
+    )
 
     assert web.asked[0][1]["x-api-key"] == KEY
 
@@ -108,29 +110,33 @@ def test_the_provider_is_the_one_that_is_set_else_one_per_session() -> None:
 
 async def test_an_event_stream_is_read_too(web: Site) -> None:
     """L-82."""
-    stream = f": hello\nevent: message\ndata: {json.dumps(found('streamed'))}\n\n"
+    stream = f": hello\nevent: message\ndata: {json.dumps(search_reply('streamed'))}\n\n"
     answers(web, stream.encode(), "text/event-stream")
 
-    told = await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
+    told = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 
     assert told.output == "streamed"
 
 
-@pytest.mark.parametrize("empty", [found(), found(""), found("  "), {"result": {}}])
+@pytest.mark.parametrize(
+    "empty", [search_reply(), search_reply(""), search_reply("  "), {"result": {}}]
+)
 async def test_nothing_found_is_a_fixed_text(web: Site, empty: dict[str, Any]) -> None:
     """L-82."""
     answers(web, empty)
 
-    assert (await execute(configured(web), WebsearchInput(query="q"), CONTEXT)).output == NOTHING
+    assert (
+        await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
+    ).output == NOTHING
 
 
 async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
     """L-82: not even if the service tells it."""
-    answers(web, found(f"your key is {KEY}"))
-    told = await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
+    answers(web, search_reply(f"your key is {KEY}"))
+    told = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
     answers(web, {"error": {"code": -1, "message": f"bad key {KEY}"}})
     with pytest.raises(CallFailed) as caught:
-        await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
+        await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 
     assert KEY not in told.output + str(caught.value)
     assert caught.value.__cause__ is None
@@ -143,7 +149,7 @@ async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
         (reply(b"rubbish", mime="application/json"), "unreadable answer"),
         (reply(b"[]", mime="application/json"), "unreadable answer"),
         (reply(b"x" * (REPLY_BYTES_MAX + 1)), "too large"),
-        (reply(json.dumps(found("why", isError=True)).encode()), "The search failed: why"),
+        (reply(json.dumps(search_reply("why", isError=True)).encode()), "The search failed: why"),
     ],
 )
 async def test_what_is_no_result_is_a_typed_failure(web: Site, page: bytes, said: str) -> None:
@@ -151,7 +157,7 @@ async def test_what_is_no_result_is_a_typed_failure(web: Site, page: bytes, said
     web.pages["/search"] = page
 
     with pytest.raises(CallFailed, match=said):
-        await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
+        await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 
 
 async def test_a_service_without_its_key_is_not_asked(
@@ -161,11 +167,11 @@ async def test_a_service_without_its_key_is_not_asked(
     monkeypatch.delenv("SEARCH_KEY")
 
     with pytest.raises(CallFailed, match="SEARCH_KEY is not set"):
-        await execute(configured(web), WebsearchInput(query="q"), CONTEXT)
+        await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
     assert web.asked == []
 
 
 def test_without_a_service_there_is_no_tool() -> None:
     """L-80."""
     assert tools(ToolsConfig()) == ()
-    assert parse_results(json.dumps(found("x"))) == "x"
+    assert parse_results(json.dumps(search_reply("x"))) == "x"

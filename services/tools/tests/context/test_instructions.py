@@ -33,22 +33,27 @@ def observer(**context: Any) -> Observer:  # noqa: ANN401
     return Observer(Config.model_validate(whole))
 
 
-async def seen(by: Observer, at: Path, *touched: Path) -> ObservedSource | UnavailableSource | None:
+async def observe_instructions(
+    by: Observer, at: Path, *touched: Path
+) -> ObservedSource | UnavailableSource | None:
     asked = ObserveContext(
         location=LocationRef(directory=str(at)), touched=tuple(map(str, touched))
     )
     sample = await by.observe(asked)
-    return next((one for one in sample.observations if one.key == instructions.KEY), None)
+    return next(
+        (observation for observation in sample.observations if observation.key == instructions.KEY),
+        None,
+    )
 
 
-async def told(by: Observer, at: Path, *touched: Path) -> str:
-    found = await seen(by, at, *touched)
+async def baseline_of(by: Observer, at: Path, *touched: Path) -> str:
+    found = await observe_instructions(by, at, *touched)
     assert isinstance(found, ObservedSource), found
     return found.baseline
 
 
 async def reason(by: Observer, at: Path) -> tuple[str, str]:
-    found = await seen(by, at)
+    found = await observe_instructions(by, at)
     assert isinstance(found, UnavailableSource), found
     return found.why, found.reason
 
@@ -62,7 +67,7 @@ async def test_global_first_then_from_the_directory_up_to_the_root(
     (project / "AGENTS.md").write_text("root")
     (project / "src" / "api" / "AGENTS.md").write_text("api\n")
 
-    assert await told(observer(global_file=str(everywhere)), project / "src" / "api") == (
+    assert await baseline_of(observer(global_file=str(everywhere)), project / "src" / "api") == (
         f"Instructions from {everywhere}:\nglobal\n\n"
         f"Instructions from {project}/src/api/AGENTS.md:\napi\n\n\n"
         f"Instructions from {project}/AGENTS.md:\nroot"
@@ -74,10 +79,10 @@ async def test_any_change_is_told_by_everything_that_applies_now(project: Path) 
     by = observer()
     (project / "AGENTS.md").write_text("root")
     (project / "src" / "AGENTS.md").write_text("src")
-    first = await seen(by, project / "src")
+    first = await observe_instructions(by, project / "src")
     (project / "src" / "AGENTS.md").unlink()
 
-    second = await seen(by, project / "src")
+    second = await observe_instructions(by, project / "src")
 
     assert isinstance(first, ObservedSource)
     assert isinstance(second, ObservedSource)
@@ -90,10 +95,10 @@ async def test_losing_the_last_file_revokes_them_all(project: Path) -> None:
     """M-05: the source is gone, its removal is told, and the snapshot is empty."""
     by = observer()
     (project / "AGENTS.md").write_text("root")
-    first = await seen(by, project)
+    first = await observe_instructions(by, project)
     (project / "AGENTS.md").unlink()
 
-    assert await seen(by, project) is None
+    assert await observe_instructions(by, project) is None
     assert isinstance(first, ObservedSource)
     outcome = epoch.reconcile(snapshot(first), ContextSample(observations=()))
     assert outcome == Updated(REVOKED, {})
@@ -103,17 +108,17 @@ async def test_an_empty_file_counts(project: Path) -> None:
     """M-06: somebody put it there."""
     (project / "AGENTS.md").touch()
 
-    assert await told(observer(), project) == f"Instructions from {project}/AGENTS.md:\n"
+    assert await baseline_of(observer(), project) == f"Instructions from {project}/AGENTS.md:\n"
 
 
 async def test_a_value_tells_paths_and_contents_apart_and_is_small(project: Path) -> None:
     """F-05: the snapshot holds a digest and not the text."""
     by = observer()
     (project / "AGENTS.md").write_text("x" * 10_000)
-    first = await seen(by, project)
+    first = await observe_instructions(by, project)
     (project / "AGENTS.md").write_text("y" * 10_000)
 
-    second = await seen(by, project)
+    second = await observe_instructions(by, project)
 
     assert isinstance(first, ObservedSource)
     assert isinstance(second, ObservedSource)
@@ -179,7 +184,7 @@ async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
     """M-07, M-08, M-09, F-37: with a typed reason; the last good value stands, and is then renewed."""
     by = observer()
     (project / "AGENTS.md").write_text("good")
-    good = await seen(by, project)
+    good = await observe_instructions(by, project)
     (project / "AGENTS.md").unlink()
     spoil(project / "AGENTS.md")
 
@@ -188,7 +193,7 @@ async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
     assert found == why
     assert "AGENTS.md" in said
     assert isinstance(good, ObservedSource)
-    away = await seen(by, project)
+    away = await observe_instructions(by, project)
     assert away is not None
     kept = epoch.reconcile(snapshot(good), ContextSample(observations=(away,)))
     assert kept == ContextUnchanged()
@@ -204,7 +209,7 @@ async def test_a_new_session_begins_with_the_others_and_knows_what_is_missing(
     spoil(project / "AGENTS.md")
     by = observer(global_file=str(everywhere))
 
-    away = await seen(by, project)
+    away = await observe_instructions(by, project)
 
     assert isinstance(away, UnavailableSource)
     begun = epoch.initialise(ContextSample(observations=(away,)))
@@ -216,11 +221,11 @@ async def test_a_new_session_begins_with_the_others_and_knows_what_is_missing(
     bad = project / "AGENTS.md"
     bad.rmdir() if bad.is_dir() and not bad.is_symlink() else bad.unlink()
     bad.write_text("good")
-    mended = await seen(by, project)
+    mended = await observe_instructions(by, project)
     assert mended is not None
-    told = epoch.reconcile(begun.snapshot, ContextSample(observations=(mended,)))
-    assert isinstance(told, Updated)
-    assert told.text.endswith(f"Instructions from {project}/AGENTS.md:\ngood")
+    text = epoch.reconcile(begun.snapshot, ContextSample(observations=(mended,)))
+    assert isinstance(text, Updated)
+    assert text.text.endswith(f"Instructions from {project}/AGENTS.md:\ngood")
 
 
 async def test_what_goes_beyond_the_limit_of_all_is_missing(project: Path) -> None:
@@ -228,7 +233,7 @@ async def test_what_goes_beyond_the_limit_of_all_is_missing(project: Path) -> No
     (project / "src" / "AGENTS.md").write_text("near")
     (project / "AGENTS.md").write_text("x" * 100)
 
-    away = await seen(observer(total_bytes_max=50), project / "src")
+    away = await observe_instructions(observer(total_bytes_max=50), project / "src")
 
     assert isinstance(away, UnavailableSource)
     assert away.instead is not None
@@ -249,8 +254,10 @@ async def test_a_forbidden_file_is_unavailable(project: Path) -> None:
 
 async def test_a_missing_global_file_is_plain_absence(project: Path) -> None:
     """M-08: nobody promised it; in a home that does not exist neither."""
-    assert await seen(observer(global_file="/nowhere/AGENTS.md"), project) is None
-    assert await seen(observer(global_file="~nobody-here/AGENTS.md"), project) is None
+    assert await observe_instructions(observer(global_file="/nowhere/AGENTS.md"), project) is None
+    assert (
+        await observe_instructions(observer(global_file="~nobody-here/AGENTS.md"), project) is None
+    )
 
 
 async def test_bounds_are_canonical_and_one_file_is_told_once(project: Path) -> None:
@@ -260,7 +267,9 @@ async def test_bounds_are_canonical_and_one_file_is_told_once(project: Path) -> 
     behind = project.parent / "link"
     behind.symlink_to(project / "src")
 
-    assert await told(observer(), behind) == f"Instructions from {project}/src/AGENTS.md:\nroot"
+    assert (
+        await baseline_of(observer(), behind) == f"Instructions from {project}/src/AGENTS.md:\nroot"
+    )
 
 
 async def test_project_files_can_be_left_out(project: Path, tmp_path: Path) -> None:
@@ -271,7 +280,7 @@ async def test_project_files_can_be_left_out(project: Path, tmp_path: Path) -> N
 
     by = observer(project=False, global_file=str(everywhere))
 
-    assert await told(by, project) == f"Instructions from {everywhere}:\nglobal"
+    assert await baseline_of(by, project) == f"Instructions from {everywhere}:\nglobal"
 
 
 def test_a_location_outside_its_project_scans_nothing() -> None:
@@ -285,7 +294,7 @@ async def test_without_a_repository_only_the_directory_itself_counts(tmp_path: P
     (tmp_path / "AGENTS.md").write_text("above")
     (tmp_path / "here").mkdir()
 
-    assert await seen(observer(), tmp_path / "here") is None
+    assert await observe_instructions(observer(), tmp_path / "here") is None
 
 
 async def test_other_names_stand_in_where_the_first_is_missing(project: Path) -> None:
@@ -294,7 +303,7 @@ async def test_other_names_stand_in_where_the_first_is_missing(project: Path) ->
     (project / "OTHER.md").write_text("shadowed")
     (project / "src" / "OTHER.md").write_text("src")
 
-    assert await told(observer(names=("AGENTS.md", "OTHER.md")), project / "src") == (
+    assert await baseline_of(observer(names=("AGENTS.md", "OTHER.md")), project / "src") == (
         f"Instructions from {project}/src/OTHER.md:\nsrc\n\n"
         f"Instructions from {project}/AGENTS.md:\nroot"
     )
@@ -313,7 +322,7 @@ async def test_configured_files_and_patterns_follow_in_their_order(
 
     by = observer(instructions=(str(extra), "docs/*.md", "docs/a.md", "missing.md", "no/*.md"))
 
-    assert await told(by, project) == (
+    assert await baseline_of(by, project) == (
         f"Instructions from {extra}:\nextra\n\n"
         f"Instructions from {project}/docs/a.md:\na.md\n\n"
         f"Instructions from {project}/docs/b.md:\nb.md"
@@ -334,7 +343,7 @@ async def test_a_directory_with_the_characters_of_a_pattern_is_no_pattern(tmp_pa
     place.mkdir()
     (place / "rules.md").write_text("rules")
 
-    assert (await told(observer(instructions=("*.md",)), place)).endswith("rules")
+    assert (await baseline_of(observer(instructions=("*.md",)), place)).endswith("rules")
 
 
 async def test_instructions_below_join_after_something_there_was_read(project: Path) -> None:
@@ -343,8 +352,10 @@ async def test_instructions_below_join_after_something_there_was_read(project: P
         (place / "AGENTS.md").write_text(place.name)
     by = observer()
 
-    assert "api" not in await told(by, project)
-    assert await told(by, project, project / "src" / "api", project / "gone", Path("/etc")) == (
+    assert "api" not in await baseline_of(by, project)
+    assert await baseline_of(
+        by, project, project / "src" / "api", project / "gone", Path("/etc")
+    ) == (
         f"Instructions from {project}/AGENTS.md:\nrepo\n\n"
         f"Instructions from {project}/src/AGENTS.md:\nsrc\n\n"
         f"Instructions from {project}/src/api/AGENTS.md:\napi"
@@ -357,7 +368,7 @@ async def test_a_link_below_that_leads_out_is_not_followed(project: Path, tmp_pa
     (tmp_path / "elsewhere" / "AGENTS.md").write_text("never")
     (project / "lib").symlink_to(tmp_path / "elsewhere")
 
-    assert await seen(observer(), project, project / "lib") is None
+    assert await observe_instructions(observer(), project, project / "lib") is None
 
 
 async def test_all_instructions_together_have_a_limit(project: Path) -> None:
@@ -380,7 +391,7 @@ async def test_a_name_cannot_pretend_to_be_a_line_of_its_own(project: Path) -> N
     (unnamed / "rules.md").write_text("bytes")
     entry = str(project / "*" / "rules.md")
 
-    said = await told(observer(instructions=(entry,)), strange)
+    said = await baseline_of(observer(instructions=(entry,)), strange)
 
     first, second = said.split("\n\n")
     assert (

@@ -13,7 +13,7 @@ from fairlead_service.config.context import ReferenceConfig
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.sources import date as date_source
 from fairlead_tools.context.sources import environment
-from services.tools.tests.conftest import answered
+from services.tools.tests.conftest import answer_of
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ async def test_an_observation_is_answered_as_data(observer: Observer, tmp_path: 
     """F-04: the sample on the wire."""
     asked = ObserveContext(location=at(tmp_path), agent="build")
 
-    body = await answered(
+    body = await answer_of(
         ObserveContext, asked.model_dump_json(by_alias=True).encode(), observer.observe
     )
 
@@ -158,7 +158,7 @@ async def test_what_is_no_observation_is_refused_with_a_typed_error(
     observer: Observer, body: bytes
 ) -> None:
     """F-17: malformed input is answered, never dropped."""
-    answer = await answered(ObserveContext, body, observer.observe)
+    answer = await answer_of(ObserveContext, body, observer.observe)
 
     assert set(answer) == {"error"}
     assert answer["error"]["_tag"] == "InvalidRequestError"
@@ -177,7 +177,7 @@ async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(
         for one, zone in ((observer, None), (east, None), (east, "Etc/GMT+12"))
     ]
 
-    here, kiritimati, west = (one.value for one in seen if isinstance(one, ObservedSource))
+    here, kiritimati, west = (item.value for item in seen if isinstance(item, ObservedSource))
     assert here in {day(timedelta(days=days)) for days in (-1, 0, 1)}
     assert kiritimati > west
 
@@ -190,9 +190,11 @@ async def test_a_time_zone_that_the_host_lost_is_a_reason_and_no_crash(
 
     sample = await observer.observe(asked)
 
-    assert [one.key for one in sample.observations if isinstance(one, UnavailableSource)] == [
-        "core/date"
-    ]
+    assert [
+        observation.key
+        for observation in sample.observations
+        if isinstance(observation, UnavailableSource)
+    ] == ["core/date"]
 
 
 def day(away: timedelta) -> str:

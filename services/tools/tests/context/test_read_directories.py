@@ -44,7 +44,7 @@ def place(tmp_path: Path) -> Path:
     return link
 
 
-def folded(place: Path, path: str, settled: SessionEvent) -> Session:
+def fold_call(place: Path, path: str, settled: SessionEvent) -> Session:
     """The session as its log has it after one call of the tool."""
     created = SessionCreated(title="t", project_id="p", location=LocationRef(directory=str(place)))
     called = ToolCalled(tool="read", input={"path": path}, provider=Executor(), **CALL)
@@ -60,22 +60,22 @@ async def after_reading(place: Path, path: str) -> Session:
     """After the real tool read something, or failed to."""
     ended = await try_call(read.tool(), place, path=path)
     if isinstance(ended, Succeeded):
-        return folded(place, path, succeeded(dict(ended.structured)))
+        return fold_call(place, path, tool_succeeded(dict(ended.structured)))
     error = ErrorInfo(message=ended.message)
-    return folded(place, path, ToolFailed(error=error, provider=Executor(), **CALL))
+    return fold_call(place, path, ToolFailed(error=error, provider=Executor(), **CALL))
 
 
-def succeeded(output: dict[str, Any]) -> ToolSucceeded:
+def tool_succeeded(output: dict[str, Any]) -> ToolSucceeded:
     return ToolSucceeded(structured=output, content=(), provider=Executor(), **CALL)
 
 
-async def joined(place: Path, session: Session) -> bool:
+async def has_joined(place: Path, session: Session) -> bool:
     context = {"global_file": None}
     by = Observer(Config.model_validate({"context": context, "skills": {"config_directory": None}}))
     asked = ObserveContext(
         location=LocationRef(directory=str(place)), touched=session.read_directories
     )
-    found = {one.key: one for one in (await by.observe(asked)).observations}
+    found = {observation.key: observation for observation in (await by.observe(asked)).observations}
     said = found.get(instructions.KEY)
     return isinstance(said, ObservedSource) and MARK in said.baseline
 
@@ -103,9 +103,9 @@ async def test_instructions_join_where_the_real_tool_has_read(
     """L-28, M-12: by whatever path it was reached; a reading that failed touches nothing."""
     session = await after_reading(place, path.format(place=place, real=place.parent / "real"))
 
-    assert await joined(place, session) is applies
+    assert await has_joined(place, session) is applies
 
 
 def test_a_managed_output_touches_no_directory(place: Path) -> None:
     """L-28: it lies in none."""
-    assert folded(place, managed_path("out_1"), succeeded({})).read_directories == ()
+    assert fold_call(place, managed_path("out_1"), tool_succeeded({})).read_directories == ()

@@ -19,7 +19,9 @@ def count(why: str) -> float:
     return counted
 
 
-async def one(reading: SourceReader, read: ReadSource, place: str = "/w") -> Observation | None:
+async def read_one(
+    reading: SourceReader, read: ReadSource, place: str = "/w"
+) -> Observation | None:
     return (await reading.read_sources(place, {"core/a": read}))["core/a"]
 
 
@@ -34,14 +36,14 @@ async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
         return FINE
 
     before = count("timeout")
-    first, second = [await one(reading, hang) for _ in range(2)]
-    elsewhere = await one(reading, lambda: FINE, "/other")
+    first, second = [await read_one(reading, hang) for _ in range(2)]
+    elsewhere = await read_one(reading, lambda: FINE, "/other")
     released.set()
     last: Observation | None = first
     async with asyncio.timeout(20):
         while last != FINE:
             await asyncio.sleep(0.01)
-            last = await one(reading, lambda: FINE)
+            last = await read_one(reading, lambda: FINE)
 
     assert isinstance(first, UnavailableSource)
     assert isinstance(second, UnavailableSource)
@@ -80,11 +82,11 @@ async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPat
         released.wait(20)
         return FINE
 
-    assert isinstance(await one(reading, hang, "/hung"), UnavailableSource)
-    assert isinstance(await one(reading, lambda: FINE), UnavailableSource)
+    assert isinstance(await read_one(reading, hang, "/hung"), UnavailableSource)
+    assert isinstance(await read_one(reading, lambda: FINE), UnavailableSource)
     released.set()
     async with asyncio.timeout(20):
-        while await one(reading, lambda: FINE) != FINE:
+        while await read_one(reading, lambda: FINE) != FINE:
             await asyncio.sleep(0.01)
 
 
@@ -103,7 +105,7 @@ async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str
     def fail() -> Observation:
         raise error
 
-    found = await one(SourceReader(1), fail)
+    found = await read_one(SourceReader(1), fail)
 
     assert isinstance(found, UnavailableSource)
     assert found.why == why

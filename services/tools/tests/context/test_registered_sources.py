@@ -30,7 +30,7 @@ from fairlead_session.turn import epoch
 from fairlead_tools.context import registered
 from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import SOURCES_MAX, RegisteredSources
-from services.tools.tests.conftest import answered
+from services.tools.tests.conftest import answer_of
 
 ASKED = ObserveContext(location=LocationRef(directory="/w"), agent="build")
 WEATHER = {"value": 1, "baseline": "It rains.", "update": "Now it rains.", "removed": "No weather."}
@@ -78,11 +78,11 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
     loads(eventlog, "zoo/b", {"data": {**WEATHER, "value": 3}})
     second = await plugins.observe(ASKED)
 
-    assert [(one.key, one.value) for one in first if isinstance(one, ObservedSource)] == [
+    assert [(item.key, item.value) for item in first if isinstance(item, ObservedSource)] == [
         ("acme/a", "acme/a"),
         ("zoo/b", "zoo/b"),
     ]
-    assert [one.value for one in second if isinstance(one, ObservedSource)] == [2, 3]
+    assert [item.value for item in second if isinstance(item, ObservedSource)] == [2, 3]
 
 
 async def test_nothing_registered_adds_nothing(plugins: RegisteredSources) -> None:
@@ -124,7 +124,7 @@ async def test_a_second_service_with_one_key_is_refused(plugins: RegisteredSourc
         await plugins.register(other)
 
     assert refused.value.body.resource == "acme/a"
-    body = await answered(SourceRegistration, other.model_dump_json().encode(), plugins.register)
+    body = await answer_of(SourceRegistration, other.model_dump_json().encode(), plugins.register)
     assert body["error"]["_tag"] == "ConflictError"
 
 
@@ -166,7 +166,7 @@ async def test_what_is_no_registration_is_refused_with_a_typed_error(
     plugins: RegisteredSources, body: bytes
 ) -> None:
     """F-01, F-20: answered, never dropped."""
-    said = await answered(SourceRegistration, body, plugins.register)
+    said = await answer_of(SourceRegistration, body, plugins.register)
 
     assert said["error"]["_tag"] == "InvalidRequestError"
 
@@ -316,7 +316,7 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
     (kept,) = await known.observe(ASKED)
     asked = ObserveContext(location=LocationRef(directory=str(tmp_path)))
     blind = Observer(Config(), RegisteredSources(eventlog, "default", 1.0))
-    said = await answered(
+    said = await answer_of(
         ObserveContext, asked.model_dump_json(by_alias=True).encode(), blind.observe
     )
 
@@ -332,7 +332,7 @@ async def test_a_registration_that_nobody_can_read_is_left_out(
     loads(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
 
-    assert [one.key for one in await plugins.observe(ASKED)] == ["acme/a"]
+    assert [item.key for item in await plugins.observe(ASKED)] == ["acme/a"]
 
 
 async def test_other_services_speak_after_the_built_in_sources(
@@ -345,6 +345,6 @@ async def test_other_services_speak_after_the_built_in_sources(
 
     sample = await Observer(Config(), plugins).observe(asked)
 
-    keys = [one.key for one in sample.observations]
+    keys = [observation.key for observation in sample.observations]
     assert keys[:2] == ["core/environment", "core/date"]
     assert keys[-1] == "aaa/a"

@@ -33,9 +33,11 @@ def observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # noqa:
     return Observer(Config.model_validate({"context": told, "skills": {"config_directory": None}}))
 
 
-async def seen(by: Observer, at: Path) -> ObservedSource | UnavailableSource:
+async def observe_instructions(by: Observer, at: Path) -> ObservedSource | UnavailableSource:
     sample = await by.observe(ObserveContext(location=LocationRef(directory=str(at))))
-    return next(one for one in sample.observations if one.key == instructions.KEY)
+    return next(
+        observation for observation in sample.observations if observation.key == instructions.KEY
+    )
 
 
 async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path) -> None:
@@ -44,7 +46,7 @@ async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path
     pages.said["/rules.md"] = "Sé breve.".encode()
     by = observer(pages, tmp_path)
 
-    found = [await seen(by, tmp_path) for _ in range(3)]
+    found = [await observe_instructions(by, tmp_path) for _ in range(3)]
     await by.close()
 
     assert isinstance(found[0], ObservedSource)
@@ -70,7 +72,7 @@ async def test_a_page_that_was_never_had_is_unavailable(
     pages.said["/rules.md"] = said
     by = observer(pages, tmp_path, file_bytes_max=1000)
 
-    found = [await seen(by, tmp_path) for _ in range(2)]
+    found = [await observe_instructions(by, tmp_path) for _ in range(2)]
     await by.close()
 
     assert isinstance(found[0], UnavailableSource)
@@ -83,7 +85,7 @@ async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) ->
     pages.held = threading.Event()
     by = observer(pages, tmp_path, fetch_timeout_s=0.1)
 
-    found = await seen(by, tmp_path)
+    found = await observe_instructions(by, tmp_path)
     await by.close()
 
     assert isinstance(found, UnavailableSource)
@@ -94,7 +96,7 @@ async def test_nobody_there_is_unavailable(pages: Pages, tmp_path: Path) -> None
     """M-12: a site that is down, or an address that is none."""
     for address in ("http://127.0.0.1:9/rules.md", "http://[broken/rules.md"):
         by = observer(pages, tmp_path, instructions=(address,))
-        found = await seen(by, tmp_path)
+        found = await observe_instructions(by, tmp_path)
         await by.close()
 
         assert isinstance(found, UnavailableSource)
@@ -107,19 +109,19 @@ async def test_the_last_good_page_serves_while_the_site_is_away(
     """M-12: given at once, renewed behind it, in this process and in the next one."""
     pages.said["/rules.md"] = b"one"
     by = observer(pages, tmp_path, refresh_s=0.01)
-    assert "one" in str(await seen(by, tmp_path))
+    assert "one" in str(await observe_instructions(by, tmp_path))
     pages.said["/rules.md"] = 500
     await asyncio.sleep(0.02)
     for _ in range(3):
-        assert "one" in str(await seen(by, tmp_path))
+        assert "one" in str(await observe_instructions(by, tmp_path))
         await asyncio.sleep(0.02)
     await by.close()
     later = observer(pages, tmp_path, refresh_s=0.01)
 
-    assert "one" in str(await seen(later, tmp_path))
+    assert "one" in str(await observe_instructions(later, tmp_path))
     pages.said["/rules.md"] = b"two"
     async with asyncio.timeout(20):
-        while "two" not in str(await seen(later, tmp_path)):
+        while "two" not in str(await observe_instructions(later, tmp_path)):
             await asyncio.sleep(0.02)
     await later.close()
 
@@ -128,11 +130,11 @@ async def test_local_changes_are_told_while_a_site_is_away(pages: Pages, tmp_pat
     """M-12, F-37: one part that is old does not hide what is new in another."""
     pages.said["/rules.md"] = b"remote"
     by = observer(pages, tmp_path, refresh_s=0.01)
-    await seen(by, tmp_path)
+    await observe_instructions(by, tmp_path)
     pages.said["/rules.md"] = 500
     (tmp_path / "AGENTS.md").write_text("local")
 
-    found = await seen(by, tmp_path)
+    found = await observe_instructions(by, tmp_path)
     await by.close()
 
     assert isinstance(found, ObservedSource)

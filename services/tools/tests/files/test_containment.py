@@ -162,7 +162,7 @@ async def test_links_that_are_exchanged_show_nothing_from_outside(
         while time.monotonic() < until:
             told |= {await run(tool, here, **asked)}
 
-    assert not [one for one in told if OUTSIDE in one]
+    assert not [item for item in told if OUTSIDE in item]
     assert "mine" in await run(tool, here, **asked)
 
 
@@ -237,6 +237,6 @@ def test_globs_match_as_trying_every_way_would(glob: list[str], path: list[str])
             return any(all_(globs[1:], texts[at:]) for at in range(least, len(texts) + 1))
         return bool(texts) and name(globs[0], texts[0]) and all_(globs[1:], texts[1:])
 
-    globs = [one if one == "**" or set(one) != {"*"} else "*" for one in glob]
+    globs = [item if item == "**" or set(item) != {"*"} else "*" for item in glob]
     anchored = globs if len(globs) > 1 else ["**", *globs] if globs != ["**"] else globs
     assert matches_glob("/".join(globs), "/".join(path)) == all_(anchored, path)

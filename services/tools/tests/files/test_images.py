@@ -20,7 +20,7 @@ from services.tools.tests.file_calls import failure_of, run_call, text
 READ = read.tool()
 
 
-def drawn(kind: str, width: int = 4, height: int = 3, *, noise: bool = False) -> bytes:
+def draw_image(kind: str, width: int = 4, height: int = 3, *, noise: bool = False) -> bytes:
     image = Image.new("RGB", (width, height), "red")
     if noise:
         rough = hashlib.shake_128(b"rough").digest(width * height * 3)
@@ -30,7 +30,7 @@ def drawn(kind: str, width: int = 4, height: int = 3, *, noise: bool = False) ->
     return file.getvalue()
 
 
-def shown(ended: Succeeded) -> tuple[FileContent, Image.Image]:
+def content_image(ended: Succeeded) -> tuple[FileContent, Image.Image]:
     """The file part of a result, and the image that it holds."""
     _, file = ended.content
     assert isinstance(file, FileContent)
@@ -42,12 +42,12 @@ def shown(ended: Succeeded) -> tuple[FileContent, Image.Image]:
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
 async def test_an_image_is_known_by_its_first_bytes(tmp_path: Path, kind: str) -> None:
     """L-20, L-21: whatever the file is called, it is shown as it is."""
-    raw = drawn(kind)
+    raw = draw_image(kind)
     (tmp_path / "picture.txt").write_bytes(raw)
 
     ended = await run_call(READ, tmp_path, path="picture.txt")
 
-    file, image = shown(ended)
+    file, image = content_image(ended)
     assert image.size == (4, 3)
     assert file.mime == f"image/{kind.lower()}"
     assert base64.b64decode(file.uri.partition(",")[2]) == raw
@@ -56,7 +56,7 @@ async def test_an_image_is_known_by_its_first_bytes(tmp_path: Path, kind: str) -
 
 async def test_image_bytes_are_with_the_model_alone(tmp_path: Path) -> None:
     """L-13, L-24: the structured output says what was read, and is not stored twice."""
-    (tmp_path / "a.png").write_bytes(drawn("PNG"))
+    (tmp_path / "a.png").write_bytes(draw_image("PNG"))
 
     ended = await run_call(READ, tmp_path, path="a.png")
 
@@ -72,7 +72,7 @@ async def test_image_bytes_are_with_the_model_alone(tmp_path: Path) -> None:
 async def test_an_image_above_the_intake_limit_is_refused(tmp_path: Path) -> None:
     """L-21: 20 MiB, before anything is decoded."""
     with (tmp_path / "a.png").open("wb") as file:
-        file.write(drawn("PNG"))
+        file.write(draw_image("PNG"))
         file.truncate((20 << 20) + 1)
 
     assert await failure_of(READ, tmp_path, path="a.png") == "Image exceeds 20 MiB: a.png"
@@ -80,16 +80,16 @@ async def test_an_image_above_the_intake_limit_is_refused(tmp_path: Path) -> Non
 
 async def test_a_wide_image_is_made_narrower(tmp_path: Path) -> None:
     """L-22: to 2000 pixels on a side, in its proportions."""
-    (tmp_path / "a.png").write_bytes(drawn("PNG", 4000, 100))
+    (tmp_path / "a.png").write_bytes(draw_image("PNG", 4000, 100))
 
-    _, image = shown(await run_call(READ, tmp_path, path="a.png"))
+    _, image = content_image(await run_call(READ, tmp_path, path="a.png"))
 
     assert image.size == (2000, 50)
 
 
 def test_a_heavy_image_is_made_lighter() -> None:
     """L-22: as PNG, then as JPEG, then smaller by a quarter, until it fits."""
-    raw = drawn("PNG", 300, 300, noise=True)
+    raw = draw_image("PNG", 300, 300, noise=True)
 
     light = fit_image(raw, "image/png", ImageLimits(base64_bytes_max=100_000))
     lighter = fit_image(raw, "image/png", ImageLimits(base64_bytes_max=10_000))
@@ -104,12 +104,12 @@ def test_a_heavy_image_is_made_lighter() -> None:
 def test_an_image_that_never_fits_is_a_size_error() -> None:
     """L-22: when even one pixel is too much."""
     with pytest.raises(ImageRefused, match="cannot be made small enough"):
-        fit_image(drawn("PNG"), "image/png", ImageLimits(base64_bytes_max=10))
+        fit_image(draw_image("PNG"), "image/png", ImageLimits(base64_bytes_max=10))
 
 
 async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) -> None:
     """L-23: a setting."""
-    (tmp_path / "a.png").write_bytes(drawn("PNG", 40, 40))
+    (tmp_path / "a.png").write_bytes(draw_image("PNG", 40, 40))
     strict = read.tool(ImageLimits(width_max=20, auto_resize=False))
 
     told = await failure_of(strict, tmp_path, path="a.png")
@@ -119,19 +119,21 @@ async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) ->
 
 async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
     """L-22, L-23: all of them."""
-    (tmp_path / "a.png").write_bytes(drawn("PNG", 40, 40))
+    (tmp_path / "a.png").write_bytes(draw_image("PNG", 40, 40))
     settings = ToolsConfig(image_width_max=20, image_height_max=30, image_resize=False)
     tools = builtins(Config(tools=settings))
 
-    assert [one.name for one in tools][:2] == ["read", "write"]
+    assert [tool.name for tool in tools][:2] == ["read", "write"]
     told = await failure_of(tools[0], tmp_path, path="a.png")
     assert told.startswith("Image is too large to show")
     resizing = read.tool(ImageLimits.of(settings.model_copy(update={"image_resize": True})))
-    _, image = shown(await run_call(resizing, tmp_path, path="a.png"))
+    _, image = content_image(await run_call(resizing, tmp_path, path="a.png"))
     assert image.size == (20, 20)
 
 
-@pytest.mark.parametrize("raw", [drawn("PNG")[:40], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP"])
+@pytest.mark.parametrize(
+    "raw", [draw_image("PNG")[:40], b"\xff\xd8\xff", b"GIF89a", b"RIFF....WEBP"]
+)
 async def test_an_image_that_cannot_be_decoded_is_an_error(tmp_path: Path, raw: bytes) -> None:
     """L-23: and no guess at its size."""
     (tmp_path / "a.png").write_bytes(raw)
@@ -143,10 +145,10 @@ async def test_without_a_resizer_the_image_comes_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L-23: however large."""
-    (tmp_path / "a.png").write_bytes(drawn("PNG", 4000, 2))
+    (tmp_path / "a.png").write_bytes(draw_image("PNG", 4000, 2))
     monkeypatch.setitem(sys.modules, "PIL", None)
 
-    _, image = shown(await run_call(READ, tmp_path, path="a.png"))
+    _, image = content_image(await run_call(READ, tmp_path, path="a.png"))
 
     assert image.size == (4000, 2)
 
@@ -157,7 +159,7 @@ async def test_a_transparent_palette_image_is_resized(tmp_path: Path) -> None:
     image.info["transparency"] = 0
     image.save(tmp_path / "a.gif", transparency=0)
 
-    file, small = shown(await run_call(READ, tmp_path, path="a.gif"))
+    file, small = content_image(await run_call(READ, tmp_path, path="a.gif"))
 
     assert file.mime == "image/png"
     assert small.size == (2000, 8)

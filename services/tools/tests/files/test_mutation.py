@@ -256,7 +256,7 @@ def test_a_writer_that_is_killed_leaves_no_draft(tmp_path: Path, name: str) -> N
     writer = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), name], check=False)
 
     assert writer.returncode == -signal.SIGKILL
-    assert [one.name for one in tmp_path.iterdir()] == ["old.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["old.txt"]
     assert (tmp_path / "old.txt").read_text() == "old"
 
 
@@ -271,5 +271,5 @@ def test_without_nameless_files_a_draft_has_a_hidden_name(
     with pytest.raises(FileExistsError):
         mutation.create(place, b"three")
 
-    assert [one.name for one in tmp_path.iterdir()] == ["a.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "two"

@@ -50,14 +50,14 @@ def plant(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-async def found(engine: SearchEngine, root: Path, **given: Any) -> list[str]:  # noqa: ANN401
+async def find_files(engine: SearchEngine, root: Path, **given: Any) -> list[str]:  # noqa: ANN401
     ended = await run_call(glob.tool(engine), root, **given)
-    return [one["path"] for one in ended.structured["value"]]
+    return [item["path"] for item in ended.structured["value"]]
 
 
-async def matched(engine: SearchEngine, root: Path, **given: Any) -> list[tuple[str, int, str]]:  # noqa: ANN401
+async def find_lines(engine: SearchEngine, root: Path, **given: Any) -> list[tuple[str, int, str]]:  # noqa: ANN401
     ended = await run_call(grep.tool(engine), root, **given)
-    return [(one["path"], one["line"], one["text"]) for one in ended.structured["value"]]
+    return [(item["path"], item["line"], item["text"]) for item in ended.structured["value"]]
 
 
 TREE = {
@@ -97,7 +97,7 @@ async def test_files_are_found_but_hidden_and_ignored_ones(
     """L-60: nested ignore files and their exceptions count; `.git` is never looked into."""
     plant(tmp_path, TREE)
 
-    assert await found(engine, tmp_path, pattern="**") == [
+    assert await find_files(engine, tmp_path, pattern="**") == [
         "a.py",
         "keep.log",
         "src/app.py",
@@ -105,13 +105,16 @@ async def test_files_are_found_but_hidden_and_ignored_ones(
         "src/gen/kept.py",
         "src/top.txt",
     ]
-    assert await found(engine, tmp_path, pattern="*.py") == [
+    assert await find_files(engine, tmp_path, pattern="*.py") == [
         "a.py",
         "src/app.py",
         "src/gen/kept.py",
     ]
-    assert await found(engine, tmp_path, pattern="src/*.{py,txt}") == ["src/app.py", "src/top.txt"]
-    assert await found(engine, tmp_path, pattern="**/g?n/[!a]*.py") == ["src/gen/kept.py"]
+    assert await find_files(engine, tmp_path, pattern="src/*.{py,txt}") == [
+        "src/app.py",
+        "src/top.txt",
+    ]
+    assert await find_files(engine, tmp_path, pattern="**/g?n/[!a]*.py") == ["src/gen/kept.py"]
 
 
 async def test_a_pattern_does_not_open_what_is_ignored(
@@ -120,8 +123,8 @@ async def test_a_pattern_does_not_open_what_is_ignored(
     """L-60: though it names the file."""
     plant(tmp_path, TREE)
 
-    assert await found(engine, tmp_path, pattern="b.log") == []
-    assert await found(engine, tmp_path, pattern=".hidden/*") == []
+    assert await find_files(engine, tmp_path, pattern="b.log") == []
+    assert await find_files(engine, tmp_path, pattern=".hidden/*") == []
 
 
 async def test_a_search_below_obeys_the_ignore_files_above(
@@ -132,11 +135,11 @@ async def test_a_search_below_obeys_the_ignore_files_above(
         tmp_path, {**TREE, "src/deep/e.log": "", "src/deep/top.txt": "", "x/e.log": "", "x/f": ""}
     )
 
-    assert await found(engine, tmp_path, pattern="*", path="src/deep") == [
+    assert await find_files(engine, tmp_path, pattern="*", path="src/deep") == [
         "src/deep/e.log",
         "src/deep/top.txt",
     ]
-    assert await found(engine, tmp_path, pattern="*", path="x") == ["x/f"]
+    assert await find_files(engine, tmp_path, pattern="*", path="x") == ["x/f"]
 
 
 async def test_paths_are_absolute_for_the_model_and_relative_in_the_structure(
@@ -161,7 +164,7 @@ async def test_lines_are_found_in_hidden_files_too(engine: SearchEngine, tmp_pat
     """L-62, L-66: but not in `.git` or what is ignored."""
     plant(tmp_path, TREE)
 
-    assert await matched(engine, tmp_path, pattern="^need") == [
+    assert await find_lines(engine, tmp_path, pattern="^need") == [
         (".hidden/a.py", 1, "needle"),
         ("a.py", 2, "needle here"),
         ("keep.log", 1, "needle"),
@@ -169,12 +172,12 @@ async def test_lines_are_found_in_hidden_files_too(engine: SearchEngine, tmp_pat
         ("src/gen/kept.py", 1, "needle"),
         ("src/top.txt", 1, "needle"),
     ]
-    assert await matched(engine, tmp_path, pattern="needle", include="*.py") == [
+    assert await find_lines(engine, tmp_path, pattern="needle", include="*.py") == [
         (".hidden/a.py", 1, "needle"),
         ("a.py", 2, "needle here"),
         ("src/gen/kept.py", 1, "needle"),
     ]
-    inside = await matched(engine, tmp_path, pattern="needle", include="src/*.{txt,log}")
+    inside = await find_lines(engine, tmp_path, pattern="needle", include="src/*.{txt,log}")
     assert [path for path, _, _ in inside] == ["src/c.log", "src/top.txt"]
 
 
@@ -184,8 +187,8 @@ async def test_one_file_is_searched_even_if_it_is_ignored(
     """L-62: it was asked for by name."""
     plant(tmp_path, TREE)
 
-    assert await matched(engine, tmp_path, pattern="n", path="b.log") == [("b.log", 1, "needle")]
-    assert await matched(engine, tmp_path, pattern="n", path="src/app.py") == [
+    assert await find_lines(engine, tmp_path, pattern="n", path="b.log") == [("b.log", 1, "needle")]
+    assert await find_lines(engine, tmp_path, pattern="n", path="src/app.py") == [
         ("src/app.py", 1, "no")
     ]
 
@@ -237,7 +240,9 @@ async def test_what_is_no_text_is_not_searched(engine: SearchEngine, tmp_path: P
     (tmp_path / "a.bin").write_bytes(b"needle\n\0\n")
     (tmp_path / "b.txt").write_bytes(b"caf\xe9 needle\n")
 
-    assert await matched(engine, tmp_path, pattern="needle") == [("b.txt", 1, "caf\ufffd needle")]
+    assert await find_lines(engine, tmp_path, pattern="needle") == [
+        ("b.txt", 1, "caf\ufffd needle")
+    ]
 
 
 @pytest.mark.parametrize("pattern", ["(", "[", "a{2,1}", "(?=x)", r"(a)\1", "a\nb", r"a\nb", "*"])
@@ -261,10 +266,10 @@ async def test_a_bad_glob_is_its_own_error(tmp_path: Path, pattern: str) -> None
     assert await failure_of(grep.tool(), tmp_path, pattern="x", include=pattern) == told
 
 
-def pretended(tmp_path: Path, *records: object, ending: str) -> SearchEngine:
+def fake_program(tmp_path: Path, *records: object, ending: str) -> SearchEngine:
     """A search program that says these things and ends so."""
     program = tmp_path / "program"
-    lines = "".join(f"print({json.dumps(json.dumps(one))})\n" for one in records)
+    lines = "".join(f"print({json.dumps(json.dumps(record))})\n" for record in records)
     program.write_text(f"#!{sys.executable}\nimport sys, time\n{lines}sys.stdout.flush()\n{ending}")
     program.chmod(0o755)
     return SearchEngine(str(program), limit_s=3.0)
@@ -285,12 +290,12 @@ async def test_errors_beside_results_make_a_partial_search(tmp_path: Path) -> No
     """L-64: and without results a failed one."""
     here = plant(tmp_path / "here", {"a.txt": "x\n"})
 
-    partly = pretended(tmp_path, match("a.txt", "x\n"), ending="sys.exit(2)")
+    partly = fake_program(tmp_path, match("a.txt", "x\n"), ending="sys.exit(2)")
     ended = await run_call(grep.tool(partly), here, pattern="x")
     assert len(ended.structured["value"]) == 1
     assert ended.structured["truncated"] is True
 
-    nothing = pretended(tmp_path, ending="sys.exit(2)")
+    nothing = fake_program(tmp_path, ending="sys.exit(2)")
     assert await failure_of(grep.tool(nothing), here, pattern="x") == (
         "Unable to search .: it cannot be read"
     )
@@ -308,9 +313,9 @@ async def test_what_the_program_says_is_confirmed(tmp_path: Path) -> None:
         match("link", "secret\n"),
         match("dir/secret.txt", "secret\n"),
     ]
-    engine = pretended(tmp_path, *said, ending="")
+    engine = fake_program(tmp_path, *said, ending="")
 
-    assert await matched(engine, here, pattern="x") == [("a.txt", 1, "mine")]
+    assert await find_lines(engine, here, pattern="x") == [("a.txt", 1, "mine")]
 
 
 async def test_a_search_stops_at_its_limit(engine: SearchEngine, tmp_path: Path) -> None:
@@ -324,7 +329,7 @@ async def test_a_search_stops_at_its_limit(engine: SearchEngine, tmp_path: Path)
     assert len(by_default.structured["value"]) == 100
     assert by_default.structured["truncated"] is True
     assert text(by_default).endswith("(There may be more: only 100 are listed)")
-    assert [(one["path"], one["line"]) for one in fewer.structured["value"]] == [
+    assert [(item["path"], item["line"]) for item in fewer.structured["value"]] == [
         ("000.txt", 1),
         ("000.txt", 2),
         ("001.txt", 1),
@@ -341,21 +346,21 @@ async def test_links_are_not_followed(engine: SearchEngine, tmp_path: Path) -> N
     (here / "loop").symlink_to(here)
     (here / "file").symlink_to(tmp_path / "there/b.txt")
 
-    assert await found(engine, here, pattern="**") == ["a.txt"]
-    assert await matched(engine, here, pattern="needle") == [("a.txt", 1, "needle")]
+    assert await find_files(engine, here, pattern="**") == ["a.txt"]
+    assert await find_lines(engine, here, pattern="needle") == [("a.txt", 1, "needle")]
 
 
 async def test_odd_names_are_found(engine: SearchEngine, tmp_path: Path) -> None:
     """L-61: with line breaks, leading dashes or no encoding at all."""
     plant(tmp_path, {"-e": "x\n", "a\nb": "x\n", os.fsdecode(b"\xff"): "x\n"})
 
-    assert await found(engine, tmp_path, pattern="*") == ["-e", "a\nb", "\ufffd"]
-    assert [path for path, _, _ in await matched(engine, tmp_path, pattern="x")] == [
+    assert await find_files(engine, tmp_path, pattern="*") == ["-e", "a\nb", "\ufffd"]
+    assert [path for path, _, _ in await find_lines(engine, tmp_path, pattern="x")] == [
         "-e",
         "a\nb",
         "\ufffd",
     ]
-    assert len(await matched(engine, tmp_path, pattern="x", path="-e")) == 1
+    assert len(await find_lines(engine, tmp_path, pattern="x", path="-e")) == 1
 
 
 async def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
@@ -368,7 +373,7 @@ async def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
     partly = await run_call(grep.tool(slower), tmp_path, pattern="needle|(a|aa)+$x")
 
     assert told == "Unable to search b.txt: it took too long"
-    assert [one["path"] for one in partly.structured["value"]] == ["a.txt"]
+    assert [item["path"] for item in partly.structured["value"]] == ["a.txt"]
     assert partly.structured["truncated"] is True
     assert running(tmp_path) == []
 
@@ -378,11 +383,11 @@ def running(directory: Path) -> list[str]:
     return [
         path.name
         for path in Path("/proc").glob("[0-9]*")
-        if _linked(path / "cwd") == str(directory)
+        if _link_target(path / "cwd") == str(directory)
     ]
 
 
-def _linked(path: Path) -> str | None:
+def _link_target(path: Path) -> str | None:
     try:
         return str(path.readlink())
     except OSError:
@@ -411,7 +416,7 @@ async def test_nothing_in_the_searched_directory_is_run(tmp_path: Path) -> None:
     for name in ("json", "re", "sitecustomize", "fairlead_tools"):
         (tmp_path / f"{name}.py").write_text("open('run', 'w')\n")
 
-    assert len(await matched(SearchEngine(None), tmp_path, pattern="open")) == 4
+    assert len(await find_lines(SearchEngine(None), tmp_path, pattern="open")) == 4
     assert not (tmp_path / "run").exists()
 
 
@@ -435,7 +440,7 @@ async def test_patterns_mean_the_same_in_both_engines(
     """L-62: classes, groups and codes as the program reads them."""
     (tmp_path / "a.txt").write_text("ab1\na foo\nbx\n]y\n\näöa, ü\n")
 
-    assert [line for _, _, line in await matched(engine, tmp_path, pattern=pattern)] == lines
+    assert [line for _, _, line in await find_lines(engine, tmp_path, pattern=pattern)] == lines
 
 
 names = st.sampled_from(["a", "b", "c.py", ".d", "e f", "build"])

@@ -41,7 +41,7 @@ from fairlead_tools.registry.application.calls import tool_from_record
 from fairlead_tools.registry.application.records import ToolRecords
 from fairlead_tools.registry.application.verbs import ToolVerbs
 from fairlead_tools.registry.registry import Registry, Scope
-from services.tools.tests.conftest import Harness, answered, run_worker, tool, wait_until
+from services.tools.tests.conftest import Harness, answer_of, run_worker, tool, wait_until
 
 HERE = Scope("default", "/w")
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
@@ -72,14 +72,14 @@ class Office:
         }
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
         command, perform = kinds[verb]
-        return await answered(command, raw, lambda command: perform(parse_tenant(tenant), command))
+        return await answer_of(command, raw, lambda command: perform(parse_tenant(tenant), command))
 
-    async def offered(self, scope: Scope = HERE) -> dict[str, ToolInfo]:
+    async def offered_tools(self, scope: Scope = HERE) -> dict[str, ToolInfo]:
         await self.harness.registry.refresh(scope, sure=True)
-        return {one.name: one for one in self.harness.registry.catalog(scope).tools}
+        return {tool.name: tool for tool in self.harness.registry.catalog(scope).tools}
 
     async def call(self, name: str, *, id_: str = "call_1", **asked: Any) -> None:  # noqa: ANN401
-        await self.offered()
+        await self.offered_tools()
         found = self.harness.registry.find(name, HERE)
         assert found is not None
         await self.harness.call(found, id_=id_, **asked)
@@ -106,7 +106,7 @@ def office(harness: Harness) -> Office:
     return Office(harness, ToolVerbs(made, harness.registry, worker.lifecycle), worker)
 
 
-async def doubled(body: bytes) -> bytes:
+async def double_input(body: bytes) -> bytes:
     task = ToolTask.model_validate_json(body)
     return json.dumps({"output": {"n": task.input["n"] * 2}}).encode()
 
@@ -114,11 +114,11 @@ async def doubled(body: bytes) -> bytes:
 async def test_a_registered_tool_is_offered_called_and_settled(office: Office) -> None:
     """J-01, J-19: its schema is shown as it was written, its output is the log's."""
     registered = await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], doubled)
+    office.serve(DOUBLE["subject"], double_input)
     await office.call("double", n=4)
 
     assert registered["data"]["name"] == "double"
-    assert (await office.offered())["double"].input_schema == SCHEMA
+    assert (await office.offered_tools())["double"].input_schema == SCHEMA
     assert await office.serve_all() == ["{'n': 8}"]
 
 
@@ -137,7 +137,7 @@ async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
     await office.call("double", n=4)
 
     assert await office.serve_all() == ["no more numbers"]
-    assert [(one.key, one.tenant, one.agent) for one in heard] == [
+    assert [(item.key, item.tenant, item.agent) for item in heard] == [
         ("ses_1:msg_a:call_1", "default", "build")
     ]
 
@@ -224,7 +224,7 @@ async def test_no_answer_in_time_leaves_the_outcome_unknown(
 
 async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: Office) -> None:
     """J-05, J-06: in whichever process the registration changed."""
-    office.serve(DOUBLE["subject"], doubled)
+    office.serve(DOUBLE["subject"], double_input)
     await office.ask("register", DOUBLE)
     await office.call("double", id_="call_1", n=1)
     await office.ask("register", DOUBLE)
@@ -243,7 +243,7 @@ async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: O
 
 async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Office) -> None:
     """J-02: another worker advertised it a moment ago."""
-    await office.offered()
+    await office.offered_tools()
     other = Registry()
     elsewhere = ToolRecords(
         office.harness.eventlog.tool_registrations,
@@ -254,7 +254,7 @@ async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Of
     await elsewhere.refresh(HERE, sure=True)
     found = other.find("double", HERE)
     assert found is not None
-    office.serve(DOUBLE["subject"], doubled)
+    office.serve(DOUBLE["subject"], double_input)
     await office.harness.call(found, n=4)
 
     assert await office.serve_all() == ["{'n': 8}"]
@@ -266,14 +266,14 @@ async def test_a_tenants_tools_are_its_own(office: Office) -> None:
 
     assert "data" in await office.ask("register", theirs, "acme")
 
-    assert "double" not in await office.offered()
-    assert "double" in await office.offered(Scope("acme", "/w"))
+    assert "double" not in await office.offered_tools()
+    assert "double" in await office.offered_tools(Scope("acme", "/w"))
     assert (await office.ask("list", {}))["data"]["tools"] == []
 
 
 async def test_a_place_and_a_later_service_come_first_and_go_again(office: Office) -> None:
     """J-03, J-04, J-08: across services, as inside a process."""
-    described = partial(_described, office)
+    described = partial(_description, office)
     await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
     await office.ask("register", {**DOUBLE, "service": "two", "description": "two"})
     assert await described() == "two"
@@ -288,9 +288,9 @@ async def test_a_place_and_a_later_service_come_first_and_go_again(office: Offic
     assert await described() == "one"
 
 
-async def _described(office: Office) -> str:
+async def _description(office: Office) -> str:
     await asyncio.sleep(0.002)
-    return (await office.offered())["double"].description
+    return (await office.offered_tools())["double"].description
 
 
 async def test_a_service_that_vanished_takes_its_tools_along(
@@ -303,14 +303,14 @@ async def test_a_service_that_vanished_takes_its_tools_along(
     clock += 4000
     await office.ask("register", {**DOUBLE, "ttlMs": 5000})
     clock += 4000
-    assert "double" in await office.offered()
+    assert "double" in await office.offered_tools()
 
     clock += 2000
-    assert "double" not in await office.offered()
+    assert "double" not in await office.offered_tools()
     assert (await office.ask("list", b""))["data"]["tools"] == []
 
     clock += 2 * records_module.SWEEP_MS
-    await office.offered()
+    await office.offered_tools()
     assert isinstance(office.harness.eventlog.tool_registrations, MemoryToolRegistrations)
     assert office.harness.eventlog.tool_registrations.values == {}
 
@@ -340,7 +340,7 @@ async def test_what_cannot_be_registered_is_refused_and_leaves_nothing(
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
     assert answer["error"].get("field") == field
-    assert await office.offered() == {}
+    assert await office.offered_tools() == {}
 
 
 async def test_a_tenant_registers_so_many_and_no_more(
@@ -356,13 +356,13 @@ async def test_a_tenant_registers_so_many_and_no_more(
     assert "data" in await office.ask("register", {**DOUBLE, "description": "changed"})
 
 
-async def handed(office: Office, **change: object) -> ToolTask:
+async def queue_call(office: Office, **change: object) -> ToolTask:
     """A call in the service's queue."""
     await office.ask("register", {**QUEUED, **change})
     await office.call("double", n=4)
     async with run_worker(office.worker):
         await wait_until(lambda: bool(_queue(office).messages))
-        await _deferred(office)
+        await _wait_until_deferred(office)
     return ToolTask.model_validate_json(_queue(office).messages[0].payload)
 
 
@@ -371,9 +371,9 @@ def _queue(office: Office) -> Any:  # noqa: ANN401
     return office.harness.eventlog.work.queue("JOBS")
 
 
-async def _deferred(office: Office) -> None:
+async def _wait_until_deferred(office: Office) -> None:
     async with asyncio.timeout(5):
-        while not any(isinstance(one, ToolDeferred) for one in await office.harness.events()):
+        while not any(isinstance(event, ToolDeferred) for event in await office.harness.events()):
             await asyncio.sleep(0)
 
 
@@ -388,7 +388,7 @@ def _settlement(task: ToolTask, **said: object) -> dict[str, object]:
 
 async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office: Office) -> None:
     """J-09: its request waits for the time to be up; a second settlement is a conflict."""
-    task = await handed(office)
+    task = await queue_call(office)
     assert task.deadline is not None
     assert await office.harness.settlements() == []
 
@@ -437,7 +437,7 @@ async def test_a_settlement_is_checked_like_any_other_result(
     office: Office, said: dict[str, object], message: str
 ) -> None:
     """J-18, J-20."""
-    task = await handed(office)
+    task = await queue_call(office)
 
     await office.ask("settle", _settlement(task, **said))
 
@@ -449,13 +449,13 @@ async def test_a_settlement_from_outside_is_bounded_and_kept_like_any_other(
     office: Office,
 ) -> None:
     """J-24, J-26, J-30: who answers makes no difference to what the log holds."""
-    task = await handed(office)
+    task = await queue_call(office)
     text = "".join(f"{number}\n" for number in range(5000))
     said = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
 
     await office.ask("settle", _settlement(task, **said))
 
-    await _bounded(office, text)
+    await _check_bounded(office, text)
 
 
 async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> None:
@@ -471,12 +471,12 @@ async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> N
     await office.call("double", n=4)
     await office.serve_all()
 
-    await _bounded(office, text)
+    await _check_bounded(office, text)
 
 
-async def _bounded(office: Office, text: str) -> None:
+async def _check_bounded(office: Office, text: str) -> None:
     events = await office.harness.events()
-    (event,) = [one for one in events if isinstance(one, ToolSucceeded)]
+    (event,) = [event for event in events if isinstance(event, ToolSucceeded)]
     (shown,) = event.content
     assert isinstance(shown, TextContent)
     assert shown.text.count("\n") < LINES_MAX
@@ -495,7 +495,9 @@ async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
     await office.call("double", n=4)
 
     assert await _under(office, "ask") == []
-    (asked,) = [one for one in await office.harness.events() if isinstance(one, PermissionAsked)]
+    (asked,) = [
+        event for event in await office.harness.events() if isinstance(event, PermissionAsked)
+    ]
     assert (asked.request.action, asked.request.save) == ("sums", ("*",))
     assert _queue(office).messages == []
 
@@ -517,7 +519,7 @@ async def _under(office: Office, effect: str) -> list[str]:
 
 async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) -> None:
     """E-16: its request is done with, and whoever answers later is told that nobody waits."""
-    task = await handed(office)
+    task = await queue_call(office)
     await office.harness.write(
         InterruptRequested(),
         ToolFailed(
@@ -536,7 +538,7 @@ async def test_an_interrupt_ends_a_call_that_waits_in_a_queue(office: Office) ->
 
 async def test_a_settlement_comes_back_after_the_tool_changed(office: Office) -> None:
     """J-09: the call was already running; its own schema is not known any more."""
-    task = await handed(office)
+    task = await queue_call(office)
     await office.ask("unregister", {"name": "double"})
 
     await office.ask("settle", _settlement(task, output={"anything": 1}))
@@ -579,12 +581,12 @@ async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
     office: Office,
 ) -> None:
     """J-20: its outcome is unknown, and a later answer is a conflict."""
-    task = await handed(office, timeoutMs=1)
+    task = await queue_call(office, timeoutMs=1)
     await asyncio.sleep(0.01)
 
     await office.serve_all()
 
-    (failed,) = [one for one in await office.harness.events() if isinstance(one, ToolFailed)]
+    (failed,) = [event for event in await office.harness.events() if isinstance(event, ToolFailed)]
     assert "its outcome is unknown" in failed.error.message
     late = await office.ask("settle", _settlement(task, output={"n": 8}))
     assert late["error"]["_tag"] == "ConflictError"

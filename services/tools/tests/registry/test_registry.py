@@ -13,7 +13,7 @@ from fairlead_tools.app import list_tools, registry
 from fairlead_tools.registry.registry import InvalidTool, Registry
 from fairlead_tools.registry.tool import CallContext, Tool
 from fairlead_tools.settings import ToolsSettings
-from services.tools.tests.conftest import EchoInput, EchoOutput, answered, tool
+from services.tools.tests.conftest import EchoInput, EchoOutput, answer_of, tool
 
 
 class Wider(EchoInput):
@@ -35,7 +35,7 @@ def test_a_name_that_providers_take_is_registered(name: str) -> None:
     made = Registry()
     made.register(tool(name))
 
-    assert [one.name for one in made.catalog().tools] == [name]
+    assert [tool.name for tool in made.catalog().tools] == [name]
 
 
 @pytest.mark.parametrize("name", ["", "9a", "_a", "a b", "a.b", "é", "x" * 65, "a\n"])
@@ -64,14 +64,14 @@ def test_the_latest_registration_answers_and_its_removal_reveals_the_previous() 
     below = made.register(first)
     made.register(tool("b"))
     above = made.register(second)
-    assert [one.description for one in made.catalog().tools] == ["second", "b"]
+    assert [tool.description for tool in made.catalog().tools] == ["second", "b"]
 
     made.remove(above)
     made.remove(above)
     assert made.find("a") is first
     made.remove(below)
 
-    assert [one.name for one in made.catalog().tools] == ["b"]
+    assert [tool.name for tool in made.catalog().tools] == ["b"]
     assert made.find("a") is None
 
 
@@ -96,7 +96,7 @@ def test_a_revision_is_the_same_wherever_the_content_is() -> None:
 
 
 async def listed_by(registry: Registry, body: bytes) -> dict[str, Any]:
-    return await answered(ListTools, body, lambda command: list_tools(registry, command))
+    return await answer_of(ListTools, body, lambda command: list_tools(registry, command))
 
 
 async def test_the_catalogue_is_answered_as_data() -> None:
@@ -128,7 +128,7 @@ def test_probes_are_there_only_when_the_configuration_says_so() -> None:
 
     def probes(config: Config) -> list[str]:
         offered = registry(ToolsSettings(config)).catalog().tools
-        return [one.name for one in offered if one.name.startswith("probe_")]
+        return [item.name for item in offered if item.name.startswith("probe_")]
 
     assert probes(off) == []
     assert probes(on) == [

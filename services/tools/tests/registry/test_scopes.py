@@ -20,7 +20,7 @@ from services.tools.tests.conftest import Gate, Harness, run_worker, tool, wait_
 HERE, THERE = Scope("default", "/here"), Scope("default", "/there")
 
 
-def called(info: ToolInfo) -> UnsettledCall:
+def unsettled_call(info: ToolInfo) -> UnsettledCall:
     return UnsettledCall(
         assistant_message_id="msg_a",
         call_id="call_1",
@@ -33,12 +33,12 @@ def called(info: ToolInfo) -> UnsettledCall:
     )
 
 
-def said(made: Registry, scope: Scope = HERE) -> list[str]:
-    return [one.description for one in made.catalog(scope).tools]
+def descriptions(made: Registry, scope: Scope = HERE) -> list[str]:
+    return [tool.description for tool in made.catalog(scope).tools]
 
 
-def judged(made: Registry, advertised: Tool, scope: Scope = HERE) -> str:
-    prepared = made.prepare(called(advertised.info), scope)
+def prepare_message(made: Registry, advertised: Tool, scope: Scope = HERE) -> str:
+    prepared = made.prepare(unsettled_call(advertised.info), scope)
     return prepared.message if isinstance(prepared, Failed) else prepared.tool.description
 
 
@@ -48,11 +48,11 @@ def test_a_place_comes_before_everywhere_whenever_it_was_registered() -> None:
     made.register(tool("a", description="here"), directory="/here")
     made.register(tool("a", description="everywhere"))
     made.register(tool("a", description="everywhere later"))
-    assert (said(made), said(made, THERE)) == (["here"], ["everywhere later"])
+    assert (descriptions(made), descriptions(made, THERE)) == (["here"], ["everywhere later"])
 
     made.register(tool("a", description="here later"), directory="/here")
 
-    assert said(made) == ["here later"]
+    assert descriptions(made) == ["here later"]
 
 
 def test_a_removed_registration_reveals_what_it_shadowed() -> None:
@@ -63,10 +63,10 @@ def test_a_removed_registration_reveals_what_it_shadowed() -> None:
     second = made.register(tool("a", description="two"), directory="/here")
 
     made.remove(first)
-    assert said(made) == ["two"]
+    assert descriptions(made) == ["two"]
     made.remove(second)
 
-    assert said(made) == ["everywhere"]
+    assert descriptions(made) == ["everywhere"]
 
 
 def test_everywhere_is_advertised_first_and_a_shadow_keeps_its_place() -> None:
@@ -77,8 +77,8 @@ def test_everywhere_is_advertised_first_and_a_shadow_keeps_its_place() -> None:
     made.register(tool("b"))
     made.register(tool("a", description="a here"), directory="/here")
 
-    assert said(made) == ["a here", "b", "z"]
-    assert said(made, THERE) == ["a", "b"]
+    assert descriptions(made) == ["a here", "b", "z"]
+    assert descriptions(made, THERE) == ["a", "b"]
 
 
 def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
@@ -88,10 +88,10 @@ def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
     made.register(other)
     made.register(tool("a", description="two"))
 
-    assert judged(made, first) == "Stale tool call: a"
-    assert judged(made, other) == "b"
+    assert prepare_message(made, first) == "Stale tool call: a"
+    assert prepare_message(made, other) == "b"
     made.remove(registration)
-    assert judged(made, registration.tool) == "Stale tool call: a"
+    assert prepare_message(made, registration.tool) == "Stale tool call: a"
     never = made.prepare(
         UnsettledCall("msg_a", "call_1", "c", {}, "build", "once", revision=None, called_seq=1)
     )
@@ -104,13 +104,13 @@ def test_a_revealed_tool_is_stale_for_who_was_offered_the_shadow() -> None:
     made.register(below)
     over = made.register(above, directory="/here")
 
-    assert judged(made, below) == "Stale tool call: a"
-    assert judged(made, above) == "above"
-    assert judged(made, below, THERE) == "below"
+    assert prepare_message(made, below) == "Stale tool call: a"
+    assert prepare_message(made, above) == "above"
+    assert prepare_message(made, below, THERE) == "below"
     made.remove(over)
 
-    assert judged(made, above) == "Stale tool call: a"
-    assert judged(made, below) == "below"
+    assert prepare_message(made, above) == "Stale tool call: a"
+    assert prepare_message(made, below) == "below"
 
 
 def test_two_processes_agree_on_what_is_stale() -> None:
@@ -121,7 +121,7 @@ def test_two_processes_agree_on_what_is_stale() -> None:
 
     (advertised,) = one.catalog().tools
 
-    assert isinstance(other.prepare(called(advertised)), PreparedCall)
+    assert isinstance(other.prepare(unsettled_call(advertised)), PreparedCall)
 
 
 async def test_a_call_that_runs_goes_on_whatever_is_registered(harness: Harness) -> None:
@@ -148,10 +148,10 @@ def test_tenants_do_not_see_each_other() -> None:
     made.register(theirs, tenant="acme")
     acme = Scope("acme", "/here")
 
-    assert (said(made), said(made, acme)) == (["everybody's"], ["theirs"])
-    assert judged(made, theirs) == "Stale tool call: a"
+    assert (descriptions(made), descriptions(made, acme)) == (["everybody's"], ["theirs"])
+    assert prepare_message(made, theirs) == "Stale tool call: a"
     found = (made.find("a", HERE), made.find("a", acme))
-    assert [one and one.permission for one in found] == ["a", "edit"]
+    assert [item and item.permission for item in found] == ["a", "edit"]
 
 
 def test_who_has_a_seat_of_its_own_does_not_see_everybodys() -> None:
@@ -161,7 +161,7 @@ def test_who_has_a_seat_of_its_own_does_not_see_everybodys() -> None:
         "x", [Registration(tool("a"), owner="x", except_tenants=frozenset({"acme"}))]
     )
 
-    assert (said(made), said(made, Scope("acme", "/here"))) == (["a"], [])
+    assert (descriptions(made), descriptions(made, Scope("acme", "/here"))) == (["a"], [])
 
 
 def test_definitions_are_made_once() -> None:
@@ -184,9 +184,9 @@ def test_what_cannot_be_registered_changes_nothing() -> None:
             "x", [Registration(tool(name), owner="x") for name in ("b", "not a name")]
         )
 
-    assert said(made) == ["a"]
+    assert descriptions(made) == ["a"]
     made.replace_owned("x", ())
-    assert said(made) == []
+    assert descriptions(made) == []
 
 
 @settings(max_examples=50)
@@ -207,4 +207,4 @@ def test_the_order_is_that_of_ranks_and_not_of_arrival(arrival: list[str]) -> No
             ],
         )
 
-    assert said(made) == ["x x", "shared z", "y y", "z z"]
+    assert descriptions(made) == ["x x", "shared z", "y y", "z z"]

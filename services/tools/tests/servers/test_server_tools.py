@@ -18,7 +18,7 @@ from mcp_types import (
     TextResourceContents,
     ToolAnnotations,
 )
-from mcp_types import Tool as Listed
+from mcp_types import Tool as McpTool
 from pydantic import ValidationError
 
 from fairlead_schema.tools import content as ours
@@ -40,8 +40,8 @@ async def nowhere(_tool: str, _arguments: dict[str, Any]) -> CallToolResult:
     raise AssertionError("not called here")
 
 
-def listed(tool_name: str, **more: Any) -> Listed:  # noqa: ANN401
-    return Listed(name=tool_name, **{"input_schema": OBJECT, **more})
+def mcp_tool(tool_name: str, **more: Any) -> McpTool:  # noqa: ANN401
+    return McpTool(name=tool_name, **{"input_schema": OBJECT, **more})
 
 
 @pytest.mark.parametrize(
@@ -57,13 +57,13 @@ def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """J-38, J-40: in whatever order they were listed; a second of one name is refused."""
-    odd = listed("odd", input_schema={"type": "array"})
-    found = [listed("b"), listed("a.x"), listed("a_x"), odd, listed("a")]
+    odd = mcp_tool("odd", input_schema={"type": "array"})
+    found = [mcp_tool("b"), mcp_tool("a.x"), mcp_tool("a_x"), odd, mcp_tool("a")]
 
     with caplog.at_level(logging.WARNING):
-        made = [one.name for one in convert_tools("s", found, nowhere, 5.0)]
+        made = [tool.name for tool in convert_tools("s", found, nowhere, 5.0)]
 
-    assert made == [one.name for one in convert_tools("s", found[::-1], nowhere, 5.0)]
+    assert made == [tool.name for tool in convert_tools("s", found[::-1], nowhere, 5.0)]
     assert made == ["s_a", "s_a_x", "s_b"]
     assert "tool of a server left out: its name is taken" in caplog.messages
 
@@ -82,7 +82,7 @@ def test_only_a_server_that_says_so_is_run_again(hints: dict[str, bool] | None, 
     """J-40."""
     said = None if hints is None else ToolAnnotations.model_validate(hints)
 
-    assert retry_class(listed("a", annotations=said)) == kind
+    assert retry_class(mcp_tool("a", annotations=said)) == kind
 
 
 def test_a_change_of_any_kind_is_another_revision() -> None:
@@ -96,11 +96,12 @@ def test_a_change_of_any_kind_is_another_revision() -> None:
     )
 
     revisions = [
-        convert_tools("s", [listed("a", **one)], nowhere, 5.0)[0].info.revision for one in changes
+        convert_tools("s", [mcp_tool("a", **item)], nowhere, 5.0)[0].info.revision
+        for item in changes
     ]
 
     assert len(set(revisions)) == len(changes)
-    assert convert_tools("s", [listed("a")], nowhere, 5.0)[0].info.revision == revisions[0]
+    assert convert_tools("s", [mcp_tool("a")], nowhere, 5.0)[0].info.revision == revisions[0]
 
 
 def test_text_and_media_are_told_as_content() -> None:
@@ -246,7 +247,7 @@ def test_everybodys_seat_is_not_for_who_has_an_own_one() -> None:
         }
     )
 
-    assert [(one.name, one.tenant, one.except_tenants) for one in server_bindings(config)] == [
+    assert [(item.name, item.tenant, item.except_tenants) for item in server_bindings(config)] == [
         ("a", None, frozenset({"acme"})),
         ("a", "acme", frozenset()),
     ]
@@ -263,5 +264,5 @@ def test_names_that_collide_are_refused_in_configured_order() -> None:
     for seat, said in ((1, "b"), (0, "a")):
         servers._on_tools(seat, (tool("same", description=said), tool("own", description=said)))  # noqa: SLF001
 
-    told = {one.name: one.description for one in registry.catalog(Scope("default", "/w")).tools}
+    told = {tool.name: tool.description for tool in registry.catalog(Scope("default", "/w")).tools}
     assert told == {"own": "own", "same": "a"}

@@ -69,7 +69,7 @@ class World:
             yield
 
     def names(self, scope: Scope = HERE) -> list[str]:
-        return [one.name for one in self.registry.catalog(scope).tools]
+        return [tool.name for tool in self.registry.catalog(scope).tools]
 
     def tool(self, name: str, scope: Scope = HERE) -> Tool:
         found = self.registry.find(name, scope)
@@ -87,7 +87,7 @@ class World:
             await self.call(name, **asked)
         return str(caught.value)
 
-    def noted(self, word: str) -> list[list[str]]:
+    def noted_lines(self, word: str) -> list[list[str]]:
         lines = self.file.read_text().splitlines() if self.file.exists() else []
         return [line.split() for line in lines if line.startswith(word)]
 
@@ -151,8 +151,8 @@ async def test_a_server_that_dies_in_mid_call(
         {"t": harness.command(env={"PYTHONPATH": str(SUPPORT), "K": "s3cret"})}
     ):
         call = asyncio.create_task(harness.fails("t_slow", key="k"))
-        await harness.until(lambda: bool(harness.noted("slow k")))
-        os.kill(int(harness.noted("slow k")[0][2]), signal.SIGKILL)
+        await harness.until(lambda: bool(harness.noted_lines("slow k")))
+        os.kill(int(harness.noted_lines("slow k")[0][2]), signal.SIGKILL)
 
         assert "its outcome is unknown" in await call
         assert "is unavailable: add was not run" in await harness.fails("t_add", a=1, b=1)
@@ -163,7 +163,7 @@ async def test_a_server_that_dies_in_mid_call(
         assert isinstance(large, TextContent)
         assert len(large.text) == 1024 * 1024
         assert "its outcome is unknown" in await harness.fails("t_huge", megabytes=9)
-    assert len(harness.noted("slow k")) == 1
+    assert len(harness.noted_lines("slow k")) == 1
     assert "s3cret" not in caplog.text
 
 
@@ -183,14 +183,14 @@ async def test_servers_that_never_stop_talking(
             harness.fails("loud_flood", kind="noise"),
             harness.fails("sour_flood", kind="complaints"),
         )
-        await harness.until(lambda: len(harness.noted("flood")) == 2)
+        await harness.until(lambda: len(harness.noted_lines("flood")) == 2)
         assert (await harness.call("calm_add", a=1, b=1)).structured == {"result": 2}
 
         for told in await calls:
             assert "its outcome is unknown" in told
         assert (await harness.again("loud_add", a=1, b=1)).structured == {"result": 2}
-    assert len(harness.noted("flood")) == 2
-    (lost,) = {str(getattr(one, "reason", "")) for one in caplog.records} - {""}
+    assert len(harness.noted_lines("flood")) == 2
+    (lost,) = {str(getattr(record, "reason", "")) for record in caplog.records} - {""}
     assert "it sent more than 4194304 bytes that are no message for the worker" in lost
 
 
@@ -232,14 +232,14 @@ async def test_a_server_at_a_url(harness: World) -> None:
             assert "outcome is unknown" in await harness.fails("u_huge", megabytes=9)
             await harness.again("u_add", a=1, b=1)
             call = asyncio.create_task(harness.fails("u_slow", key="k"))
-            await harness.until(lambda: bool(harness.noted("slow k")))
+            await harness.until(lambda: bool(harness.noted_lines("slow k")))
             process.kill()
             process.wait(10)
             assert "its outcome is unknown" in await call
             assert "u_add" in harness.names()
             with at_a_port(harness.file, port):
                 assert (await harness.again("u_add", a=4, b=3)).structured == {"result": 7}
-    assert len(harness.noted("slow k")) == 1
+    assert len(harness.noted_lines("slow k")) == 1
 
 
 async def test_tenants_have_their_own_credentials(

@@ -70,12 +70,12 @@ class Place:
         """Output, text and status of a command."""
         result = await self.bash.run(BashInput(command=line, **more), self.context)
         assert isinstance(result.output, BashOutput)
-        return result.output, *told(result)
+        return result.output, *texts_of(result)
 
 
-def told(result: Result) -> tuple[str, str]:
+def texts_of(result: Result) -> tuple[str, str]:
     assert result.content is not None
-    texts = [one.text for one in result.content if isinstance(one, TextContent)]
+    texts = [part.text for part in result.content if isinstance(part, TextContent)]
     if result.spool is not None:
         texts.insert(0, result.spool.read_bytes().decode(errors="replace"))
         result.spool.unlink()
@@ -360,7 +360,7 @@ async def test_limits_hold_the_command(place: Place) -> None:
 
 def test_it_never_runs_twice() -> None:
     """L-50, E-20: nobody can know what a command did."""
-    (tool,) = (one for one in builtins(Config()) if one.name == "bash")
+    (tool,) = (item for item in builtins(Config()) if item.name == "bash")
 
     assert (tool.retry, tool.permission) == ("once", "bash")
     assert tool.timeout_s > 600

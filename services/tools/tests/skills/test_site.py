@@ -51,7 +51,7 @@ def publish(pages: Pages, name: str = "a", text: str = "one") -> None:
     pages.said[f"/s/{name}/ref/x.txt"] = text.encode()
 
 
-def loaded(site: SkillSite) -> dict[str, str]:
+def load_contents(site: SkillSite) -> dict[str, str]:
     return {skill.name: skill.content for skill in site.load(TextFiles(1000))}
 
 
@@ -63,8 +63,8 @@ async def test_an_index_is_downloaded_into_a_cache(pages: Pages, site: SkillSite
 
     await site.sync()
 
-    assert loaded(site) == {"a": "one", "b": "flat"}
-    skill = next(one for one in site.load(TextFiles(1000)) if one.name == "a")
+    assert load_contents(site) == {"a": "one", "b": "flat"}
+    skill = next(item for item in site.load(TextFiles(1000)) if item.name == "a")
     assert skill.directory is not None
     assert (skill.directory / "ref" / "x.txt").read_text() == "one"
 
@@ -79,7 +79,7 @@ async def test_the_same_version_is_not_downloaded_again(pages: Pages, site: Skil
     await site.sync()
 
     assert pages.asked == ["/s/index.json"]
-    assert loaded(site) == {"a": "one"}
+    assert load_contents(site) == {"a": "one"}
 
 
 async def test_a_new_version_replaces_the_whole_skill(pages: Pages, site: SkillSite) -> None:
@@ -116,10 +116,10 @@ async def test_an_update_that_does_not_complete_changes_nothing(
 
     await site.sync()
 
-    assert loaded(site) == {"a": "one"}
+    assert load_contents(site) == {"a": "one"}
     publish(pages, text="two")
     await site.sync()
-    assert loaded(site) == {"a": "two"}
+    assert load_contents(site) == {"a": "two"}
 
 
 async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: SkillSite) -> None:
@@ -132,7 +132,7 @@ async def test_a_skill_that_is_no_longer_offered_is_gone(pages: Pages, site: Ski
 
     await site.sync()
 
-    assert loaded(site) == {"b": "one"}
+    assert load_contents(site) == {"b": "one"}
 
 
 async def test_without_a_version_every_look_downloads(pages: Pages, site: SkillSite) -> None:
@@ -142,7 +142,7 @@ async def test_without_a_version_every_look_downloads(pages: Pages, site: SkillS
         publish(pages, text=text)
         await site.sync()
 
-    assert loaded(site) == {"a": "two"}
+    assert load_contents(site) == {"a": "two"}
 
 
 @pytest.mark.parametrize("index", [404, 500, b"", b"[]", b'{"skills": 3}', b'{"skills": [{}]}'])
@@ -152,7 +152,7 @@ async def test_without_an_index_the_cache_stays_as_it_is(
     """M-22: nothing new comes of it; what was had before is still good."""
     pages.said["/s/index.json"] = index
     await site.sync()
-    assert loaded(site) == {}
+    assert load_contents(site) == {}
     offer(pages, entry())
     publish(pages)
     await site.sync()
@@ -160,7 +160,7 @@ async def test_without_an_index_the_cache_stays_as_it_is(
 
     await site.sync()
 
-    assert loaded(site) == {"a": "one"}
+    assert load_contents(site) == {"a": "one"}
 
 
 async def test_a_failure_that_may_pass_is_tried_twice_more(pages: Pages, site: SkillSite) -> None:
@@ -214,7 +214,7 @@ async def test_one_bad_skill_is_refused_before_any_download(pages: Pages, site: 
 
     await site.sync()
 
-    assert loaded(site) == {"a": "one"}
+    assert load_contents(site) == {"a": "one"}
     assert not [path for path in pages.asked if "bad" in path]
 
 
@@ -269,6 +269,8 @@ async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path:
     sample = await by.observe(ObserveContext(location=LocationRef(directory=str(tmp_path))))
     await by.close()
 
-    found = next(one for one in sample.observations if one.key == skills.KEY)
+    found = next(
+        observation for observation in sample.observations if observation.key == skills.KEY
+    )
     assert isinstance(found, ObservedSource)
     assert [name for name, _said in found.value] == ["a", "configure-fairlead"]

@@ -41,7 +41,7 @@ def catalog(**skills: Any) -> SkillCatalog:  # noqa: ANN401
     return SkillCatalog(config, WebClient(config.context))
 
 
-def found(made: SkillCatalog, at: Path) -> dict[str, Path | None]:
+def skill_paths(made: SkillCatalog, at: Path) -> dict[str, Path | None]:
     skills = made.load(LocationRef(directory=str(at)))
     return {skill.name: skill.path for skill in skills if skill.name != BUILT_IN}
 
@@ -56,7 +56,7 @@ def test_a_directory_gives_its_markdown_files_and_every_nested_skill(tmp_path: P
     write(skills / "deep" / "notes.md", "never")
     (skills / "readme.txt").write_text("never")
 
-    assert found(catalog(sources=(str(skills),)), tmp_path) == {
+    assert skill_paths(catalog(sources=(str(skills),)), tmp_path) == {
         "flat": skills / "flat.md",
         "other": skills / "called.md",
         "deep": skills / "deep" / "er" / "SKILL.md",
@@ -78,13 +78,13 @@ def test_later_sources_win_and_a_source_twice_is_one(tmp_path: Path) -> None:
     write(here / "more" / "four.md")
     made = catalog(config_directory=str(own), sources=("more", "more"))
 
-    assert found(made, here) == {
+    assert skill_paths(made, here) == {
         "one": own / "skill" / "one.md",
         "two": repo / ".fairlead" / "skills" / "two.md",
         "three": here / ".fairlead" / "skill" / "three.md",
         "four": here / "more" / "four.md",
     }
-    assert set(found(catalog(project=False, config_directory=str(own)), here)) == {
+    assert set(skill_paths(catalog(project=False, config_directory=str(own)), here)) == {
         "one",
         "two",
         "three",
@@ -102,18 +102,18 @@ def test_a_source_may_be_relative_absolute_or_at_home(
     write(tmp_path / "abs" / "c.md")
     made = catalog(sources=("~/mine", "rel", str(tmp_path / "abs"), "/nowhere"))
 
-    assert set(found(made, tmp_path / "w")) == {"a", "b", "c"}
+    assert set(skill_paths(made, tmp_path / "w")) == {"a", "b", "c"}
 
 
 def test_a_change_on_disk_is_seen_without_a_restart(tmp_path: Path) -> None:
     """M-16: nothing is kept for a location's lifetime; an unchanged file is not parsed from disk."""
     made = catalog(sources=("s",))
     write(tmp_path / "s" / "a.md")
-    assert set(found(made, tmp_path)) == {"a"}
+    assert set(skill_paths(made, tmp_path)) == {"a"}
     write(tmp_path / "s" / "b.md")
     (tmp_path / "s" / "a.md").unlink()
 
-    assert set(found(made, tmp_path)) == {"b"}
+    assert set(skill_paths(made, tmp_path)) == {"b"}
 
 
 def bad(place: Path) -> Iterator[Path]:
@@ -134,7 +134,7 @@ def test_files_that_are_no_skills_are_left_out(tmp_path: Path) -> None:
     write(skills / "good.md")
     assert len(list(bad(skills))) == 9
 
-    assert set(found(catalog(sources=("s",)), tmp_path)) == {"good"}
+    assert set(skill_paths(catalog(sources=("s",)), tmp_path)) == {"good"}
 
 
 @pytest.mark.parametrize(

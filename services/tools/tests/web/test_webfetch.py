@@ -39,15 +39,15 @@ async def web() -> AsyncIterator[Site]:
         yield made_
 
 
-async def fetched(url: str, **asked: Any) -> str:  # noqa: ANN401
+async def fetch_text(url: str, **asked: Any) -> str:  # noqa: ANN401
     (shown,) = (await execute(NEAR, WebfetchInput(url=url, **asked), CONTEXT)).content or ()
     assert isinstance(shown, TextContent)
     return shown.text
 
 
-async def refused(url: str, **asked: Any) -> str:  # noqa: ANN401
+async def fetch_error(url: str, **asked: Any) -> str:  # noqa: ANN401
     with pytest.raises(CallFailed) as caught:
-        await fetched(url, **asked)
+        await fetch_text(url, **asked)
     return str(caught.value)
 
 
@@ -100,7 +100,7 @@ async def test_a_page_is_shown_as_asked(web: Site, wanted: str, text: str) -> No
     page = b"<h1>Hi</h1><script>bad()</script><style>p{}</style><p>you &amp; <b>me</b></p>"
     web.pages["/"] = reply(page, mime="text/html; charset=utf-8")
 
-    shown = await fetched(web.url(), format=wanted)
+    shown = await fetch_text(web.url(), format=wanted)
 
     assert shown.startswith(text)
     assert wanted == "html" or "bad()" not in shown
@@ -128,8 +128,8 @@ async def test_a_page_that_cannot_be_converted_is_an_error(
     web.pages["/"] = reply(b"<p>", mime="text/html")
     monkeypatch.setattr("fairlead_tools.web.conversion._PROGRAM", ("-c", "raise SystemExit(2)"))
 
-    assert "cannot be converted" in await refused(web.url())
-    assert await fetched(web.url(), format="html") == "<p>"
+    assert "cannot be converted" in await fetch_error(web.url())
+    assert await fetch_text(web.url(), format="html") == "<p>"
 
 
 @pytest.mark.parametrize("charset", [None, "no-such-charset", "utf-8"])
@@ -138,7 +138,7 @@ async def test_what_is_no_character_is_shown_as_such(web: Site, charset: str | N
     mime = "text/plain" + (f"; charset={charset}" if charset else "")
     web.pages["/"] = reply(b"a\xff", mime=mime)
 
-    assert await fetched(web.url()) == "a\ufffd"
+    assert await fetch_text(web.url()) == "a\ufffd"
 
 
 @pytest.mark.parametrize("mime", ["image/png", "image/svg+xml", "application/pdf", "video/mp4"])
@@ -146,7 +146,7 @@ async def test_what_is_no_text_is_refused(web: Site, mime: str) -> None:
     """L-77."""
     web.pages["/"] = reply(b"\x89", mime=mime)
 
-    assert "not text" in await refused(web.url())
+    assert "not text" in await fetch_error(web.url())
     assert not is_text(mime)
 
 
@@ -155,7 +155,7 @@ async def test_a_body_that_is_declared_too_large_is_not_read(web: Site) -> None:
     head = f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {BODY_BYTES_MAX + 1}"
     web.pages["/"] = head.encode() + b"\r\n\r\nx"
 
-    assert "too large" in await refused(web.url())
+    assert "too large" in await fetch_error(web.url())
 
 
 async def test_a_body_that_grows_too_large_is_cut_off(web: Site) -> None:
@@ -169,7 +169,7 @@ async def test_a_body_that_grows_too_large_is_cut_off(web: Site) -> None:
 
     web.pages["/"] = endless
 
-    assert "too large" in await refused(web.url())
+    assert "too large" in await fetch_error(web.url())
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
@@ -181,17 +181,17 @@ async def test_a_packed_body_is_unpacked_up_to_the_same_limit(web: Site, pack: A
     web.pages["/odd"] = reply(b"x", "content-encoding: br", mime="text/plain")
     web.pages["/broken"] = reply(b"not packed", encoding, mime="text/plain")
 
-    assert await fetched(web.url("/small")) == "hello"
-    assert "too large" in await refused(web.url("/bomb"))
-    assert "encoded as br" in await refused(web.url("/odd"))
-    assert "cannot be read" in await refused(web.url("/broken"))
+    assert await fetch_text(web.url("/small")) == "hello"
+    assert "too large" in await fetch_error(web.url("/bomb"))
+    assert "encoded as br" in await fetch_error(web.url("/odd"))
+    assert "cannot be read" in await fetch_error(web.url("/broken"))
 
 
 async def test_a_challenge_is_met_once_with_a_plain_name(web: Site) -> None:
     """L-78: we always say who we are."""
     web.pages["/"] = reply(b"no", "cf-mitigated: challenge", status="403 Forbidden")
 
-    assert "status 403" in await refused(web.url())
+    assert "status 403" in await fetch_error(web.url())
     assert [headers["user-agent"] for _, headers, _ in web.asked] == [AGENT.lower(), PLAIN_AGENT]
 
 
@@ -200,7 +200,7 @@ async def test_an_error_is_told_and_not_tried_again(web: Site, status: str) -> N
     """L-78."""
     web.pages["/"] = reply(b"no", status=status)
 
-    assert f"status {status[:3]}" in await refused(web.url())
+    assert f"status {status[:3]}" in await fetch_error(web.url())
     assert len(web.asked) == 1
 
 
@@ -216,7 +216,7 @@ async def test_the_time_is_for_the_whole_fetch(web: Site) -> None:
 
     web.pages["/"] = drip
 
-    assert "took longer than 0.2 s" in await refused(web.url(), timeout=0.2)
+    assert "took longer than 0.2 s" in await fetch_error(web.url(), timeout=0.2)
 
 
 async def test_redirects_on_the_same_host_are_followed(web: Site) -> None:
@@ -226,16 +226,16 @@ async def test_redirects_on_the_same_host_are_followed(web: Site) -> None:
     web.pages["/loop"] = reply(b"", "location: /loop", status="301 Moved")
     web.pages["/file"] = reply(b"", "location: file:///etc/passwd", status="301 Moved")
 
-    assert await fetched(web.url("/a")) == "there"
-    assert "more than 5 times" in await refused(web.url("/loop"))
-    assert "http:// or https://" in await refused(web.url("/file"))
+    assert await fetch_text(web.url("/a")) == "there"
+    assert "more than 5 times" in await fetch_error(web.url("/loop"))
+    assert "http:// or https://" in await fetch_error(web.url("/file"))
 
 
 async def test_a_redirect_to_another_host_is_told_and_not_followed(web: Site) -> None:
     """L-75: permission was given for this one; the model may ask for the other."""
     web.pages["/"] = reply(b"", "location: http://other.example/x", status="302 Found")
 
-    assert "Fetch http://other.example/x itself" in await refused(web.url())
+    assert "Fetch http://other.example/x itself" in await fetch_error(web.url())
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_an_address_is_as_public_as_the_one_inside(address: ipaddress.IPv4Addres
     """L-75: however it is written."""
     inside = [f"::ffff:{address}", str(ipaddress.IPv6Address((0x64FF9B << 96) + int(address)))]
 
-    assert {guard.is_public(ipaddress.ip_address(one)) for one in inside} == {
+    assert {guard.is_public(ipaddress.ip_address(item)) for item in inside} == {
         guard.is_public(address)
     }
     assert not (address.is_private and guard.is_public(address))
@@ -301,8 +301,8 @@ async def test_one_forbidden_address_among_many_is_enough(monkeypatch: pytest.Mo
 
 async def test_a_server_that_is_not_there_is_told(unused_tcp_port: int) -> None:
     """L-75."""
-    assert "cannot be read" in await refused(f"http://127.0.0.1:{unused_tcp_port}/")
-    assert "cannot be resolved" in await refused("http://nowhere.invalid/")
+    assert "cannot be read" in await fetch_error(f"http://127.0.0.1:{unused_tcp_port}/")
+    assert "cannot be resolved" in await fetch_error("http://nowhere.invalid/")
 
 
 def test_it_is_offered_and_searching_only_when_configured() -> None:
@@ -311,7 +311,7 @@ def test_it_is_offered_and_searching_only_when_configured() -> None:
     configured = Config(tools=ToolsConfig.model_validate({"websearch": search}))
 
     offered = [
-        [one.name for one in registry(ToolsSettings(config)).catalog().tools]
+        [tool.name for tool in registry(ToolsSettings(config)).catalog().tools]
         for config in (Config(), configured)
     ]
 
