@@ -35,7 +35,20 @@ PLANTS = [
     Plant("The core and the projector's statements are pure", "fairlead_session", "asyncio"),
     Plant("Providers know nothing of sessions or the log", "fairlead_llm", "psycopg"),
     Plant("Only the event log imports nats", "fairlead_gateway", "nats"),
+    Plant("The fold imports no decider", "fairlead_session.fold", "fairlead_session.next_move"),
+    Plant(
+        "Only apps and tests verify logs", "fairlead_runner", "fairlead_session.verify.unfinished"
+    ),
+    Plant("The state of a session is a leaf", "fairlead_session.state", "fairlead_session.frozen"),
 ]
+SESSION = ROOT / "libs/session/src/fairlead_session"
+# Pure functions of schema values that the fold shares with the deciders.
+SHARED_WITH_FOLD = {
+    "fairlead_session.execution.rest",
+    "fairlead_session.input.fingerprint",
+    "fairlead_session.compaction.estimate",
+    "fairlead_session.calls.child_ids",
+}
 
 
 @pytest.fixture
@@ -73,12 +86,59 @@ def test_the_tree_keeps_every_contract(tree: Path) -> None:
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.package)
 def test_a_planted_import_breaks_its_contract(tree: Path, plant: Plant) -> None:
-    (tree / plant.package / "planted.py").write_text(f"import {plant.module}\n")
+    package = tree / plant.package.replace(".", "/")
+    (package / "planted.py").write_text(f"import {plant.module}\n")
 
     code, report = lint(tree)
 
     assert (code, broken(report)) == (1, [plant.contract]), report
     assert f"{plant.package}.planted -> {plant.module}" in report
+
+
+def forbidden(contract: str) -> set[str]:
+    return set(CONFIG["contracts"][CONTRACTS.index(contract)]["forbidden_modules"])
+
+
+def session_modules() -> set[str]:
+    """Every module of the core, by its dotted name."""
+    files = (path.relative_to(SESSION).with_suffix("") for path in SESSION.rglob("*.py"))
+    return {
+        ".".join(("fairlead_session", *file.parts)) for file in files if file.name != "__init__"
+    }
+
+
+def covers(packages: set[str], module: str) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)
+
+
+@pytest.mark.parametrize(
+    ("contract", "allowed"),
+    [
+        (
+            "The fold imports no decider",
+            SHARED_WITH_FOLD
+            | {f"fairlead_session.{name}" for name in ("fold", "state", "frozen", "persistent")},
+        ),
+        (
+            "The state of a session is a leaf",
+            {"fairlead_session.state", "fairlead_session.persistent"},
+        ),
+    ],
+)
+def test_the_contracts_of_the_core_name_every_module(contract: str, allowed: set[str]) -> None:
+    """A new module of the core is forbidden there until somebody decides otherwise."""
+    others = {module for module in session_modules() if not covers(allowed, module)}
+
+    assert [module for module in sorted(others) if not covers(forbidden(contract), module)] == []
+
+
+def test_the_contract_of_verify_names_every_package() -> None:
+    sources = set(
+        CONFIG["contracts"][CONTRACTS.index("Only apps and tests verify logs")]["source_modules"]
+    )
+    others = {module for module in session_modules() if ".verify." not in module}
+
+    assert [module for module in sorted(others) if not covers(sources, module)] == []
 
 
 def test_every_contract_has_a_plant() -> None:
