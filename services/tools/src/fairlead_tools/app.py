@@ -33,17 +33,17 @@ from fairlead_tools.registry.registry import Registry, Scope
 from fairlead_tools.servers.pool import ToolServers
 from fairlead_tools.settings import ToolsSettings
 
-Rules: TypeAlias = Callable[[str | None], tuple[PermissionRule, ...]]
+CatalogRules: TypeAlias = Callable[[str | None], tuple[PermissionRule, ...]]
 
 
-class Tools:
+class ToolsService:
     """One worker of a pool."""
 
     def __init__(self, settings: ToolsSettings) -> None:
         self._settings = settings
         self._worker_id = ids.worker_id()
         self.observer = Observer(settings.config)
-        self.registry = registry(settings)
+        self.registry = build_registry(settings)
         self.registry.register(skill.tool(settings.config, self.observer.catalog))
         self.server = RpcServer(settings.nats_url, name="tools", refusals=verbs.REFUSALS)
         pool = settings.pool
@@ -55,7 +55,7 @@ class Tools:
 
     @asynccontextmanager
     async def work(self, health: Health) -> AsyncIterator[None]:
-        """Connect, answer and run calls until the process ends; then finish or hand over."""
+        """Connect, answer and run calls until the process ends. Then finish calls or hand them over."""
         async with (
             connect(self._settings.nats_url, name="fairlead-tools") as eventlog,
             ToolServers(self._settings.config, self.registry).connect(),
@@ -109,20 +109,20 @@ class Tools:
         return await list_tools(self.registry, command, self._settings.config.rules)
 
     async def _add_source(self, command: SourceRegistration) -> SourceRegistration:
-        return await self._plugins().register(command)
+        return await self._sources().register(command)
 
     async def _remove_source(self, command: RemoveSource) -> SourceRegistrations:
-        return await self._plugins().remove(command)
+        return await self._sources().remove(command)
 
-    def _plugins(self) -> RegisteredSources:
+    def _sources(self) -> RegisteredSources:
         assert self.observer.registered_sources is not None, (
-            "requests are answered once there is a log"
+            "the server answers only while the log is connected"
         )
         return self.observer.registered_sources
 
 
-def registry(settings: ToolsSettings) -> Registry:
-    """The tools that the configuration asks for."""
+def build_registry(settings: ToolsSettings) -> Registry:
+    """A registry of the built-in tools that the configuration enables."""
     tools = Registry()
     for tool in builtins(settings.config):
         tools.register(tool)
@@ -132,9 +132,9 @@ def registry(settings: ToolsSettings) -> Registry:
 
 
 async def list_tools(
-    tools: Registry, command: ListTools, rules: Rules = lambda _agent: ()
+    tools: Registry, command: ListTools, rules: CatalogRules = lambda _agent: ()
 ) -> ToolCatalog:
-    """What an agent may call at a location now."""
+    """The tools that an agent may call at a location now."""
     scope = Scope(command.tenant, command.location.directory)
     await tools.refresh(scope)
     return tools.catalog(scope, rules(command.agent))
@@ -143,6 +143,6 @@ async def list_tools(
 def build(settings: ToolsSettings) -> Starlette:
     """The ASGI application of the tools service. Nothing connects until it starts."""
     health = Health()
-    tools = Tools(settings)
+    tools = ToolsService(settings)
     document = tools.server.asyncapi("Fairlead tools")
     return application(lambda: tools.work(health), health, [document])

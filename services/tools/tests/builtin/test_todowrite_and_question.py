@@ -8,7 +8,7 @@ from fairlead_eventlog.ports import START
 from fairlead_schema.events import QuestionAsked, TodoUpdated, ToolFailed, ToolSucceeded
 from fairlead_schema.tools.content import TextContent
 from fairlead_service.config.configuration import Config
-from fairlead_tools.app import registry
+from fairlead_tools.app import build_registry
 from fairlead_tools.builtin import builtins, question, todowrite
 from fairlead_tools.calls.worker import ToolWorker
 from fairlead_tools.settings import ToolsSettings
@@ -44,7 +44,7 @@ def test_built_in_tools_may_be_switched_off() -> None:
 
     assert {"todowrite", "question"} <= set(names)
     assert builtins(off) == ()
-    assert [tool.name for tool in registry(ToolsSettings(Config())).catalog().tools] == names
+    assert [tool.name for tool in build_registry(ToolsSettings(Config())).catalog().tools] == names
 
 
 async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(harness: Harness) -> None:

@@ -60,7 +60,7 @@ async def test_a_worker_that_saw_no_newer_request_keeps_the_one_it_has(harness: 
     assert harness.jobs == [job]
 
 
-def test_a_request_is_not_spare_for_one_that_does_not_come_again(
+def test_a_request_is_no_duplicate_of_one_that_does_not_come_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A server that lost its newest requests gives their sequences to later requests."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from fairlead_schema.location import LocationRef
 from fairlead_schema.tools.request import ListTools, ToolCatalog
 from fairlead_service.config.configuration import Config
-from fairlead_tools.app import list_tools, registry
+from fairlead_tools.app import build_registry, list_tools
 from fairlead_tools.registry.registry import InvalidTool, Registry
 from fairlead_tools.registry.tool import CallContext, Tool
 from fairlead_tools.settings import ToolsSettings
@@ -127,7 +127,7 @@ def test_probes_are_there_only_when_the_configuration_says_so() -> None:
     on = Config.model_validate({"tools": {"builtin": False, "probes": True}})
 
     def probes(config: Config) -> list[str]:
-        offered = registry(ToolsSettings(config)).catalog().tools
+        offered = build_registry(ToolsSettings(config)).catalog().tools
         return [item.name for item in offered if item.name.startswith("probe_")]
 
     assert probes(off) == []

@@ -20,7 +20,7 @@ from fairlead_service.config.configuration import Config
 from fairlead_service.config.sections import ToolsConfig
 from fairlead_session.calls.lifecycle import Succeeded
 from fairlead_testing.web_server import Site, reply, site
-from fairlead_tools.app import registry
+from fairlead_tools.app import build_registry
 from fairlead_tools.builtin.webfetch import WebfetchInput, execute, needs, tool_with
 from fairlead_tools.registry.outcome import encode_output
 from fairlead_tools.registry.tool import CallContext, CallFailed
@@ -311,7 +311,7 @@ def test_it_is_offered_and_searching_only_when_configured() -> None:
     configured = Config(tools=ToolsConfig.model_validate({"websearch": search}))
 
     offered = [
-        [tool.name for tool in registry(ToolsSettings(config)).catalog().tools]
+        [tool.name for tool in build_registry(ToolsSettings(config)).catalog().tools]
         for config in (Config(), configured)
     ]
 

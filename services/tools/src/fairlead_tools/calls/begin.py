@@ -32,7 +32,7 @@ Begun: TypeAlias = Ready | Asked | Left | Duplicate | SettledAtOnce | NotOpen
 
 @dataclass(frozen=True, slots=True)
 class Speculation:
-    """What a worker assumes of a call before it writes anything, and what it did on that ground."""
+    """What a worker assumes of a call before it writes, and what it did on that assumption."""
 
     assumed: AssumedState[Session] | None = None
     decision: Decision | None = None
@@ -57,7 +57,7 @@ class BeginPhase:
 
     @asynccontextmanager
     async def speculate(self, request: TakenRequest) -> AsyncIterator[Speculation]:
-        """Start a pure tool before its start is written; stop it at the end if nobody took it over.
+        """Run a pure tool before its start is written. At the end of the block the tool is stopped.
 
         A pure tool changes nothing, so a run from an outdated snapshot does no harm (docs/adr/0020).
         """
@@ -73,7 +73,7 @@ class BeginPhase:
             return
         ready = self._runs.prepare(runnable)
         try:
-            yield Speculation(assumed, decision, await self._runs.speculative_run(ready))
+            yield Speculation(assumed, decision, await self._runs.run_speculatively(ready))
         finally:
             await self._runs.close(ready)
 

@@ -1,7 +1,8 @@
 """The life of a call in one worker: begin, run, settle.
 
-Each phase ends with at most one commit. The request stays in its queue until the last phase is over,
-so after a death of the worker another worker gets the request and reads in the log what is left:
+`begin` and `settle` are one commit each; a call that is over at once needs only the first. The request
+stays in its queue until the end. So when a worker dies, another one gets the request, and the log
+says what is left to do:
 
 - dead before the commit of `begin`: nothing happened, and the call begins anew;
 - dead between `begin` and `settle`: the log names a dead worker. A `pure` or `idempotent` call runs

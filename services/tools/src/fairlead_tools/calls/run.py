@@ -26,7 +26,7 @@ SPECULATIVE_RUN_S: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A call that this worker may run. Whoever has it closes it."""
+    """A call that this worker may run now, with its run, which has to be closed."""
 
     at: Address
     call: UnsettledCall
@@ -74,8 +74,8 @@ class RunPhase:
         self._open.add(run)
         return Ready(at, call, run, progress, limits)
 
-    async def speculative_run(self, ready: Ready) -> Ready:
-        """Start a pure tool and wait a moment: with its outcome if it has succeeded by then."""
+    async def run_speculatively(self, ready: Ready) -> Ready:
+        """Start a pure tool and wait a moment. The answer holds the outcome of a tool that succeeded."""
         result = await ready.run.result_within(SPECULATIVE_RUN_S)
         if not isinstance(result, Succeeded):
             return ready
@@ -83,7 +83,7 @@ class RunPhase:
         return replace(ready, outcome=await self._bound(ready, result))
 
     async def run(self, ready: Ready, seq: int) -> RunResult:
-        """Run a tool to its end. The log is watched from a sequence on for a reason to stop."""
+        """Run a tool to its end, or until an event after a sequence of the log stops it."""
         if ready.outcome is not None:
             return RunResult(ready.outcome, ready.progress.unwritten)
         if self.is_leaving:

@@ -1,4 +1,4 @@
-"""The last phase of a call: its end is written, its session woken, and its request answered for."""
+"""The last phase of a call: the worker writes its end, wakes its session, ends its request."""
 
 import logging
 from contextlib import suppress
@@ -44,9 +44,9 @@ REASON_LENGTH_MAX: Final = 1000
 class SettlePhase:
     """Ends calls for one worker, and says what becomes of their requests."""
 
-    def __init__(self, eventlog: EventLog, log: CallLog, subagents: Subagents) -> None:
+    def __init__(self, eventlog: EventLog, call_log: CallLog, subagents: Subagents) -> None:
         self._eventlog = eventlog
-        self._log = log
+        self._log = call_log
         self._subagents = subagents
 
     async def settle_run(
@@ -101,14 +101,14 @@ class SettlePhase:
         session: Session,
         begun: Asked | Left | Duplicate | SettledAtOnce | NotOpen,
     ) -> Handled:
-        """Answer for the request of a call that does not run now."""
+        """End the request of a call that does not run now."""
         match begun:
             case Asked():
                 return await self._finish_asked(request, session)
             case Left(delay_s=delay_s):
                 return Handled("left", PutBack(delay_s))
             case Duplicate():
-                return Handled("spare")
+                return Handled("duplicate")
             case SettledAtOnce(end=end):
                 ids = {"session_id": request.at.session_id, "call_id": request.call_id}
                 log.info("call settled at once", extra={**ids, "end": end})
@@ -125,7 +125,7 @@ class SettlePhase:
             await self._eventlog.outputs.remove_all(at)
 
     async def _finish_asked(self, request: TakenRequest, session: Session) -> Handled:
-        """Nobody waits for a person: neither this worker nor the runner, which is told."""
+        """Drop the request, and tell the owner: nobody waits for a person. The answer requests anew."""
         if await self._log.is_stale(request.at, session):
             # The log may hold the answer, and this may be the request that the answer brought.
             return Handled("behind", PutBack(STALE_RECHECK_S))
