@@ -45,7 +45,7 @@ bench: sync
 	$(RUN) fairlead bench
 
 coverage: sync
-	$(RUN) python tests/tidy/coverage_table.py --write
+	$(RUN) python -m tests.tidy.coverage_table --write
 
 # make chaos SECONDS=300 SEED=7
 chaos: sync

@@ -146,7 +146,7 @@ async def test_a_refused_prompt_is_compacted_and_asked_again(up: Stack) -> None:
 
 
 async def test_a_compaction_on_request_ends_in_rest(up: Stack) -> None:
-    """G-17, G-40, I-29: its text is shown live, its cost counts, and nobody is woken for it again."""
+    """P-07, G-17, G-40, I-29: its text is shown live, its cost counts, and nobody is woken for it again."""
     session = await begun(up, "foreseen")
     for text in (FACTS, WORDS, WORDS):
         await turn(up, session, text)

@@ -153,7 +153,7 @@ async def test_the_public_feed_tells_every_public_event_in_order(up: Stack) -> N
 
 
 async def test_deltas_are_heard_live_and_never_stored(up: Stack) -> None:
-    """D-07, P-09: fragments between durable events, without moving the cursor."""
+    """H-34, H-36, I-41, D-07, P-09: fragments between durable events, without moving the cursor."""
     session = await up.client.create()
     text = ""
     frames: list[tuple[str, int | None]] = []

@@ -75,6 +75,7 @@ async def test_nobody_there_is_said() -> None:
 
 
 async def test_history_is_read_page_by_page() -> None:
+    """P-32."""
     event = {"id": "evt_a", "type": "t", "data": {}}
     durable = {"aggregateID": "ses_a", "seq": 3, "version": 1}
     page = {"data": [{**event, "durable": durable}], "hasMore": False}

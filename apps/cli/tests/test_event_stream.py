@@ -71,6 +71,7 @@ async def test_a_unicode_line_separator_inside_a_text_does_not_end_its_line() ->
 
 
 async def test_a_lost_connection_resumes_after_the_last_durable_frame() -> None:
+    """P-32."""
     first = [StreamEvent("a", 1), StreamEvent("~"), StreamEvent("b", 2)]
     server = Server(first, [StreamEvent("c", 3)])
 

@@ -108,6 +108,7 @@ async def test_a_commit_that_does_not_fit_is_refused_whole(eventlog: EventLog, a
 
 
 async def test_reading_goes_on_in_pages_from_any_head(eventlog: EventLog, at: Address) -> None:
+    """H-35: decided otherwise: history is read in pages."""
     stored = await write_commits(eventlog, at, [1] * 7)
 
     first = await eventlog.log.read(at, after=START, limit=3)

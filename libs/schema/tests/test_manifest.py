@@ -87,6 +87,7 @@ def public_versions(visibility: Visibility) -> dict[str, int]:
 
 
 def test_the_public_events_are_exactly_the_durable_events_clients_know() -> None:
+    """H-40, Q-03: with the versions that clients know."""
     assert public_versions("public") == DURABLE
 
 

@@ -54,6 +54,7 @@ def test_an_event_reads_with_its_place_in_the_log() -> None:
 
 @pytest.mark.parametrize("delivery", ["steer", "queue"])
 def test_a_promotion_reads_as_prompted_at_its_admission_time(delivery: str) -> None:
+    """Q-01: decided as clients expect it."""
     event = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hi"), created=1500)
 
     envelope = public_event("ses_1", Recorded("evt_9", 9, 2000, event), delivery=delivery)
@@ -101,6 +102,7 @@ def test_a_settled_call_reads_as_tool_success() -> None:
     ],
 )
 def test_the_ends_of_a_step_read_as_their_second_version(event: SessionEvent) -> None:
+    """H-41."""
     assert public_wire(event)["durable"] == {"aggregateID": "ses_1", "seq": 9, "version": 2}
 
 

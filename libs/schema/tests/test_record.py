@@ -196,6 +196,7 @@ OLD = {"assistantMessageID": "msg_1", "textID": "txt_1", "w": ["hello", "world"]
 def test_an_old_version_is_lifted_step_by_step_to_the_one_of_today(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """H-38, H-39, P-30: readers and projections see only the version of today."""
     lifts = {("text.ended", -1): name_words, ("text.ended", 0): lift_words}
     monkeypatch.setattr(module, "UPCASTERS", lifts)
 

@@ -194,7 +194,7 @@ def test_new_input_moves_a_held_session_again() -> None:
 
 
 def test_a_move_clears_the_epoch_so_that_the_destination_is_observed() -> None:
-    """F-44: after a move the first thing is a complete baseline of the destination."""
+    """Q-04, F-44: after a move the first thing is a complete baseline of the destination."""
     moved = SessionMoved(location=LocationRef(directory="/elsewhere"))
 
     assert next_move(given(*READY, moved, admitted("msg_1"))) == InitialiseContext()

@@ -121,7 +121,7 @@ async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
 async def test_a_move_interrupts_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
-    """N-22: what runs at the old place stops before anything runs at the new one."""
+    """P-25, N-22: what runs at the old place stops before anything runs at the new one."""
     await created(context)
     await written(eventlog, CLAIMED)
 

@@ -79,7 +79,7 @@ async def test_the_summarys_request_is_one_bare_message(small: World) -> None:
 
 
 async def test_a_summary_is_shown_live_and_paid_for(small: World) -> None:
-    """G-17: its deltas are live only; its usage counts like that of a turn."""
+    """Q-12, G-17: its deltas are live only; its usage counts like that of a turn."""
     await small.prompt("msg_1", LONG)
     small.provider.replies.append(text_reply("SUMMARY"))
     await small.prompt("msg_2", LONG)

@@ -72,7 +72,7 @@ def add_deep_model(world: World) -> None:
 
 
 async def test_a_model_switch_is_one_message_and_no_new_epoch(world: World) -> None:
-    """F-23, F-33: the baseline keeps its bytes; the location knows nothing of models."""
+    """Q-06, F-23, F-33: the baseline keeps its bytes; the location knows nothing of models."""
     add_deep_model(world)
     questions = note_questions(world, DATE)
     await take_turn(world, "msg_1")
@@ -274,7 +274,7 @@ async def test_what_blocks_a_first_turn_is_told_with_its_reason(world: World) ->
 
 
 async def test_epochs_and_updates_are_counted(world: World) -> None:
-    """F-50: the number of epochs, the length of the baseline, the changes inside an epoch."""
+    """P-15, F-50: the number of epochs, the length of the baseline, the changes inside an epoch."""
     before = EPOCHS._value.get(), CONTEXT_UPDATES._value.get(), BASELINE_BYTES._sum.get()  # noqa: SLF001
     await take_turn(world, "msg_1")
     await take_turn(world, "msg_2")

@@ -198,7 +198,7 @@ async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) ->
 
 
 async def test_a_busy_provider_is_asked_again_and_each_retry_is_told(world: World) -> None:
-    """D-43, D-44, P-04."""
+    """Q-13, D-43, D-44, P-04."""
     world.config["runner"] = {"retry_base_s": 0.001}
     world.provider.replies.extend(
         [error_reply(429, "busy"), error_reply(503, "busy"), text_reply("hello")]

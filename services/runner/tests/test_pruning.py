@@ -57,7 +57,7 @@ def count_breaks(source: str) -> float:
 
 
 async def test_pruning_comes_before_compaction_and_breaks_the_prefix_once(small: World) -> None:
-    """G-40: old outputs become references once; the requests after it are stable again."""
+    """P-07, G-40: old outputs become references once; the requests after it are stable again."""
     small.config["runner"] = {"tools_wait_s": 0.01}
     small.config["compaction"] |= {"prune_turns": 1, "prune_bytes": 1_000}
     offer_tool(small)

@@ -134,7 +134,7 @@ def test_a_started_call_names_its_worker() -> None:
 
 
 def test_the_turn_limit_stops_a_loop_durably_and_new_input_starts_anew() -> None:
-    """E-22 decided: 25 turns per activity, B-21, E-25: promotion resets the count."""
+    """Q-02, E-22 decided: 25 turns per activity, B-21, E-25: promotion resets the count."""
     session = looped(3, same=False)
 
     assert next_move(session, DrainLimits(turns_max=4)) == TakeTurn((), 4)
@@ -169,7 +169,7 @@ def test_a_failed_call_continues_like_one_that_succeeded() -> None:
 
 
 def test_an_agents_last_step_is_text_only() -> None:
-    """E-23: on the last allowed step no tools are offered."""
+    """Q-07, E-23: on the last allowed step no tools are offered."""
     session = looped(1, same=False)
 
     assert next_move(session, DrainLimits(steps=3)) == TakeTurn((), 2, final=False)

@@ -11,7 +11,7 @@ HEX = "0123456789abcdef" * 4
 
 
 def test_a_request_speaks_with_the_agents_words_and_the_baseline() -> None:
-    """F-46: system parts are the agent's own words, then the baseline."""
+    """Q-07, F-46: system parts are the agent's own words, then the baseline."""
     request = build(given(CREATED, INITIALISED, promoted("msg_1", "hi")), IDENTITY)
 
     assert request.system == ("Be careful.", "Today is Monday")

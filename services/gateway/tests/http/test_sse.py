@@ -59,6 +59,7 @@ async def test_a_client_that_takes_nothing_is_cut_off() -> None:
 
 
 async def test_live_fragments_behind_a_slow_client_end_the_stream_instead_of_growing() -> None:
+    """H-37."""
     accepted = 0
 
     async def burst(frames: FrameQueue) -> None:

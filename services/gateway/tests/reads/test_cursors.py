@@ -21,6 +21,7 @@ TEXTS = st.none() | st.text(st.characters(codec="utf-8", exclude_characters="\0"
 def test_a_message_cursor_reads_back_as_it_was_written(
     session: str, message: str, order: Order, direction: Direction, limit: int
 ) -> None:
+    """I-24, Q-10: decided as in the seeds: the session and the page size are inside."""
     cursor = MessageCursor(
         session=f"ses_{session}",
         id=f"msg_{message}",

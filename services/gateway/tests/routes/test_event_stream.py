@@ -141,6 +141,7 @@ async def test_a_stream_interleaves_notices_and_live_deltas(
 async def test_a_client_that_leaves_frees_its_subscriptions(
     eventlog: EventLog, append: Append, listen: Listen
 ) -> None:
+    """H-33."""
     await append("ses_1")
     assert isinstance(eventlog.deltas, MemoryDeltas)
     listeners = eventlog.deltas._listeners[Address(DEFAULT_TENANT, "ses_1")]  # noqa: SLF001

@@ -48,6 +48,7 @@ async def test_i35_a_session_without_public_events_is_an_empty_exhausted_page(
 async def test_i32_private_events_are_filtered_before_the_limit(
     client: httpx.AsyncClient, append: Append
 ) -> None:
+    """Q-15: there is a finite history beside the stream."""
     await append("ses_1", CLAIMED, _note(1), CLAIMED, CLAIMED, _note(2))
     await append("ses_1", CLAIMED, _note(3))
 
@@ -92,6 +93,7 @@ async def test_i36_history_is_fifty_events_unless_told(
 async def test_an_event_reads_as_existing_clients_expect(
     client: httpx.AsyncClient, append: Append
 ) -> None:
+    """H-03, H-12: the envelope names the session, and holds neither location nor metadata."""
     stored = await append("ses_1", _note(1))
     recorded = stored.commit.events[-1]
 

@@ -58,6 +58,7 @@ async def test_a_session_that_is_not_projected_yet_is_unavailable_not_missing(
 async def test_i38_a_message_of_another_session_is_not_found(
     client: httpx.AsyncClient, append: Append, project: Project, messages: Messages
 ) -> None:
+    """Q-09: the tag is the one of the wire."""
     for session_id in ("ses_1", "ses_2"):
         await append(session_id)
         project(session_id)
@@ -88,6 +89,7 @@ async def test_a_malformed_message_id_is_refused(client: httpx.AsyncClient, appe
 async def test_i21_messages_come_newest_first_and_page_both_ways(
     client: httpx.AsyncClient, append: Append, project: Project, messages: Messages
 ) -> None:
+    """I-25: a page with messages has both cursors, even at the ends."""
     path = "/api/session/ses_1/message"
     await append("ses_1")
     project("ses_1").messages.update(messages(5))
@@ -181,6 +183,7 @@ async def test_i31_a_message_that_no_longer_decodes_fails_the_read_with_a_refere
 async def test_i26_sessions_are_listed_newest_first_and_filtered(
     client: httpx.AsyncClient, project: Project
 ) -> None:
+    """I-27: a subpath is accepted and ignored."""
     project("ses_a", created=1, title="Fix the Parser", project_id="p1")
     project("ses_b", created=2, location=LocationRef(directory="/b", workspace_id="wrk_1"))
     project("ses_c", created=2, title="parser again")

@@ -76,7 +76,7 @@ async def test_a_patch_adds_changes_and_removes(tmp_path: Path) -> None:
 
 
 async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
-    """L-43: moves are supported; the file stays what it was otherwise."""
+    """P-26, L-43: moves are supported; the file stays what it was otherwise."""
     (tmp_path / "run.sh").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     (tmp_path / "run.sh").chmod(0o755)
 
@@ -180,7 +180,7 @@ async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
     ],
 )
 async def test_what_does_not_fit_changes_nothing_at_all(tmp_path: Path, bad: str, why: str) -> None:
-    """L-45, L-46: not even the changes before it."""
+    """P-26, L-45, L-46: not even the changes before it."""
     (tmp_path / "b.txt").write_text("one\ntwo\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     (tmp_path / "dir").mkdir()

@@ -202,7 +202,7 @@ async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
 async def test_what_is_no_text_is_refused(
     tmp_path: Path, name: str, held: bytes, more: dict[str, int]
 ) -> None:
-    """L-18: by zero bytes, control characters, extension or signature."""
+    """Q-08, L-18: by zero bytes, control characters, extension or signature."""
     (tmp_path / name).write_bytes(held)
 
     assert await failure_of(READ, tmp_path, path=name, **more) == f"Cannot read binary file: {name}"

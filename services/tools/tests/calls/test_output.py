@@ -179,7 +179,7 @@ async def test_errors_are_bounded_too(harness: Harness) -> None:
 async def test_what_cannot_be_kept_is_a_success_without_a_path(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """J-33: decided against a failure: the middle is lost, and the metric counts it."""
+    """Q-05, J-33: decided against a failure: the middle is lost, and the metric counts it."""
     monkeypatch.setattr(output, "RETRY_S", 0)
     media = FileContent(uri="data:image/png;base64," + "A" * 2000, mime="image/png")
     for outputs in (UnavailableOutputs(None), UnavailableOutputs(None, StreamMissing)):
@@ -262,7 +262,7 @@ async def test_a_spool_comes_before_the_other_texts_and_is_removed(
 async def test_an_interrupt_while_the_output_is_kept_does_not_lose_the_result(
     harness: Harness,
 ) -> None:
-    """E-18, J-34: decided so: nothing stops the worker between storing and settling."""
+    """Q-16, E-18, J-34: decided so: nothing stops the worker between storing and settling."""
 
     class Interrupting(MemoryOutputs):
         @override

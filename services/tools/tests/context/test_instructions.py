@@ -298,7 +298,7 @@ async def test_without_a_repository_only_the_directory_itself_counts(tmp_path: P
 
 
 async def test_other_names_stand_in_where_the_first_is_missing(project: Path) -> None:
-    """M-12: in each directory one file, by the order of the names."""
+    """P-12, M-12: in each directory one file, by the order of the names."""
     (project / "AGENTS.md").write_text("root")
     (project / "OTHER.md").write_text("shadowed")
     (project / "src" / "OTHER.md").write_text("src")
@@ -312,7 +312,7 @@ async def test_other_names_stand_in_where_the_first_is_missing(project: Path) ->
 async def test_configured_files_and_patterns_follow_in_their_order(
     project: Path, tmp_path: Path
 ) -> None:
-    """M-12: relative to the location, absolute, or a pattern; what matches nothing is nothing."""
+    """P-12, M-12: relative to the location, absolute, or a pattern; what matches nothing is nothing."""
     (project / "docs").mkdir()
     for name in ("b.md", "a.md", "c.txt"):
         (project / "docs" / name).write_text(name)
@@ -347,7 +347,7 @@ async def test_a_directory_with_the_characters_of_a_pattern_is_no_pattern(tmp_pa
 
 
 async def test_instructions_below_join_after_something_there_was_read(project: Path) -> None:
-    """L-28, M-12: every directory on the way, the outermost first, and only inside the location."""
+    """P-12, L-28, M-12: every directory on the way, the outermost first, and only inside the location."""
     for place in (project, project / "src", project / "src" / "api"):
         (place / "AGENTS.md").write_text(place.name)
     by = observer()

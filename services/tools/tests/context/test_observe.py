@@ -168,7 +168,7 @@ async def test_what_is_no_observation_is_refused_with_a_typed_error(
 async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(
     observer: Observer, tmp_path: Path
 ) -> None:
-    """F-23: two zones that are never on one day; the session's own word wins."""
+    """P-13, F-23: two zones that are never on one day; the session's own word wins."""
     context = observer.config.context.model_copy(update={"timezone": "Pacific/Kiritimati"})
     east = Observer(observer.config.model_copy(update={"context": context}))
 

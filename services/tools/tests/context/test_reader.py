@@ -26,7 +26,7 @@ async def read_one(
 
 
 async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
-    """F-10: the loop goes on, one thread waits, and a second one is not spent."""
+    """P-15, F-10: the loop goes on, one thread waits, and a second one is not spent."""
     reading, released, begun = SourceReader(0.05), Event(), 0
 
     def hang() -> Observation:

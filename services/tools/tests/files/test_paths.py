@@ -91,7 +91,7 @@ async def test_an_absolute_path_inside_a_linked_location_is_inside(location: Pat
 
 
 async def test_a_path_outside_asks_for_its_directory_first(location: Path, outside: Path) -> None:
-    """L-03, L-06: then for what the tool does, by the canonical path."""
+    """Q-08, L-03, L-06: then for what the tool does, by the canonical path."""
     target = outside / "new.txt"
 
     needs = await required_permissions(WRITE, location, path=str(target), content="x")

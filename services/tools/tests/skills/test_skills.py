@@ -198,7 +198,7 @@ def test_guidance_lists_what_an_agent_may_load_by_name() -> None:
 
 
 def test_a_denied_skill_is_not_listed() -> None:
-    """M-24: by rule; one that a person would be asked about is."""
+    """Q-17, M-24: by rule; one that a person would be asked about is."""
     seen = observe(SEVERAL, (rule("allow"), rule("deny", "a"), rule("ask", "b")))
 
     assert seen is not None

@@ -1,0 +1,61 @@
+"""Why a behaviour of the catalogue has no test: it is not built, or the project decided otherwise.
+
+A behaviour that tests do show is cited in those tests instead and does not belong here.
+"""
+
+from collections.abc import Iterable, Mapping
+
+_NO_HOOKS = "a commit is one message of the log; nothing of ours runs inside it (sections 4, 7)"
+_NO_LISTENERS = (
+    "writers have no listeners: everyone else reads the log after the commit (section 7)"
+)
+_TRANSFER = "export and import of a session's events"
+_REVERT = "snapshots of the location, and going back to an earlier message"
+_MOVE = "taking uncommitted changes along when a session moves"
+
+
+def _all_of(section: str, numbers: Iterable[int], reason: str) -> dict[str, str]:
+    return {f"{section}-{number:02}": reason for number in numbers}
+
+
+NOT_BUILT: Mapping[str, str] = {
+    **_all_of("H", (*range(14, 19), 20, 21, *range(23, 28)), _TRANSFER),
+    **_all_of("N", (*range(1, 6), *range(11, 16)), _REVERT),
+    **_all_of("N", range(17, 21), _MOVE),
+    "P-08": "rules per provider for results of hosted tools; today they are kept whole and sent back",
+    "P-14": "refresh by watching files; registered sources are asked at every observation",
+    "P-16": "base instructions per provider and model",
+    "P-17": "structured output; tool servers and registered tools are built",
+    "P-18": "system text and a choice of tools for one prompt",
+    "P-19": "reminders about steering and about a switch between plan and build",
+    "P-20": "transforms of messages, system text, parameters and headers by plugins",
+    "P-21": "request options of an agent",
+    "P-22": "templates and mentions in a prompt",
+    "P-23": "reading what an attachment refers to; data in the prompt itself is sent",
+    "P-24": "references to agents in a prompt, and synthetic input through the API",
+    "P-28": "titles and summaries; cost is counted",
+    "Q-11": "the live stream over all sessions",
+}
+
+DECIDED: Mapping[str, str] = {
+    "B-18": "a promotion is one commit of the log, and no projection can roll it back (sections 4, 7)",
+    "B-19": "nothing observes inside a commit: projections read the log afterwards (section 7)",
+    "C-10": "nobody waits inside a drain: waiting is reading, and its end cancels nothing (section 5)",
+    "C-17": "who drains is in the log, not in a process, and outlives every shutdown (section 5)",
+    "C-18": "a follow-up is a new drain from a loop; there is no stack to grow (section 6)",
+    "D-40": "a quirk: a step ends once, and `fairlead verify` refuses a second end",
+    "E-08": "a quirk: one tool crashes, only that call fails (section 9)",
+    "H-05": "the log alone decides about a commit; projections follow it (sections 4, 7)",
+    "H-06": "a projection that fails is repeated and never undoes a commit (section 7)",
+    "H-07": _NO_HOOKS,
+    "H-08": _NO_LISTENERS,
+    "H-09": _NO_LISTENERS,
+    "H-10": _NO_LISTENERS,
+    "H-11": "a live fragment names its session, whose location readers know",
+    "H-28": "the owner's generation is in the log and fences every write (section 5)",
+    "H-32": "a tail gets the commits themselves; a commit it missed is read from the log",
+    "H-42": "a writer that was cut off repeats the same commit and learns whether it was stored",
+    "P-10": "a fragment leaves at once, because the first word counts more than the number of messages",
+    "P-11": "the cursor of events is their sequence, which clients may compare and count",
+    "Q-14": _NO_LISTENERS,
+}
