@@ -1,6 +1,6 @@
-"""The corners of the protocol, as traces: how a session comes to stand where little things decide.
+"""The corner cases of the wake protocol, as traces of steps.
 
-Each is walked in the model here, and against real processes in `tests/integration/test_corners.py`.
+The model walks each trace, and `tests/integration/test_corners.py` replays it against real processes.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ ENDED: Final = ("r0 acknowledges", "r0 looks again")
 
 @dataclass(frozen=True, slots=True)
 class Corner:
-    """A named trace. One that strands is one the sweep must find; every other goes on to rest."""
+    """A named trace. It ends at rest, or `strands` the session, which the sweep must then find."""
 
     name: str
     setting: Setting
@@ -271,4 +271,4 @@ CORNERS: Final = (
 
 def corner(name: str) -> Corner:
     """One corner by its name."""
-    return next(one for one in CORNERS if one.name == name)
+    return next(corner for corner in CORNERS if corner.name == name)

@@ -12,17 +12,17 @@ from tests.model.state import (
     Setting,
     State,
     Worker,
-    moving,
-    start,
-    undone,
-    woken,
+    initial_state,
+    is_moving,
+    is_undone,
+    with_wake,
 )
 
 Step = tuple[str, State]
 
 
 def steps(s: State, setting: Setting) -> Iterator[Step]:
-    """Everything that may happen next, by whomever."""
+    """Everything that any actor may do next."""
     yield from ingest.steps(s, setting)
     for r in range(len(s.runners)):
         yield from runner.steps(s, r, setting)
@@ -31,14 +31,14 @@ def steps(s: State, setting: Setting) -> Iterator[Step]:
     yield from _deadlines(s)
     if s.losses and s.request != NO_TOKEN:
         yield "the server loses the request", s._replace(request=NO_TOKEN, losses=s.losses - 1)
-    if setting.sweep and moving(s) and all(one.at == "idle" for one in s.runners):
-        swept = woken(s)
+    if setting.sweep and is_moving(s) and all(other.at == "idle" for other in s.runners):
+        swept = with_wake(s)
         if swept is not None:
             yield "the sweep wakes it", swept
 
 
 def _deadlines(s: State) -> Iterator[Step]:
-    """What nobody holds any more comes back by itself; a holder that lives must be paused first."""
+    """A message without a holder is delivered again. Under a living holder this needs a pause."""
     if s.wake >= 0:
         holder = s.runners[s.wake]
         held = holder.token or holder.newer == "current"
@@ -57,73 +57,73 @@ def _deadlines(s: State) -> Iterator[Step]:
             yield "the second request's deadline passes", back
 
 
-def _holds(one: Worker, *, second: bool) -> bool:
-    return one.at != "idle" and one.second is second
+def _holds(actor: Worker, *, second: bool) -> bool:
+    return actor.at != "idle" and actor.second is second
 
 
 @dataclass(slots=True)
-class Explored:
-    """What an exploration found."""
+class Exploration:
+    """Every reachable state, and which of them are faulty or stranded."""
 
     states: list[State] = field(default_factory=list)
-    came: list[tuple[int, str]] = field(default_factory=list)
-    wrong: list[int] = field(default_factory=list)
+    origins: list[tuple[int, str]] = field(default_factory=list)
+    faulty: list[int] = field(default_factory=list)
     stranded: list[int] = field(default_factory=list)
 
     def trace(self, index: int) -> tuple[str, ...]:
         """A shortest way to a state."""
         way: list[str] = []
         while index:
-            index, label = self.came[index]
+            index, label = self.origins[index]
             way.append(label)
         return tuple(reversed(way))
 
-    def worst(self) -> tuple[str, ...]:
+    def shortest_stranding(self) -> tuple[str, ...]:
         """A shortest way to a stranded state."""
         return self.trace(self.stranded[0])
 
 
-def explore(setting: Setting) -> Explored:
+def explore(setting: Setting) -> Exploration:
     """Breadth first, so that the first way to a state is a shortest one."""
-    first = start(setting)
-    found = Explored([first], [(0, "")])
+    first = initial_state(setting)
+    exploration = Exploration([first], [(0, "")])
     index = {first: 0}
     before: list[list[int]] = [[]]
     todo = deque([0])
     while todo:
         here = todo.popleft()
-        for label, after in steps(found.states[here], setting):
+        for label, after in steps(exploration.states[here], setting):
             there = index.get(after)
             if there is None:
-                there = index[after] = len(found.states)
-                found.states.append(after)
-                found.came.append((here, label))
+                there = index[after] = len(exploration.states)
+                exploration.states.append(after)
+                exploration.origins.append((here, label))
                 before.append([])
                 todo.append(there)
-                if after.wrong:
-                    found.wrong.append(there)
+                if after.fault:
+                    exploration.faulty.append(there)
             before[there].append(here)
-    found.stranded = _stranded(found.states, before)
-    return found
+    exploration.stranded = _find_stranded(exploration.states, before)
+    return exploration
 
 
-def _stranded(states: list[State], before: list[list[int]]) -> list[int]:
-    """The states from which no way leads to one where nothing is left undone."""
-    saved = [
-        not undone(s) and s.request == NO_TOKEN and s.second in {NO_TOKEN, NEVER} for s in states
+def _find_stranded(states: list[State], before: list[list[int]]) -> list[int]:
+    """The states from which no way leads to a state with nothing left to do."""
+    can_finish = [
+        not is_undone(s) and s.request == NO_TOKEN and s.second in {NO_TOKEN, NEVER} for s in states
     ]
-    todo = [index for index, good in enumerate(saved) if good]
+    todo = [index for index, good in enumerate(can_finish) if good]
     while todo:
-        for one in before[todo.pop()]:
-            if not saved[one]:
-                saved[one] = True
-                todo.append(one)
-    return [index for index, good in enumerate(saved) if not good]
+        for earlier in before[todo.pop()]:
+            if not can_finish[earlier]:
+                can_finish[earlier] = True
+                todo.append(earlier)
+    return [index for index, good in enumerate(can_finish) if not good]
 
 
 def replay(setting: Setting, trace: tuple[str, ...]) -> State:
-    """Walk a named trace; every step must be possible where it stands."""
-    s = start(setting)
+    """The state after a trace, of which every step must be possible at its place."""
+    s = initial_state(setting)
     for number, label in enumerate(trace):
         possible = dict(steps(s, setting))
         assert label in possible, f"step {number}, {label!r}: possible are {sorted(possible)}"

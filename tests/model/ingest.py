@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.model.state import NO_TOKEN, NOBODY, Setting, State, moving, woken, written
+from tests.model.state import NO_TOKEN, NOBODY, Setting, State, after_commit, is_moving, with_wake
 
 Step = tuple[str, State]
 
@@ -11,9 +11,14 @@ def steps(s: State, setting: Setting) -> Iterator[Step]:
     """What ingest may do next, for each prompt and for the interrupt."""
     for prompt, at in enumerate(s.prompts):
         if at == "todo":
-            admitted = s._replace(pending=(*s.pending, prompt), stirring=True, asked=True)
-            yield f"ingest appends {prompt}", _at(written(admitted, setting), prompt, "appended")
-        yield from _waking(s, setting, prompt, at)
+            admitted = s._replace(
+                pending=(*s.pending, prompt), work_requested=True, work_expected=True
+            )
+            yield (
+                f"ingest appends {prompt}",
+                _at(after_commit(admitted, setting), prompt, "appended"),
+            )
+        yield from _wake_for_prompt(s, setting, prompt, at)
     if s.interrupter == "todo":
         yield _interrupt(s, setting)
     elif s.interrupter == "appended":
@@ -21,30 +26,35 @@ def steps(s: State, setting: Setting) -> Iterator[Step]:
     if s.person == "todo" and s.ask == "pending":
         yield _answer(s, setting)
     elif s.person != "todo":
-        yield from _roused(s, setting)
+        yield from _wake_for_answer(s, setting)
 
 
 def _answer(s: State, setting: Setting) -> Step:
-    """A person's word: it stirs what waits for it, or stops it. After an interrupt it is too late."""
+    """A person's answer requests work or stops the session. After an interrupt it requests nothing."""
     if setting.asks == "decline":
-        declined = s._replace(ask="closed", interrupted=True, stirring=False, asked=False)
+        declined = s._replace(
+            ask="closed", interrupted=True, work_requested=False, work_expected=False
+        )
         done = declined._replace(person="done", interrupter="appended")
-        return "the person declines", written(done, setting)
-    stirs = not (s.interrupted and setting.answer_respects_interrupt)
+        return "the person declines", after_commit(done, setting)
+    requests_work = not (s.interrupted and setting.answer_respects_interrupt)
     granted = s._replace(ask="granted", person="appended")
-    stirred = granted._replace(stirring=s.stirring or stirs, asked=s.asked or not s.interrupted)
-    return "the person permits", written(stirred, setting)
+    answered = granted._replace(
+        work_requested=s.work_requested or requests_work,
+        work_expected=s.work_expected or not s.interrupted,
+    )
+    return "the person permits", after_commit(answered, setting)
 
 
-def _roused(s: State, setting: Setting) -> Iterator[Step]:
+def _wake_for_answer(s: State, setting: Setting) -> Iterator[Step]:
     """Wake for an answer, as for a prompt."""
     if s.person not in {"appended", "refused"}:
         return
     done = s._replace(person="done")
-    if not setting.answer_wakes or not moving(s):
+    if not setting.answer_wakes or not is_moving(s):
         yield "ingest need not wake for the answer", done
     elif s.wake == NO_TOKEN:
-        yield "ingest wakes for the answer", woken(done) or done
+        yield "ingest wakes for the answer", with_wake(done) or done
     elif s.person == "appended":
         yield "ingest is refused for the answer", s._replace(person="refused")
     if s.person == "refused" and not setting.patient:
@@ -54,41 +64,45 @@ def _roused(s: State, setting: Setting) -> Iterator[Step]:
 
 
 def _interrupt(s: State, setting: Setting) -> Step:
-    """What is open has to be settled by somebody; what has not begun is dropped at once."""
+    """Open work needs a runner that settles it. Work that has not begun is dropped at once."""
     if s.owner == NOBODY and not s.attempt:
-        if not moving(s):
+        if not is_moving(s):
             return "the interrupt finds nothing active", s._replace(interrupter="done")
-        dropped = s._replace(stirring=False, asked=False, owed=False, interrupter="done")
-        return "ingest appends the interrupt, and nothing is open", written(dropped, setting)
-    asked = s._replace(interrupted=True, stirring=False, asked=False, interrupter="appended")
+        dropped = s._replace(
+            work_requested=False, work_expected=False, owed=False, interrupter="done"
+        )
+        return "ingest appends the interrupt, and nothing is open", after_commit(dropped, setting)
+    stopping = s._replace(
+        interrupted=True, work_requested=False, work_expected=False, interrupter="appended"
+    )
     if s.ask == "pending":
-        asked = asked._replace(ask="closed", person="done")
-    return "ingest appends the interrupt", written(asked, setting)
+        stopping = stopping._replace(ask="closed", person="done")
+    return "ingest appends the interrupt", after_commit(stopping, setting)
 
 
 def _attend(s: State, setting: Setting) -> Iterator[Step]:
-    """See that somebody honours the interrupt, and wake no more than once for it."""
+    """Make sure that a runner honours the interrupt, with one wake at most."""
     done = s._replace(interrupter="done")
     if not s.interrupted:
         yield "ingest sees the interrupt honoured", done
     elif s.wake == NO_TOKEN:
-        yield "ingest wakes for the interrupt", woken(done) or done
+        yield "ingest wakes for the interrupt", with_wake(done) or done
     else:
         yield "ingest is refused for the interrupt", done
     if s.crashes and "ingest" in setting.mortal:
         yield "ingest dies before it wakes for the interrupt", done._replace(crashes=s.crashes - 1)
 
 
-def _waking(s: State, setting: Setting, prompt: int, at: str) -> Iterator[Step]:
+def _wake_for_prompt(s: State, setting: Setting, prompt: int, at: str) -> Iterator[Step]:
     if at not in {"appended", "refused"}:
         return
-    if at == "refused" and not moving(s):
+    if at == "refused" and not is_moving(s):
         yield f"ingest sees {prompt} move", _at(s, prompt, "done")
     elif s.wake == NO_TOKEN:
-        yield f"ingest wakes for {prompt}", _at(woken(s) or s, prompt, "done")
+        yield f"ingest wakes for {prompt}", _at(with_wake(s) or s, prompt, "done")
     elif at == "appended":
-        told = "refused" if setting.retry else "done"
-        yield f"ingest is refused for {prompt}", _at(s, prompt, told)
+        outcome = "refused" if setting.retry else "done"
+        yield f"ingest is refused for {prompt}", _at(s, prompt, outcome)
     if at == "refused" and not setting.patient:
         yield f"ingest gives up on {prompt}", _at(s, prompt, "done")
     if s.crashes and "ingest" in setting.mortal:

@@ -1,7 +1,7 @@
-"""One session of the wake protocol: what its log says, its two queues, and everybody who acts on it.
+"""One session of the wake protocol: its folded log, its two queues, and the actors.
 
-Positions, generations and wake ids only matter by whether they are current, so that is all a state keeps:
-`fresh` is a writer that has seen the whole log, `token` a runner whose wake is still the session's.
+Of positions, generations and wake ids the state keeps only whether they are current: `fresh` means that an actor
+has seen the whole log, `token` that a runner still holds the session's wake.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from fairlead_schema.prompt import Delivery
 
 NOBODY: Final = -1
-GONE: Final = -2  # An owner or a starter that died: the log still names it, nobody answers for it.
+GONE: Final = -2  # An owner or a starter that died; the log still names it.
 
 NO_TOKEN: Final = -1
 AVAILABLE: Final = -2  # In the queue, held by nobody; otherwise the number of its holder.
@@ -52,7 +52,7 @@ class State(NamedTuple):
     starter: int
     owner: int
     interrupted: bool
-    stirring: bool
+    work_requested: bool
     # The queues.
     wake: int
     request: int
@@ -67,11 +67,11 @@ class State(NamedTuple):
     crashes: int
     expiries: int
     losses: int
-    # Seen by the checker alone: whether somebody asked for work since the last interrupt.
-    asked: bool
+    # Only the checker reads these. `work_expected`: a caller wants work since the last interrupt.
+    work_expected: bool
     starts: int
     settles: int
-    wrong: str
+    fault: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,14 @@ class Setting:
     answer_wakes: bool = True
     answer_brings_request: bool = True
     answer_respects_interrupt: bool = True
-    forsaken_calls_are_sent_again: bool = True
+    abandoned_calls_are_sent_again: bool = True
     fenced: bool = True
     # Ingest may give up a refused wake after a while, as the sweep has the session then.
     patient: bool = True
 
 
-def start(setting: Setting) -> State:
-    """Nothing has happened yet."""
+def initial_state(setting: Setting) -> State:
+    """The state before anything happened."""
     return State(
         pending=(),
         promoted=(),
@@ -121,7 +121,7 @@ def start(setting: Setting) -> State:
         starter=NOBODY,
         owner=NOBODY,
         interrupted=False,
-        stirring=False,
+        work_requested=False,
         wake=NO_TOKEN,
         request=NO_TOKEN,
         second=NEVER,
@@ -133,14 +133,14 @@ def start(setting: Setting) -> State:
         crashes=setting.crashes,
         expiries=setting.expiries,
         losses=setting.losses,
-        asked=False,
+        work_expected=False,
         starts=0,
         settles=0,
-        wrong="",
+        fault="",
     )
 
 
-def unsettled(s: State) -> bool:
+def has_open_call(s: State) -> bool:
     """A call is in the log without its settlement."""
     return s.call in {"called", "started"}
 
@@ -150,40 +150,43 @@ def waits_for_a_person(s: State) -> bool:
     return s.call == "called" and s.ask == "pending"
 
 
-def moving(s: State) -> bool:
-    """Whether there is work that somebody was asked to do and nobody has rested from."""
-    stirring = s.stirring and not waits_for_a_person(s)
-    return s.interrupted or (stirring and bool(s.pending or s.owed or s.attempt))
+def is_moving(s: State) -> bool:
+    """Whether work was requested that no runner has finished."""
+    requested = s.work_requested and not waits_for_a_person(s)
+    return s.interrupted or (requested and bool(s.pending or s.owed or s.attempt))
 
 
-def undone(s: State) -> bool:
-    """What the world would complain about, whatever the protocol believes."""
-    return s.interrupted or bool(s.attempt) or (s.asked and bool(s.pending or s.owed))
+def is_undone(s: State) -> bool:
+    """Whether a caller still waits for something, whatever the protocol itself believes."""
+    return s.interrupted or bool(s.attempt) or (s.work_expected and bool(s.pending or s.owed))
 
 
-def written(s: State, setting: Setting) -> State:
-    """The state after a commit: whoever had seen the whole log has not any more."""
-    return _checked(
+def after_commit(s: State, setting: Setting) -> State:
+    """The state after a commit: no actor has seen the whole log any more."""
+    return _note_fault(
         s._replace(
-            runners=tuple(one._replace(fresh=False) for one in s.runners),
-            workers=tuple(one._replace(fresh=False) for one in s.workers),
+            runners=tuple(runner._replace(fresh=False) for runner in s.runners),
+            workers=tuple(worker._replace(fresh=False) for worker in s.workers),
         ),
         setting,
     )
 
 
-def woken(s: State) -> State | None:
-    """The state with a wake left; None: refused, there is one."""
+def with_wake(s: State) -> State | None:
+    """The state with a wake in the queue; None if the server refuses a second wake."""
     return s._replace(wake=AVAILABLE) if s.wake == NO_TOKEN else None
 
 
-def _checked(s: State, setting: Setting) -> State:
-    """Note what no commit may ever do."""
+def _note_fault(s: State, setting: Setting) -> State:
+    """Note the first rule that a commit broke."""
     faults = (
         (len(set(s.promoted)) < len(s.promoted), "an input was promoted twice"),
         (setting.once and s.starts > 1, "a once call was started twice"),
         (bool(setting.asks and s.starts and s.ask != "granted"), "a call began unpermitted"),
         (s.settles > (s.call == "settled"), "a call was settled twice"),
-        (not s.asked and s.stirring and not s.interrupted, "an interrupt lost its effect"),
+        (
+            not s.work_expected and s.work_requested and not s.interrupted,
+            "an interrupt lost its effect",
+        ),
     )
-    return s._replace(wrong=next((text for bad, text in faults if bad), s.wrong))
+    return s._replace(fault=next((text for bad, text in faults if bad), s.fault))

@@ -1,4 +1,4 @@
-"""The wake protocol, explored: nothing is done twice, and nothing that was asked for stands still."""
+"""The wake protocol, explored: nothing happens twice, and no requested work stands still."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from fairlead_schema.prompt import Delivery
 from tests.model.corners import CORNERS, Corner
 from tests.model.explore import explore, replay, steps
-from tests.model.state import Setting, undone
+from tests.model.state import Setting, is_undone
 
 ONE: tuple[Delivery, ...] = ("steer",)
 
@@ -69,7 +69,7 @@ NAIVE = {
     "an answer that brings no request": (ASKING, replace(ASKING, answer_brings_request=False)),
     "a lost request that nobody makes good": (
         LOSSY,
-        replace(LOSSY, forsaken_calls_are_sent_again=False),
+        replace(LOSSY, abandoned_calls_are_sent_again=False),
     ),
 }
 UNSAFE = {
@@ -90,21 +90,25 @@ UNSAFE = {
 @pytest.mark.parametrize("name", SWEPT)
 def test_whatever_dies_every_session_comes_to_rest_and_nothing_is_done_twice(name: str) -> None:
     """C-01, C-05, C-12, C-16, C-24, E-20: with the sweep no reachable state is stranded."""
-    found = explore(SWEPT[name])
+    exploration = explore(SWEPT[name])
 
-    print(f"{name}: {len(found.states)} states")  # noqa: T201
-    assert [(found.states[i].wrong, found.trace(i)) for i in found.wrong[:1]] == []
-    assert [found.trace(i) for i in found.stranded[:1]] == []
+    print(f"{name}: {len(exploration.states)} states")  # noqa: T201
+    assert [
+        (exploration.states[i].fault, exploration.trace(i)) for i in exploration.faulty[:1]
+    ] == []
+    assert [exploration.trace(i) for i in exploration.stranded[:1]] == []
 
 
 @pytest.mark.parametrize("name", UNSWEPT)
 def test_without_crashes_nothing_is_stranded_even_without_the_sweep(name: str) -> None:
     """C-05, C-06, C-13: wakes alone are enough while nobody dies."""
-    found = explore(UNSWEPT[name])
+    exploration = explore(UNSWEPT[name])
 
-    print(f"{name}: {len(found.states)} states")  # noqa: T201
-    assert [(found.states[i].wrong, found.trace(i)) for i in found.wrong[:1]] == []
-    assert [found.trace(i) for i in found.stranded[:1]] == []
+    print(f"{name}: {len(exploration.states)} states")  # noqa: T201
+    assert [
+        (exploration.states[i].fault, exploration.trace(i)) for i in exploration.faulty[:1]
+    ] == []
+    assert [exploration.trace(i) for i in exploration.stranded[:1]] == []
 
 
 @pytest.mark.parametrize("name", NAIVE)
@@ -114,7 +118,7 @@ def test_a_naive_variant_strands_a_session(name: str) -> None:
 
     assert explore(whole).stranded == []
     assert naive.stranded, "every rule is needed"
-    print(f"{name}: {'; '.join(naive.worst())}")  # noqa: T201
+    print(f"{name}: {'; '.join(naive.shortest_stranding())}")  # noqa: T201
 
 
 @pytest.mark.parametrize("name", UNSAFE)
@@ -122,23 +126,23 @@ def test_an_unsafe_variant_is_seen(name: str) -> None:
     whole, without, complaint = UNSAFE[name]
     unsafe = explore(without)
 
-    assert explore(whole).wrong == []
-    assert complaint in unsafe.states[unsafe.wrong[0]].wrong
-    print(f"{name}: {'; '.join(unsafe.trace(unsafe.wrong[0]))}")  # noqa: T201
+    assert explore(whole).faulty == []
+    assert complaint in unsafe.states[unsafe.faulty[0]].fault
+    print(f"{name}: {'; '.join(unsafe.trace(unsafe.faulty[0]))}")  # noqa: T201
 
 
 @pytest.mark.parametrize("corner", CORNERS, ids=lambda corner: corner.name)
 def test_every_corner_can_be_walked(corner: Corner) -> None:
     end = replay(replace(corner.setting, sweep=False), corner.trace)
 
-    assert undone(end) == corner.strands
-    assert end.wrong == ""
+    assert is_undone(end) == corner.strands
+    assert end.fault == ""
     if corner.strands:
         assert list(steps(end, replace(corner.setting, sweep=False))) == []
         assert [label for label, _ in steps(end, corner.setting)] == ["the sweep wakes it"]
 
 
 def test_every_corner_is_replayed_against_real_processes() -> None:
-    told = (Path(__file__).parents[1] / "integration/test_corners.py").read_text()
+    tests = (Path(__file__).parents[1] / "integration/test_corners.py").read_text()
 
-    assert [one.name for one in CORNERS if f"Corner: {one.name}." not in told] == []
+    assert [corner.name for corner in CORNERS if f"Corner: {corner.name}." not in tests] == []
