@@ -8,14 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
-import psycopg
-
 from fairlead_eventlog.errors import LogError
 from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_schema.record import Recorded
 from fairlead_session.verify.unfinished import unfinished
 from fairlead_session.verify.verify import verify
 from fairlead_testing.driving import of, probe_lines, provider_calls
+from fairlead_testing.projection import digest_when_projected
 from fairlead_testing.stack import Stack
 from tests.chaos.asks import asks, waiting_asks
 from tests.chaos.asks import call as _call
@@ -169,19 +168,6 @@ async def command_verifies(up: Stack) -> tuple[int | None, str]:
 
 async def rebuilt_alike(up: Stack) -> bool:
     """Whether the read models equal a fresh rebuild of the whole log."""
-    before = await _stable(up)
+    before = await digest_when_projected(up, timeout_s=QUIET_S)
     await rebuild(up.up.postgres, up.eventlog, progress=lambda _progress: None)
     return await digest(up.up.postgres) == before
-
-
-async def _stable(up: Stack) -> str:
-    """The digest once it stands still: the projector has then read all there is."""
-    last = ""
-    async with asyncio.timeout(QUIET_S):
-        while True:
-            with suppress(psycopg.Error):
-                now = await digest(up.up.postgres)
-                if now == last:
-                    return now
-                last = now
-            await asyncio.sleep(2)

@@ -4,7 +4,6 @@ All but two run without the sweep: nothing but the protocol itself may save them
 to hit from outside, the test writes to the log what the dead process would have written.
 """
 
-import asyncio
 import signal
 from collections.abc import AsyncIterator
 
@@ -34,6 +33,7 @@ from fairlead_testing.driving import (
     say,
     settled,
     tool_revision,
+    wait_for_probe,
 )
 from fairlead_testing.stack import Stack
 
@@ -105,9 +105,14 @@ async def test_an_overtaken_owner_writes_nothing_more(up: Stack) -> None:
     try:
         await up.until(session, "step.ended")
         finished = await settled(up, session)
+        up.up.kill("runner", 0, signal.SIGSTOP)
     finally:
         up.up.kill("runner", 1, signal.SIGCONT)
-    await asyncio.sleep(2.5)
+    try:
+        # Only the overtaken owner can serve this session: it is awake when the turn is over.
+        await up.answer_another_session()
+    finally:
+        up.up.kill("runner", 0, signal.SIGCONT)
 
     assert await up.events(session) == finished
     assert len(of(finished, "execution.claimed")) == 2
@@ -193,7 +198,7 @@ async def test_a_once_call_whose_worker_died_is_settled_and_never_run_again(up: 
     session = await up.session()
     await say(up, session, calling("widow", LONG_MS))
     await up.until(session, "tool.started")
-    await asyncio.sleep(0.5)
+    await wait_for_probe(up, "widow", "begun")
 
     for index in range(2):
         up.up.kill("tools", index, signal.SIGKILL)
@@ -257,7 +262,7 @@ async def test_an_interrupt_drops_what_no_runner_has_begun(up: Stack) -> None:
     finally:
         for index in range(2):
             up.up.kill("runner", index, signal.SIGCONT)
-    await asyncio.sleep(2.5)
+    await up.answer_another_session()
     quiet = await up.events(session)
     await up.ask("session.prompt", prompt)
     log = await settled(up, session)

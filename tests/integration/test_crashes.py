@@ -11,6 +11,7 @@ import pytest
 from fairlead_cli.errors import ServerRefused, Unreachable
 from fairlead_eventlog.errors import LogError
 from fairlead_projector.projection.rebuild import digest, rebuild
+from fairlead_testing.projection import digest_when_projected
 from fairlead_testing.stack import Stack, check, types
 
 pytestmark = [
@@ -168,10 +169,7 @@ async def test_the_read_models_rebuild_to_the_same_rows(up: Stack) -> None:
     with suppress(ServerRefused, Unreachable):
         await up.client.prompt(session, "last words")
     await up.rested(session)
-    await asyncio.sleep(2)
-    async with asyncio.timeout(60):
-        while (live := await digest(up.up.postgres)) != await digest(up.up.postgres):
-            await asyncio.sleep(0.5)
+    live = await digest_when_projected(up)
 
     await rebuild(up.up.postgres, up.eventlog, progress=lambda _progress: None)
 

@@ -220,7 +220,7 @@ async def test_admitting_without_resume_waits_until_somebody_asks(up: Stack) -> 
     body = {"sessionID": session, "id": ids.message_id()[:-4], "prompt": {"text": "later"}}
 
     await up.ask("session.prompt", body | {"resume": False})
-    await asyncio.sleep(1.0)
+    await up.answer_another_session()
     quiet = types(await up.events(session))
     await up.ask("session.prompt", body)
     log = await up.rested(session)

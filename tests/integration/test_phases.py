@@ -16,11 +16,21 @@ import pytest
 import pytest_asyncio
 
 from fairlead_eventlog.jetstream.connect import open_link
+from fairlead_eventlog.jetstream.link import NatsLink
 from fairlead_schema.ids import DEFAULT_TENANT
 from fairlead_schema.subjects import Address, tool
 from fairlead_schema.tools.request import ToolRequest
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL
-from fairlead_testing.driving import calling, of, probe_lines, probed, runs, say, settled
+from fairlead_testing.driving import (
+    calling,
+    of,
+    probe_lines,
+    probed,
+    runs,
+    say,
+    settled,
+    wait_for_probe,
+)
 from fairlead_testing.stack import PATIENCE_S, Stack
 
 pytestmark = [
@@ -56,11 +66,10 @@ def kill_workers(up: Stack) -> None:
         up.up.kill("tools", index, signal.SIGKILL)
 
 
-async def noted(up: Stack, key: str, word: str) -> None:
-    """Wait until a probe has come so far."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not any(line[1] == key and line[-1] == word for line in probe_lines(up)):
-            await asyncio.sleep(0.02)
+async def deliveries(link: NatsLink) -> int:
+    """How often the server has handed out a tool request, repeated ones included."""
+    consumers = (await link.api("CONSUMER.LIST.TOOLS"))["consumers"]
+    return sum(consumer["delivered"]["consumer_seq"] for consumer in consumers)
 
 
 async def finished_unsettled(up: Stack, key: str, tool: str) -> str:
@@ -70,11 +79,11 @@ async def finished_unsettled(up: Stack, key: str, tool: str) -> str:
     """
     session = await up.session()
     await say(up, session, calling(key, 1_000, tool=tool))
-    await noted(up, key, "begun")
+    await wait_for_probe(up, key, "begun")
     await up.until(session, "tool.started")
     await say(up, session, "meanwhile")
     with nobody_writes(up):
-        await noted(up, key, "ended")
+        await wait_for_probe(up, key, "ended")
         kill_workers(up)
     return session
 
@@ -109,7 +118,7 @@ async def test_a_settlement_that_left_its_killed_worker_counts(up: Stack, tool: 
     await say(up, session, calling(key, 1_000, tool=tool))
     await up.until(session, "tool.started")
     with nobody_writes(up):
-        await noted(up, key, "ended")
+        await wait_for_probe(up, key, "ended")
         await asyncio.sleep(0.5)  # It has nothing to wait for: by then it has sent its commit.
         kill_workers(up)
 
@@ -129,7 +138,7 @@ async def test_a_request_lost_with_a_server_after_its_worker_died_is_made_good(
     session = await up.session()
     await say(up, session, calling(key, 2_000, tool=tool))
     await up.until(session, "tool.started")
-    await noted(up, key, "begun")
+    await wait_for_probe(up, key, "begun")
     kill_workers(up)
     async with open_link(up.up.nats, name="test") as link:
         await link.api("STREAM.PURGE.TOOLS")
@@ -189,7 +198,7 @@ async def test_paused_for_a_while_a_worker_keeps_its_call(up: Stack) -> None:
     """E-20: a second request was put back while it lived; its own deadline is what counts."""
     session = await up.session()
     await say(up, session, calling("paused", 3_000))
-    await noted(up, "paused", "begun")
+    await wait_for_probe(up, "paused", "begun")
     log = await up.until(session, "tool.started")
     again = ToolRequest(
         session_id=session,
@@ -197,10 +206,15 @@ async def test_paused_for_a_while_a_worker_keeps_its_call(up: Stack) -> None:
         call_id=of(log, "tool.started")[0].call_id,
     )
     body = again.model_dump_json(by_alias=True).encode()
-    for _ in range(3):
-        await up.eventlog.work.put(tool(Address(DEFAULT_TENANT, session), "default"), body)
-    # Somebody has looked, found its worker alive and put them back.
-    await asyncio.sleep(1.0)
+    async with open_link(up.up.nats, name="test") as link:
+        before = await deliveries(link)
+        for _ in range(3):
+            await up.eventlog.work.put(tool(Address(DEFAULT_TENANT, session), "default"), body)
+        async with asyncio.timeout(PATIENCE_S):
+            while await deliveries(link) < before + 3:
+                await asyncio.sleep(0.02)
+    # A worker that took a request finds the call's worker alive, and puts the request back.
+    await asyncio.sleep(0.2)
     pid = next(int(line[3]) for line in probe_lines(up) if line[1] == "paused")
     os.kill(pid, signal.SIGSTOP)
     await asyncio.sleep(PAUSE_S)

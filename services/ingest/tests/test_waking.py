@@ -71,7 +71,7 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
     eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was admitted is in the log, and the sweep finds it there."""
-    monkeypatch.setattr(waker, "SHUTDOWN_S", 0.01, raising=False)
+    monkeypatch.setattr(waker, "SHUTDOWN_S", 0.01)
     context = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
     await created(context)
     await prompt(context, "default", prompt_command())

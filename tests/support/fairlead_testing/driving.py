@@ -120,6 +120,13 @@ def runs(up: Stack, key: str) -> int:
     return sum(words[1] == key and words[-1] == "begun" for words in probe_lines(up))
 
 
+async def wait_for_probe(up: Stack, key: str, word: str) -> None:
+    """Wait until a probe with this key has noted that it has `begun` or `ended`."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not any(line[1] == key and line[-1] == word for line in probe_lines(up)):
+            await asyncio.sleep(0.02)
+
+
 async def provider_calls(up: Stack) -> dict[str, int]:
     """How often the simulated provider was called, by session."""
     base = load(up.up.config, {}).provider["sim"].base_url

@@ -60,15 +60,17 @@ class Stack:
             more = page.more
         return found
 
-    async def until(self, session_id: str, type_: str, *, count: int = 1) -> list[Recorded]:
+    async def until(
+        self, session_id: str, type_: str, *, count: int = 1, tenant: str = DEFAULT_TENANT
+    ) -> list[Recorded]:
         """Wait until the log holds so many events of a type; the answer is the whole log then."""
-        at, seen = Address(DEFAULT_TENANT, session_id), 0
+        at, seen = Address(tenant, session_id), 0
         async with asyncio.timeout(PATIENCE_S), aclosing(_tail(self.eventlog, at)) as tail:
             async for event in tail:
                 seen += event.event.type == type_
                 if seen >= count:
                     break
-        return await self.events(session_id)
+        return await self.events(session_id, tenant=tenant)
 
     async def rested(self, session_id: str) -> list[Recorded]:
         """Wait until nobody owns the session and nothing is pending; the whole log then."""
@@ -93,6 +95,21 @@ class Stack:
                 if not owned and not open_inputs and recorded.seq == head:
                     break
         return await self.events(session_id)
+
+    async def answer_another_session(self) -> None:
+        """Wait for the turn of a fresh session: a wake that was sent before has then been served."""
+        session_id = await self.session()
+        await self.ask("session.prompt", {"sessionID": session_id, "prompt": {"text": "hello"}})
+        await self.rested(session_id)
+
+    async def restart(self, name: str, index: int, sig: int) -> None:
+        """Send a signal that ends a process, and wait until its successor is ready."""
+        pid = self.up.pid(name, index)
+        self.up.kill(name, index, sig)
+        async with asyncio.timeout(PATIENCE_S):
+            while self.up.pid(name, index) in {pid, None}:
+                await asyncio.sleep(0.02)
+        await self.up.wait_ready()
 
 
 async def _tail(eventlog: EventLog, at: Address) -> AsyncGenerator[Recorded, None]:
