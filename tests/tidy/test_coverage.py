@@ -37,7 +37,7 @@ def test_a_test_cites_by_its_name_and_its_docstring(
 
 
 def test_a_reason_is_for_a_behaviour_that_no_test_shows() -> None:
-    reasons = NOT_BUILT | DECIDED
+    reasons = {**NOT_BUILT, **DECIDED}
 
     assert all(reasons.values())
     assert NOT_BUILT.keys() & DECIDED.keys() == set()

@@ -1,9 +1,11 @@
 """The documents say what the code says: every contract is named, every link leads somewhere."""
 
+import ast
 import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -18,6 +20,7 @@ from fairlead_schema.errors import Refused
 from fairlead_schema.events import MANIFEST
 from fairlead_service.config.configuration import Config
 from fairlead_service.config.section import Section
+from tests.tidy.test_tidy import sources
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
@@ -98,6 +101,30 @@ def test_every_event_has_its_row() -> None:
     rows = [f"| `{event.type}` | {event.version} | {event.visibility} |" for event in MANIFEST]
 
     assert [row for row in rows if row not in text("docs/contracts.md")] == []
+
+
+def constructed() -> set[str]:
+    """The names that a service or a library calls, classes among them."""
+    return {
+        node.func.id
+        for path in sources()
+        if not {"apps", "fairlead_schema"} & set(path.relative_to(ROOT).parts)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+
+
+def test_the_events_that_no_service_writes_are_reserved() -> None:
+    sentence = re.search(r"(?m)^Reserved are ([^:]+):", text("docs/contracts.md"))
+    assert sentence is not None
+    reserved = re.findall(r"`([^`]+)`", sentence[1])
+    names = constructed()
+
+    assert {event.type for event in MANIFEST if event.__name__ not in names} == {
+        event.type
+        for event in MANIFEST
+        if any(fnmatch(event.type, pattern) for pattern in reserved)
+    }
 
 
 def test_every_stream_has_its_row() -> None:
