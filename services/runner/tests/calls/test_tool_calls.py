@@ -1,89 +1,31 @@
-"""Moves of a drain: tool calls, interrupts, retries, timers, limits, defects."""
+"""Tool calls of a turn: sent once they are durable, awaited, parked, refused, sent again."""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 from starlette.responses import Response
-from typing_extensions import override
 
-from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
 from fairlead_eventlog.memory.liveness import MemoryLiveness
-from fairlead_eventlog.memory.session_log import MemoryLog
-from fairlead_eventlog.memory.timers import MemoryTimers
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
-from fairlead_eventlog.ports import CommitPage, Head, PingResult
+from fairlead_eventlog.ports import PingResult
 from fairlead_runner.wake_consumer import WakeConsumer
-from fairlead_schema import subjects
 from fairlead_schema.events import (
     InterruptRequested,
-    SessionEvent,
     ToolDeferred,
     ToolFailed,
     ToolStarted,
-    ToolSucceeded,
 )
-from fairlead_schema.subjects import Address
-from fairlead_schema.tools.content import ErrorInfo, Executor, TextContent
-from fairlead_schema.tools.request import ToolCatalog, ToolInfo, ToolRequest
+from fairlead_schema.tools.content import ErrorInfo
+from fairlead_schema.tools.request import ToolRequest
 from services.runner.tests.conftest import (
-    AT,
     World,
     admitted,
-    error_reply,
     run_consumer,
-    stream_reply,
     text_reply,
     wait_until,
 )
-
-READ = ToolInfo(name="read", description="reads", input_schema={}, retry="pure", revision="read@1")
-
-
-def call_reply(*ids: str) -> Response:
-    tool_calls = [
-        {"index": n, "id": id_, "function": {"name": "read", "arguments": '{"path": "x"}'}}
-        for n, id_ in enumerate(ids)
-    ]
-    chunks: list[dict[str, Any]] = [
-        {"choices": [{"index": 0, "delta": {"tool_calls": tool_calls}}]},
-        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
-    ]
-    return stream_reply(*(json.dumps(chunk) for chunk in chunks), "[DONE]")
-
-
-def tool_succeeded(event: SessionEvent, call: str = "c1") -> ToolSucceeded:
-    return ToolSucceeded(
-        assistant_message_id=event.assistant_message_id,  # type: ignore[union-attr]
-        call_id=call,
-        structured={},
-        content=(TextContent(text="found"),),
-        provider=Executor(),
-    )
-
-
-def offer_tool(world: World) -> None:
-    """Let the tools service offer one tool."""
-    body = json.dumps({"data": ToolCatalog(tools=(READ,)).wire()}).encode()
-
-    async def answer(_body: bytes) -> bytes:
-        return body
-
-    world.eventlog.requests.answerers[subjects.tool_catalog("default")] = answer  # type: ignore[attr-defined]
-
-
-async def wait_for_event(world: World, type_: str) -> SessionEvent:
-    events: list[SessionEvent] = []
-
-    async def look() -> bool:
-        events[:] = [event for event in await world.events() if event.type == type_]
-        return bool(events)
-
-    async with asyncio.timeout(5):
-        while not await look():
-            await asyncio.sleep(0.001)
-    return events[0]
+from services.runner.tests.tool_calls import call_reply, offer_tool, tool_succeeded, wait_for_event
 
 
 async def test_a_call_is_sent_once_it_is_durable_and_its_result_continues_the_turn(
@@ -173,89 +115,6 @@ async def test_a_stream_that_fails_after_a_call_decides_what_becomes_of_the_queu
     assert (session.execution.rested, pending) == expected
 
 
-async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) -> None:
-    """C-12: a nudge makes a long turn look at the log and stop."""
-    hanging = asyncio.Event()
-
-    async def hangs() -> Response:
-        await hanging.wait()
-        return text_reply("too late")
-
-    world.provider.replies.append(hangs)
-    await world.write(admitted("msg_1"))
-    await world.wake()
-    consumer = WakeConsumer(world.context())
-
-    async with run_consumer(consumer):
-        await wait_until(lambda: len(world.provider.requests) == 1)
-        await world.write(InterruptRequested())
-        consumer.nudge(AT)
-        await wait_until(lambda: not world.wakes)
-        hanging.set()
-
-    assert (await world.session()).execution.rested == "interrupted"
-    assert "step.started" not in await world.types()
-
-
-async def test_a_busy_provider_is_asked_again_and_each_retry_is_told(world: World) -> None:
-    """Q-13, D-43, D-44, P-04."""
-    world.config["runner"] = {"retry_base_s": 0.001}
-    world.provider.replies.extend(
-        [error_reply(429, "busy"), error_reply(503, "busy"), text_reply("hello")]
-    )
-    await world.write(admitted("msg_1"))
-
-    await world.drain()
-
-    types = await world.types()
-    assert types.count("retried") == 2
-    assert types.count("attempt.dispatched") == 3
-    assert types.count("prompt.promoted") == 1
-    assert types.count("step.started") == 1
-
-
-async def test_a_provider_that_stays_busy_fails_the_step_in_the_end(world: World) -> None:
-    world.config["runner"] = {"retry_base_s": 0.001, "retry_attempts_max": 2}
-    world.provider.replies.extend([error_reply(429, "busy")] * 2)
-    await world.write(admitted("msg_1"))
-
-    await world.drain()
-
-    types = await world.types()
-    assert (types.count("retried"), types.count("step.failed")) == (1, 1)
-    assert (await world.session()).execution.rested == "failed"
-
-
-async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world: World) -> None:
-    world.config["runner"] = {"park_after_s": 0, "retry_base_s": 60}
-    world.provider.replies.extend([error_reply(429, "busy"), text_reply("hello")])
-    await world.write(admitted("msg_1"))
-
-    await world.drain()
-    parked = await world.types()
-    await world.drain()
-
-    assert (await world.session()).execution.rested == "retry-later"
-    assert await world.types() == parked
-    timers = world.eventlog.timers
-    assert isinstance(timers, MemoryTimers)
-    assert timers.times[AT] == (await world.session()).execution.wake_at
-
-
-async def test_a_due_timer_wakes_its_session(world: World) -> None:
-    timers = world.eventlog.timers
-    assert isinstance(timers, MemoryTimers)
-    await timers.wake_at(AT, 1)
-    consumer = WakeConsumer(world.context())
-    firing = asyncio.create_task(consumer.fire_timers())
-    timers.fire(AT)
-
-    await wait_until(lambda: bool(world.wakes))
-
-    firing.cancel()
-    assert [job.subject for job in world.wakes] == [subjects.wake(AT)]
-
-
 async def test_too_many_calls_in_one_turn_are_refused_at_once(world: World) -> None:
     """E-30, P-06: the calls over the limit are settled as errors and never sent."""
     world.config["runner"] = {"calls_max": 1, "tools_wait_s": 0.01}
@@ -335,27 +194,3 @@ def reconnect_worker(world: World, worker: str, monkeypatch: pytest.MonkeyPatch)
         return life
 
     monkeypatch.setattr(liveness, "ping", ping_and_answer)
-
-
-class FailingLog(MemoryLog):
-    """A log whose reads fail because of a defect."""
-
-    @override
-    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
-        raise ZeroDivisionError("our fault")
-
-
-async def test_a_defect_puts_the_session_aside_after_a_few_tries(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(type(world.log), "read", FailingLog.read)
-    await world.wake()
-    (job,) = world.wakes
-    job.deliveries = 4
-
-    async with run_consumer(WakeConsumer(world.context())):
-        await wait_until(lambda: not world.wakes)
-
-    dead = world.eventlog.dead_letters
-    assert isinstance(dead, MemoryDeadLetters)
-    assert "our fault" in dead.letters[0][3]

@@ -35,7 +35,7 @@ from services.runner.tests.conftest import (
     text_reply,
     wait_until,
 )
-from services.runner.tests.test_moves import call_reply, offer_tool, tool_succeeded, wait_for_event
+from services.runner.tests.tool_calls import call_reply, offer_tool, tool_succeeded, wait_for_event
 
 SLOW = ModelRef(provider_id="acme", id="slow")
 

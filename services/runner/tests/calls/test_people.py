@@ -20,8 +20,8 @@ from fairlead_schema.events import (
 from fairlead_schema.permission import CallSource, PermissionRequest
 from fairlead_schema.tools.request import ToolRequest
 from services.runner.tests.conftest import AT, World, admitted, run_consumer, text_reply, wait_until
-from services.runner.tests.test_moves import call_reply, tool_succeeded, wait_for_event
-from services.runner.tests.test_ownership import LEFT, PARTIAL
+from services.runner.tests.drain.test_ownership import LEFT, PARTIAL
+from services.runner.tests.tool_calls import call_reply, tool_succeeded, wait_for_event
 
 # A runner that waited for people would exceed the time limit of every test.
 LONG_WAIT = {"tools_wait_s": 60.0}

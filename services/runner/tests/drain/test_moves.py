@@ -1,0 +1,134 @@
+"""Moves of a drain: interrupts, retries, timers, defects."""
+
+import asyncio
+
+import pytest
+from starlette.responses import Response
+from typing_extensions import override
+
+from fairlead_eventlog.memory.dead_letters import MemoryDeadLetters
+from fairlead_eventlog.memory.session_log import MemoryLog
+from fairlead_eventlog.memory.timers import MemoryTimers
+from fairlead_eventlog.ports import CommitPage, Head
+from fairlead_runner.wake_consumer import WakeConsumer
+from fairlead_schema import subjects
+from fairlead_schema.events import (
+    InterruptRequested,
+)
+from fairlead_schema.subjects import Address
+from services.runner.tests.conftest import (
+    AT,
+    World,
+    admitted,
+    error_reply,
+    run_consumer,
+    text_reply,
+    wait_until,
+)
+
+
+async def test_a_nudge_makes_a_streaming_turn_see_its_interrupt(world: World) -> None:
+    """C-12: a nudge makes a long turn look at the log and stop."""
+    hanging = asyncio.Event()
+
+    async def hangs() -> Response:
+        await hanging.wait()
+        return text_reply("too late")
+
+    world.provider.replies.append(hangs)
+    await world.write(admitted("msg_1"))
+    await world.wake()
+    consumer = WakeConsumer(world.context())
+
+    async with run_consumer(consumer):
+        await wait_until(lambda: len(world.provider.requests) == 1)
+        await world.write(InterruptRequested())
+        consumer.nudge(AT)
+        await wait_until(lambda: not world.wakes)
+        hanging.set()
+
+    assert (await world.session()).execution.rested == "interrupted"
+    assert "step.started" not in await world.types()
+
+
+async def test_a_busy_provider_is_asked_again_and_each_retry_is_told(world: World) -> None:
+    """Q-13, D-43, D-44, P-04."""
+    world.config["runner"] = {"retry_base_s": 0.001}
+    world.provider.replies.extend(
+        [error_reply(429, "busy"), error_reply(503, "busy"), text_reply("hello")]
+    )
+    await world.write(admitted("msg_1"))
+
+    await world.drain()
+
+    types = await world.types()
+    assert types.count("retried") == 2
+    assert types.count("attempt.dispatched") == 3
+    assert types.count("prompt.promoted") == 1
+    assert types.count("step.started") == 1
+
+
+async def test_a_provider_that_stays_busy_fails_the_step_in_the_end(world: World) -> None:
+    world.config["runner"] = {"retry_base_s": 0.001, "retry_attempts_max": 2}
+    world.provider.replies.extend([error_reply(429, "busy")] * 2)
+    await world.write(admitted("msg_1"))
+
+    await world.drain()
+
+    types = await world.types()
+    assert (types.count("retried"), types.count("step.failed")) == (1, 1)
+    assert (await world.session()).execution.rested == "failed"
+
+
+async def test_a_long_back_off_sets_a_timer_and_an_early_wake_does_nothing(world: World) -> None:
+    world.config["runner"] = {"park_after_s": 0, "retry_base_s": 60}
+    world.provider.replies.extend([error_reply(429, "busy"), text_reply("hello")])
+    await world.write(admitted("msg_1"))
+
+    await world.drain()
+    parked = await world.types()
+    await world.drain()
+
+    assert (await world.session()).execution.rested == "retry-later"
+    assert await world.types() == parked
+    timers = world.eventlog.timers
+    assert isinstance(timers, MemoryTimers)
+    assert timers.times[AT] == (await world.session()).execution.wake_at
+
+
+async def test_a_due_timer_wakes_its_session(world: World) -> None:
+    timers = world.eventlog.timers
+    assert isinstance(timers, MemoryTimers)
+    await timers.wake_at(AT, 1)
+    consumer = WakeConsumer(world.context())
+    firing = asyncio.create_task(consumer.fire_timers())
+    timers.fire(AT)
+
+    await wait_until(lambda: bool(world.wakes))
+
+    firing.cancel()
+    assert [job.subject for job in world.wakes] == [subjects.wake(AT)]
+
+
+class FailingLog(MemoryLog):
+    """A log whose reads fail because of a defect."""
+
+    @override
+    async def read(self, at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+        raise ZeroDivisionError("our fault")
+
+
+async def test_a_defect_puts_the_session_aside_after_a_few_tries(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(world.log), "read", FailingLog.read)
+    await world.wake()
+    (job,) = world.wakes
+    job.deliveries = 4
+
+    async with run_consumer(WakeConsumer(world.context())):
+        await wait_until(lambda: not world.wakes)
+
+    dead = world.eventlog.dead_letters
+    assert isinstance(dead, MemoryDeadLetters)
+    assert "our fault" in dead.letters[0][3]
