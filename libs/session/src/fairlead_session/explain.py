@@ -1,4 +1,4 @@
-"""Why a session is or is not moving, from the log alone: one sentence and its structure."""
+"""Explains from the log alone why a session works or rests: a sentence and its structure."""
 
 from typing import Literal, TypeAlias
 
@@ -36,11 +36,11 @@ Code: TypeAlias = (
     ]
     | RestReason
 )
-"""The reason of a state, for programs: what is done, waited for or asked, or why it rests."""
+"""The reason of a state, for programs."""
 
 
 class Waiting(Model):
-    """One thing a session waits for."""
+    """One thing that a session waits for."""
 
     kind: Literal["tool", "session", "permission", "question", "timer"]
     id: str
@@ -48,7 +48,7 @@ class Waiting(Model):
 
 
 class Explanation(Model):
-    """Where a session stands."""
+    """The state of a session in words and in codes."""
 
     state: State
     code: Code
@@ -59,7 +59,7 @@ class Explanation(Model):
     next: str | None = None
 
 
-_TAKEN = "the next free runner takes it"
+_NEXT_RUNNER = "the next free runner takes it"
 
 
 def explain(session: Session) -> Explanation:
@@ -78,19 +78,21 @@ def explain(session: Session) -> Explanation:
         return _explain(session, ("archived", "archived"), "The session is archived.", waiting)
     if session.execution.interrupted:
         reason = "It was interrupted, and what is open waits for a runner to settle it."
-        return _explain(session, ("queued", "stopping"), reason, waiting, next_=_TAKEN)
+        return _explain(session, ("queued", "stopping"), reason, waiting, next_=_NEXT_RUNNER)
     if waiting:
-        reason = f"It waits for {', '.join(one.what for one in waiting)}."
+        reason = f"It waits for {', '.join(item.what for item in waiting)}."
         cause: tuple[State, Code] = ("waiting", _kind(waiting[0]))
         return _explain(session, cause, reason, waiting, next_="answering or settling wakes it")
-    if wake_has_work(session) and not _patient(session):
+    if wake_has_work(session) and not _waits(session):
         code, work = _work(session)
-        return _explain(session, ("queued", code), f"{work} waits for a runner.", (), next_=_TAKEN)
+        return _explain(
+            session, ("queued", code), f"{work} waits for a runner.", (), next_=_NEXT_RUNNER
+        )
     return _resting(session)
 
 
 def explain_unreadable(detail: str) -> Explanation:
-    """A session whose log cannot be read any further: it stops, and nothing else does."""
+    """A session with an unreadable event. Only this session stops."""
     return Explanation(
         state="broken",
         code="unreadable",
@@ -99,8 +101,8 @@ def explain_unreadable(detail: str) -> Explanation:
     )
 
 
-def _patient(session: Session) -> bool:
-    """Whether it waits for a time or a place, and a free runner would change nothing."""
+def _waits(session: Session) -> bool:
+    """Whether the session waits for a time, a place or a limit. A free runner changes nothing."""
     rested = session.execution.rested
     if rested == "retry-later":
         return keeps_backoff(session)
@@ -140,7 +142,7 @@ def _explain(
 
 
 def _waiting(session: Session) -> tuple[Waiting, ...]:
-    """Calls that run, and what a person must answer: a call that asks is told by its request."""
+    """The running calls and the pending asks. A call that waits for an ask is not listed itself."""
     calls = tuple(_waiting_call(session, call) for call in ready_calls(session))
     permissions = tuple(
         Waiting(kind="permission", id=id_, what=f"a person: {describe_ask(ask)}")
@@ -154,7 +156,7 @@ def _waiting(session: Session) -> tuple[Waiting, ...]:
 
 
 def _waiting_call(session: Session, call: UnsettledCall) -> Waiting:
-    """A call that another session answers is told by that session: ask there next."""
+    """A running call. A call of a sub-agent is shown as its child session."""
     child = child_for(session, call)
     if child is not None:
         return Waiting(kind="session", id=child, what=f"the sub-agent {child}")
@@ -186,6 +188,6 @@ def _work(session: Session) -> tuple[Code, str]:
     return "compaction", "A compaction that was asked for"
 
 
-def _kind(one: Waiting) -> Code:
-    assert one.kind != "timer", "a session that waits for a timer rests"
-    return one.kind
+def _kind(waiting: Waiting) -> Code:
+    assert waiting.kind != "timer", "a session that waits for a timer rests"
+    return waiting.kind

@@ -1,7 +1,7 @@
-"""A frozen value with some fields changed: what the fold does more often than anything else.
+"""Changed copies of frozen values. The fold makes them more often than anything else.
 
 The standard library calls the constructor with every field, and pydantic copies and validates. Both
-took most of the time that an event takes. The values here are frozen, so their copies may share.
+took most of the time of folding an event. Frozen values are safe to share, so these copies share.
 """
 
 import dataclasses
@@ -15,12 +15,12 @@ Value = TypeVar("Value")
 ModelType = TypeVar("ModelType", bound=BaseModel)
 
 if TYPE_CHECKING:
-    # By this name the type checker knows which fields there are.
+    # The type checker knows the fields of `dataclasses.replace`.
     from dataclasses import replace
 else:
 
     def replace(value: Any, /, **changes: Any) -> Any:  # noqa: ANN401 - of any such class
-        """The same value, but for the changed fields."""
+        """A copy of the value with the changed fields."""
         try:
             fields = value.__dict__
         except AttributeError:

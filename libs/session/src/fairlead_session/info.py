@@ -6,9 +6,9 @@ from fairlead_session.state.session import Session
 
 
 def info(session: Session) -> SessionInfo:
-    """The public face of a session. A model always shows its variant."""
+    """The public description of a session. A model always shows its variant."""
     profile = session.profile
-    assert profile is not None, "only a created session has a face"
+    assert profile is not None, "only a created session has a description"
     return SessionInfo(
         id=session.id,
         parent_id=profile.parent_id,

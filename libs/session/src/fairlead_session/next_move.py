@@ -38,35 +38,35 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class AwaitCalls:
-    """Local calls are not settled: see that each is on its way, then wait or park."""
+    """Local calls are open: make sure that each has a worker, then wait or park."""
 
     calls: tuple[UnsettledCall, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class EndStep:
-    """The stream ended earlier and every local call is settled: end the step with both."""
+    """The stream is complete and every local call is settled: end the step."""
 
     attempt: Attempt
 
 
 @dataclass(frozen=True, slots=True)
 class SettleInterrupted:
-    """A dead owner's attempt is in the log without its outcome: decide what it meant."""
+    """The log has an attempt of a dead owner without an outcome: settle it."""
 
     attempt: Attempt
 
 
 @dataclass(frozen=True, slots=True)
 class InitialiseContext:
-    """No epoch yet: observe every source before anything is promoted."""
+    """The session has no epoch: observe every source before any input is promoted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Replace history by a summary: somebody asked, or the provider said that it does not fit.
+    """Replace history by a summary: a person asked, or the prompt did not fit.
 
-    With a refusal no provider may be called for it.
+    With a refusal no provider may be called for the summary.
     """
 
     cause: Literal["manual", "overflow"]
@@ -120,13 +120,13 @@ def next_move(
             EndStep(session.turn.attempt) if finished else SettleInterrupted(session.turn.attempt)
         )
     if session.execution.compaction_requested:
-        return _unknown(limits) or Compact("manual", exceeded_limit(session, limits.tenant))
+        return _rest_if_unknown(limits) or Compact("manual", exceeded_limit(session, limits.tenant))
     if session.execution.failure is not None:
         return Rest("failed", session.execution.failure)
     if not session.execution.work_requested:
-        # Only a compaction was asked for: what an interrupt kept stays where it is.
+        # Nobody asked for work, so pending input that an interrupt kept stays pending.
         return Rest("idle")
-    # A turn that is rebuilt after a compaction is the same turn: new input waits for the next one.
+    # A turn that is rebuilt after a compaction stays the same turn, so new input waits.
     rebuilding = session.compaction.rebuilding and session.execution.owed
     inputs = (
         ()
@@ -135,9 +135,9 @@ def next_move(
     )
     if not inputs and not session.execution.owed:
         return Rest("idle")
-    halt = _halt(session, limits, fresh=bool(inputs) or rebuilding)
-    if halt is not None:
-        return halt
+    rest = _rest_by_limit(session, limits, fresh=bool(inputs) or rebuilding)
+    if rest is not None:
+        return rest
     if session.epoch is None:
         return InitialiseContext()
     step = 1 if inputs else session.turn.step + 1
@@ -145,31 +145,33 @@ def next_move(
 
 
 def is_moving(session: Session) -> bool:
-    """Whether there is work that somebody was asked to do and nobody has rested from.
+    """Whether the session has requested work that a runner can do now.
 
-    Work that only a person's answer can move on is not standing still.
+    Work that waits only for a person's answer does not count.
     """
     work = bool(session.inbox.pending) or session.execution.owed or session.turn.attempt is not None
-    asked = (work and session.execution.work_requested) or session.execution.compaction_requested
-    return (asked and not waits_for_people(session)) or session.execution.interrupted
+    requested = (
+        work and session.execution.work_requested
+    ) or session.execution.compaction_requested
+    return (requested and not waits_for_people(session)) or session.execution.interrupted
 
 
 def wake_has_work(session: Session) -> bool:
-    """Whether a wake finds something that it may begin with; one that does not is let go.
+    """Whether a wake has work to begin. A wake without work is dropped.
 
-    A wake from before an interrupt asks for nothing any more. Over its budget a session rests, but
-    each wake is a chance that a limit was raised where its log does not say so.
+    After an interrupt earlier wakes have no work. Over its budget a session rests, but a limit
+    outside its log may have been raised, so every wake counts.
     """
     rest = session.execution.rest
     return is_moving(session) or (rest is not None and REST_RULES[rest.reason].limit_may_rise)
 
 
-def _halt(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
-    """Why no provider may be called although a turn is owed; fresh input starts most counts anew."""
+def _rest_by_limit(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
+    """The limit that forbids a provider call. New input resets most counters."""
     over = exceeded_limit(session, limits.tenant)
     if over is not None:
         return Rest("over-budget", over)
-    unknown = _unknown(limits)
+    unknown = _rest_if_unknown(limits)
     if unknown is not None or fresh:
         return unknown
     if session.execution.recoveries > limits.recoveries_max:
@@ -187,8 +189,8 @@ def _halt(session: Session, limits: DrainLimits, *, fresh: bool) -> Rest | None:
     return None
 
 
-def _unknown(limits: DrainLimits) -> Rest | None:
-    """Whether nobody can say what may still be used."""
+def _rest_if_unknown(limits: DrainLimits) -> Rest | None:
+    """Rest while the usage of a tenant with limits is not known."""
     if limits.tenant.limited and not limits.tenant.known:
         return Rest("budget-unknown", "what the tenant has used cannot be asked now")
     return None

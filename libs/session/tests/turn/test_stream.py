@@ -33,7 +33,8 @@ from fairlead_schema.provider.events import (
 )
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.execution.recovery import INTERRUPTED_TURN
-from fairlead_session.turn.stream import BLOCK_LENGTH_MAX, TurnStream
+from fairlead_session.turn.stream import TurnStream
+from fairlead_session.turn.stream_blocks import BLOCK_LENGTH_MAX
 from fairlead_session.turn.stream_calls import ProtocolViolation
 from fairlead_session.turn.usage import TokenPrice
 

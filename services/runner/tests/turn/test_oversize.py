@@ -10,7 +10,7 @@ from fairlead_eventlog.memory import session_log
 from fairlead_eventlog.memory.work_queues import MemoryWorkQueues
 from fairlead_schema.events import ExecutionReleased, StepFailed, TextEnded, ToolCalled, ToolFailed
 from fairlead_schema.record import Draft, Recorded
-from fairlead_session.turn.stream import BLOCK_LENGTH_MAX
+from fairlead_session.turn.stream_blocks import BLOCK_LENGTH_MAX
 from fairlead_session.verify.verify import verify
 from services.runner.tests.conftest import (
     DATE,

@@ -1,4 +1,4 @@
-"""Which session answers which call: its id follows from the call, for ever the same."""
+"""Ids of child sessions. The id of a child follows from its call and never changes."""
 
 from hashlib import sha256
 from typing import Final
@@ -9,11 +9,11 @@ TASK: Final = "task"
 
 
 def child_of(parent: SessionId, assistant_message_id: MessageId, call_id: CallId) -> SessionId:
-    """The session that answers a call."""
+    """The id of the session that answers a call."""
     key = f"{parent}\n{assistant_message_id}\n{call_id}"
     return f"ses_{sha256(key.encode()).hexdigest()[:32]}"
 
 
 def first_prompt(child: SessionId) -> MessageId:
-    """The prompt that a call puts to its session."""
+    """The id of the prompt that a call sends to its child session."""
     return f"msg_{sha256(child.encode()).hexdigest()[:32]}"

@@ -1,4 +1,8 @@
-"""Calling: whether a worker may run a call, and how the call is settled. The log fences both."""
+"""The life of a call: whether a worker may run it, and how it is settled. The log fences both.
+
+`begin` returns more than events: the worker runs, waits, or gives the request back, and each
+decision says which. All other deciders return events.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,44 +31,44 @@ from fairlead_session.state.session import Session
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Write this, and the call is yours to run until another worker starts it after you."""
+    """Start the call. The worker runs it until another worker starts it."""
 
     event: ToolStarted
     call: UnsettledCall
 
     @property
     def started(self) -> UnsettledCall:
-        """The call as the log holds it once the event is written."""
+        """The call after the event is written."""
         return replace(self.call, worker=self.event.worker)
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """It was started, its worker is gone and it may not run again: its outcome is unknown."""
+    """Fail a call whose worker is gone and that may not run again. Its outcome is unknown."""
 
     event: ToolFailed
 
 
 @dataclass(frozen=True, slots=True)
 class LeaveToWorker:
-    """Another worker runs it, as far as anybody knows."""
+    """Another worker runs the call, as far as the log and liveness know."""
 
     worker: WorkerId
 
 
 @dataclass(frozen=True, slots=True)
 class WaitsForPerson:
-    """A person is asked: nothing runs before the answer, and the answer brings a new request."""
+    """A person must answer first. The answer sends a new request."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotOpen:
-    """Settled, interrupted or never called: nothing is to be done."""
+    """The call is settled, or its session was interrupted, or it never existed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeferredCall:
-    """Somebody outside works on it, and may take until then."""
+    """Another service settles the call before a time."""
 
     call: UnsettledCall
     until: int
@@ -75,18 +79,18 @@ Beginning: TypeAlias = Begin | Settle | LeaveToWorker | WaitsForPerson | Deferre
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """What a tool returned."""
+    """The result of a tool."""
 
     structured: Mapping[str, Any] = field(default_factory=dict)
     content: tuple[ToolContent, ...] = ()
     output_paths: tuple[str, ...] | None = None
     facts: tuple[SessionEvent, ...] = ()
-    """What else became true: written in the commit that settles the call, or not at all."""
+    """More events, written in the commit that settles the call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Why there is no result, in words for the model."""
+    """Why a call has no result. The message is for the model."""
 
     message: str
     facts: tuple[SessionEvent, ...] = ()
@@ -95,7 +99,7 @@ class Failed:
 Outcome: TypeAlias = Succeeded | Failed
 
 HaltReason: TypeAlias = Literal["interrupted", "lost"]
-"""Why a run must stop: somebody interrupted or purged the session, or the call is another worker's."""
+"""Why a run must stop: the session was interrupted or purged, or another worker has the call."""
 
 INTERRUPTED = Failed(INTERRUPTED_TOOL)
 
@@ -109,8 +113,8 @@ def begin(
 ) -> Beginning:
     """Decide for a worker that does not run the call now.
 
-    `owner_life` is what is known of the worker that started it; one of which nothing is known is
-    left alone, because liveness may only ever delay a call, never run it twice.
+    `owner_life` says whether the worker that started the call lives. If that is not known, the call
+    is left to it: liveness may delay a call and must never run it twice.
     """
     call = find_call(session, assistant_message_id, call_id)
     if call is None or session.execution.interrupted:
@@ -134,14 +138,14 @@ def begin(
 
 
 def settle(session: Session, call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
-    """The one settlement of a call, or nothing: it is settled, or another worker started it since."""
+    """Settle a call once. Nothing if it is settled, or another worker has started it since."""
     if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return settlement_events(call, outcome)
 
 
 def settlement_events(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEvent, ...]:
-    """The events of a call's outcome, for whoever knows that the call is theirs to settle."""
+    """The events of an outcome, for a caller that knows that the call is open and its own."""
     if isinstance(outcome, Failed):
         return (*outcome.facts, failure_event(call, outcome))
     succeeded = ToolSucceeded(
@@ -156,7 +160,7 @@ def settlement_events(call: UnsettledCall, outcome: Outcome) -> tuple[SessionEve
 
 
 def defer(session: Session, call: UnsettledCall, until: int) -> tuple[SessionEvent, ...]:
-    """Leave a started call to whoever settles it from outside; nothing if it is not the worker's."""
+    """Leave a started call to another service. Nothing if the call is not the worker's."""
     if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return (
@@ -172,7 +176,7 @@ def progress(
     structured: Mapping[str, Any],
     content: tuple[ToolContent, ...],
 ) -> tuple[ToolProgressed, ...]:
-    """How far a call has come, or nothing: it is settled, or another worker started it since."""
+    """Report progress of a call. Nothing if it is settled, or another worker has started it since."""
     if find_call(session, call.assistant_message_id, call.call_id) != call:
         return ()
     return (
@@ -186,23 +190,23 @@ def progress(
 
 
 def halt_reason(call: UnsettledCall, event: SessionEvent) -> HaltReason | None:
-    """Whether an event that was written after the start ends the run of the call."""
+    """Why an event after the start of a call ends its run. None if the run goes on."""
     match event:
         case InterruptRequested() | SessionPurged():
             return "interrupted"
         case ToolStarted() | ToolSucceeded() | ToolFailed():
-            mine = isinstance(event, ToolStarted) and event.worker == call.worker
-            same = (event.assistant_message_id, event.call_id) == (
+            own_start = isinstance(event, ToolStarted) and event.worker == call.worker
+            same_call = (event.assistant_message_id, event.call_id) == (
                 call.assistant_message_id,
                 call.call_id,
             )
-            return "lost" if same and not mine else None
+            return "lost" if same_call and not own_start else None
         case _:
             return None
 
 
 def failure_event(call: UnsettledCall, outcome: Failed) -> ToolFailed:
-    """The event of a call that has no result."""
+    """The event of a failed call."""
     return ToolFailed(
         assistant_message_id=call.assistant_message_id,
         call_id=call.call_id,

@@ -1,7 +1,7 @@
-"""Bounding: of a text that is too long the model sees both ends, and where the whole is kept.
+"""Output bounds: of a long text the model sees both ends, and the path of the whole text.
 
-The text itself may be larger than memory, so it is measured piece by piece: what bounding needs of
-it is its size and as much of both ends as could ever be shown.
+A text may be larger than memory, so it is measured piece by piece. The measurement keeps its size
+and as much of both ends as a preview can show.
 """
 
 import codecs
@@ -12,14 +12,14 @@ from typing import Final
 LINES_MAX: Final = 2_000
 BYTES_MAX: Final = 51_200
 
-# What stands between head, marker and tail: two blank lines, which are four newlines.
+# Between head, marker and tail stand two blank lines, which are four newlines.
 _GAP: Final = "\n\n"
 _GAPS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class OutputLimits:
-    """How much of one settlement's text the model sees. Exactly that much still fits."""
+    """How much text of one settlement the model sees. A text of exactly this size fits."""
 
     lines: int = LINES_MAX
     bytes: int = BYTES_MAX
@@ -27,7 +27,7 @@ class OutputLimits:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredText:
-    """A measured text: its size as UTF-8, its newlines, and both its ends."""
+    """The size of a text as UTF-8, its newlines, and both ends."""
 
     bytes: int
     newlines: int
@@ -35,19 +35,19 @@ class MeasuredText:
     tail: str
 
     def fits(self, limits: OutputLimits) -> bool:
-        """Whether the text may be shown whole."""
+        """Whether the model sees the whole text."""
         return self.bytes <= limits.bytes and self.newlines < limits.lines
 
 
 def measure_text(pieces: Iterable[bytes], limits: OutputLimits) -> MeasuredText:
-    """Measure a text, given in pieces. What is no UTF-8 counts as it will be shown."""
+    """Measure a text in pieces. Invalid UTF-8 counts as the replacement characters that are shown."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     size = newlines = 0
     head = tail = ""
-    for text in _decoded(decoder, pieces):
+    for text in _decode(decoder, pieces):
         size += len(text.encode())
         newlines += text.count("\n")
-        # A character is at least a byte, so that many characters are always enough.
+        # A character has at least one byte, so this many characters are always enough.
         if len(head) < limits.bytes:
             head += text[: limits.bytes - len(head)]
         tail = (tail + text)[-limits.bytes :]
@@ -55,7 +55,7 @@ def measure_text(pieces: Iterable[bytes], limits: OutputLimits) -> MeasuredText:
 
 
 def preview(sample: MeasuredText, marker: str, limits: OutputLimits) -> str:
-    """Head, marker and tail within both limits; the head has the larger half (J-31, J-32)."""
+    """Head, marker and tail within both limits. The head gets the larger half (J-31, J-32)."""
     lines = limits.lines - _GAPS
     room = limits.bytes - len(marker.encode()) - _GAPS
     if lines <= 0 or room <= 0:
@@ -68,22 +68,22 @@ def preview(sample: MeasuredText, marker: str, limits: OutputLimits) -> str:
 
 
 def kept_marker(sample: MeasuredText, path: str) -> str:
-    """The marker of an output that was kept whole. One line."""
+    """The marker of an output whose whole text is kept. One line."""
     return f"[... cut: {_size(sample)} in all; read or grep {path} for the whole ...]"
 
 
 def lossy_marker(sample: MeasuredText) -> str:
-    """The marker of an output whose middle is nowhere any more. One line."""
+    """The marker of an output whose middle is lost. One line."""
     return f"[... cut: {_size(sample)} in all; the rest could not be kept ...]"
 
 
 def shorten(text: str, limits: OutputLimits) -> str:
-    """A text of which nothing else is kept, within its limits."""
+    """A text within its limits. The rest of the text is lost."""
     sample = measure_text((text.encode(errors="backslashreplace"),), limits)
     return text if sample.fits(limits) else preview(sample, lossy_marker(sample), limits)
 
 
-def _decoded(decoder: codecs.IncrementalDecoder, pieces: Iterable[bytes]) -> Iterable[str]:
+def _decode(decoder: codecs.IncrementalDecoder, pieces: Iterable[bytes]) -> Iterable[str]:
     for piece in pieces:
         yield decoder.decode(piece)
     yield decoder.decode(b"", final=True)
@@ -94,10 +94,10 @@ def _size(sample: MeasuredText) -> str:
 
 
 def _first(text: str, size: int) -> str:
-    """As many whole characters as fit, from the start."""
+    """The whole characters that fit, from the start."""
     return text.encode()[:size].decode(errors="ignore")
 
 
 def _last(text: str, size: int) -> str:
-    """As many whole characters as fit, at the end."""
+    """The whole characters that fit, from the end."""
     return text.encode()[-size:].decode(errors="ignore") if size else ""

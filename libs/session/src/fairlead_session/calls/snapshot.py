@@ -1,7 +1,7 @@
-"""Briefs: what a request says of its call, so that a worker need not read the session first.
+"""Call snapshots: a request carries the state of its call, so that a worker need not read the log.
 
-A brief holds at one head of the log and nowhere else. The worker decides from it exactly as from
-the session, and writes only if the head is still that one; else it reads (docs/adr/0020).
+A snapshot is valid at one head of the log. The worker decides from the snapshot as from the session.
+Its commit succeeds only if the head is still the same; else the worker reads (docs/adr/0020).
 """
 
 from fairlead_schema.ids import CallId, MessageId, SessionId
@@ -17,7 +17,7 @@ from fairlead_session.state.session import Profile, Session
 def snapshot_call(
     session: Session, position: int, assistant_message_id: MessageId, call_id: CallId
 ) -> CallSnapshot | None:
-    """What there is to know of a call that nobody has begun; None where more than this counts."""
+    """The snapshot of a call that nobody has begun. None if its decision needs more of the session."""
     call = find_call(session, assistant_message_id, call_id)
     if (
         call is None
@@ -29,7 +29,7 @@ def snapshot_call(
     if call.worker is not None or call.grants or call.deferred_until is not None:
         return None
     if pending_ask(session, call) is not None or call.tool == TASK:
-        return None  # Whoever attends a task reads its session: what is decided comes from there.
+        return None  # A task is decided from its child session, which the worker must read.
     return CallSnapshot(
         position=position,
         seq=session.seq,
@@ -47,29 +47,29 @@ def snapshot_call(
 
 
 def session_from_snapshot(
-    session_id: SessionId, assistant_message_id: MessageId, call_id: CallId, told: CallSnapshot
+    session_id: SessionId, assistant_message_id: MessageId, call_id: CallId, snapshot: CallSnapshot
 ) -> Session:
-    """The session as far as the call is concerned: enough to begin it, to settle it, to wake."""
+    """The part of the session that a worker needs to begin the call, settle it, and wake a runner."""
     call = UnsettledCall(
         assistant_message_id=assistant_message_id,
         call_id=call_id,
-        tool=told.tool,
-        input=told.input,
-        agent=told.agent,
-        retry=told.retry,
-        revision=told.revision,
-        called_seq=told.called_seq,
+        tool=snapshot.tool,
+        input=snapshot.input,
+        agent=snapshot.agent,
+        retry=snapshot.retry,
+        revision=snapshot.revision,
+        called_seq=snapshot.called_seq,
     )
     profile = Profile(
-        title="", project_id=told.project_id, location=told.location, created=0, updated=0
+        title="", project_id=snapshot.project_id, location=snapshot.location, created=0, updated=0
     )
     return Session(
         id=session_id,
-        seq=told.seq,
+        seq=snapshot.seq,
         profile=profile,
         execution=Execution(
-            generation=told.generation,
-            owner=Owner(told.runner, told.generation),
+            generation=snapshot.generation,
+            owner=Owner(snapshot.runner, snapshot.generation),
             owed=True,
             open_calls=(CallKey(assistant_message_id, call_id),),
         ),

@@ -1,7 +1,7 @@
-"""Sub-agents: a call that is answered by another session, which nobody waits for in a process.
+"""Sub-agents: calls that another session, the child, answers. No process waits for the child.
 
-The ids of that session and of its prompt follow from the call, so whoever makes them again after a
-crash finds the ones that exist.
+The ids of the child and of its prompt follow from the call. A worker that creates them again after
+a crash finds the existing ones.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,39 +22,39 @@ from fairlead_session.state.session import Session
 SILENT: Final = "The sub-agent finished without saying anything."
 
 KnownSessions: TypeAlias = Mapping[SessionId, Session]
-"""Sessions below that were read."""
+"""Child sessions that were read, at any depth."""
 
 NO_SESSIONS: Final[KnownSessions] = MappingProxyType({})
 
 
 def awaited_children(session: Session) -> tuple[SessionId, ...]:
-    """The sessions that unsettled calls of this one wait for."""
+    """The child sessions that open calls wait for."""
     return tuple(_child(session, call) for call in session.calls if call.tool == TASK)
 
 
 def child_for(session: Session, call: UnsettledCall) -> SessionId | None:
-    """The session that answers a call, if one does."""
+    """The child session that answers a call. None if a worker answers it."""
     return _child(session, call) if call.tool == TASK else None
 
 
 def call_of_child(session: Session, child: SessionId) -> UnsettledCall | None:
-    """The unsettled call that a session answers."""
-    found = (call for call in session.calls if call.tool == TASK)
-    return next((call for call in found if _child(session, call) == child), None)
+    """The open call that a child session answers."""
+    tasks = (call for call in session.calls if call.tool == TASK)
+    return next((call for call in tasks if _child(session, call) == child), None)
 
 
 def uncounted_children(session: Session) -> tuple[SessionId, ...]:
-    """The sessions that no call waits for any more and whose use nobody has told this one.
+    """The child sessions whose usage is not counted and for which no call waits any more.
 
-    Their calls were settled without them: by an interrupt, a crash, or before they were made.
+    Their calls were settled without them: by an interrupt, by a crash, or before they existed.
     """
     waiting = awaited_children(session)
     return tuple(child for child in session.usage.children.uncounted if child not in waiting)
 
 
-def next_unread(below: Iterable[SessionId], known: KnownSessions) -> SessionId | None:
-    """The next session to read, of some and all that owe below them, to know what they used."""
-    for child in below:
+def next_unread(children: Iterable[SessionId], known: KnownSessions) -> SessionId | None:
+    """The next session to read, before the usage of these children and their children is known."""
+    for child in children:
         if child not in known:
             return child
         deeper = next_unread(known[child].usage.children.uncounted, known)
@@ -64,38 +64,38 @@ def next_unread(below: Iterable[SessionId], known: KnownSessions) -> SessionId |
 
 
 def count_children(session: Session, known: KnownSessions) -> tuple[ChildFinished, ...]:
-    """What the uncounted ones used in all, of those that have come to rest.
+    """Count the usage of uncounted children that are at rest.
 
-    One that was never made has used nothing, and need not be looked for again.
+    A child that was never created has used nothing and counts as 0.
     """
     rested = (known[child] for child in uncounted_children(session) if is_at_rest(known[child]))
-    return tuple(_finished(child, known) for child in rested)
+    return tuple(_finished_event(child, known) for child in rested)
 
 
 def child_outcome(child: Session, known: KnownSessions = NO_SESSIONS) -> Outcome | None:
-    """What a call gets from its session; None while that is at work, waits or asks somebody."""
+    """The result of a call from its child. None while the child works, waits or asks a person."""
     prompt = child.inbox.admissions.get(first_prompt(child.id))
     if prompt is None or child.asks.questions or not is_at_rest(child):
         return None
-    finished = _finished(child, known)
+    finished = _finished_event(child, known)
     if child.execution.rested != "idle" or prompt.promoted_seq is None:
         why = child.execution.rest_detail or child.execution.rested or "it never began"
         return Failed(f"The sub-agent stopped: {why}", facts=(finished,))
-    text = TextContent(text=_last_words(child) or SILENT)
+    text = TextContent(text=_last_text(child) or SILENT)
     return Succeeded({"sessionID": child.id}, (text,), facts=(finished,))
 
 
-def _finished(child: Session, known: KnownSessions) -> ChildFinished:
-    cost, tokens = _used(child, known)
+def _finished_event(child: Session, known: KnownSessions) -> ChildFinished:
+    cost, tokens = _usage_with_children(child, known)
     return ChildFinished(session_id=child.id, cost=cost, tokens=tokens)
 
 
-def _used(session: Session, known: KnownSessions) -> tuple[float, int]:
-    """What a session has used, with those below it that still owe their count."""
+def _usage_with_children(session: Session, known: KnownSessions) -> tuple[float, int]:
+    """The usage of a session, with its uncounted children."""
     cost, tokens = total_usage(session)
     for child in session.usage.children.uncounted:
         if child in known:
-            more = _used(known[child], known)
+            more = _usage_with_children(known[child], known)
             cost, tokens = cost + more[0], tokens + more[1]
     return cost, tokens
 
@@ -104,11 +104,11 @@ def _child(session: Session, call: UnsettledCall) -> SessionId:
     return child_of(session.id, call.assistant_message_id, call.call_id)
 
 
-def _last_words(child: Session) -> str:
+def _last_text(child: Session) -> str:
     """The text of the newest assistant message that has any."""
     for line in reversed(child.transcript.lines):
         if isinstance(line.message, AssistantMessage):
-            blocks = (one for one in line.message.content if isinstance(one, TextBlock))
+            blocks = (block for block in line.message.content if isinstance(block, TextBlock))
             text = "\n\n".join(block.text for block in blocks if block.text)
             if text:
                 return text

@@ -1,7 +1,7 @@
-"""How many tokens a request has, before anybody counted: a plain formula, corrected per model.
+"""Estimates of the tokens of a request: a plain formula, corrected per model.
 
-The formula knows no tokeniser. What providers report of each request corrects it, within bounds, so that
-one strange report cannot switch compaction off.
+The formula knows no tokeniser. Reports of providers correct it, within bounds, so that one wrong
+report cannot switch compaction off.
 """
 
 from typing import Final
@@ -13,15 +13,14 @@ from fairlead_schema.provider.request import ModelRequest
 
 RATIO_MIN: Final = 0.5
 RATIO_MAX: Final = 3.0
-# How much the newest report weighs against all before it.
+# The weight of the newest report against all earlier reports.
 _WEIGHT: Final = 0.5
 _DIGITS: Final = 4
 
 
 def tokens(text: str) -> int:
     """A quarter of the text's UTF-16 length, rounded half up."""
-    plain = text.isascii()
-    units = len(text) if plain else len(text.encode("utf-16-le", "surrogatepass")) // 2
+    units = len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
     return (units + 2) // 4
 
 
@@ -37,28 +36,28 @@ def estimate_request(request: ModelRequest) -> int:
     )
 
 
-def prompt_tokens(counted: Tokens) -> int:
-    """The tokens of a request, as its provider counted them."""
-    return counted.input + counted.cache.read + counted.cache.write
+def prompt_tokens(reported: Tokens) -> int:
+    """The tokens of a request, as its provider reports them."""
+    return reported.input + reported.cache.read + reported.cache.write
 
 
 def apply_ratio(plain: int, ratio: float | None) -> int:
-    """The plain estimate as experience with the model corrects it."""
+    """The plain estimate, corrected by the ratio of the model."""
     return plain if ratio is None else int(plain * ratio + 0.5)
 
 
 def update_ratio(ratio: float | None, *, plain: int, reported: int) -> float | None:
-    """The ratio after one more report; one that counts nothing teaches nothing."""
+    """The ratio after one more report. A report of 0 tokens changes nothing."""
     if plain <= 0 or reported <= 0:
         return ratio
-    seen = _bounded(reported / plain)
-    return seen if ratio is None else _bounded(ratio + _WEIGHT * (seen - ratio))
+    newest = _clamp(reported / plain)
+    return newest if ratio is None else _clamp(ratio + _WEIGHT * (newest - ratio))
 
 
 def key(model: ModelRef) -> str:
-    """Under which name a model's ratio is kept: all its variants count alike."""
+    """The key of a model's ratio. All variants of a model share it."""
     return f"{model.provider_id}/{model.id}"
 
 
-def _bounded(ratio: float) -> float:
+def _clamp(ratio: float) -> float:
     return round(min(max(ratio, RATIO_MIN), RATIO_MAX), _DIGITS)

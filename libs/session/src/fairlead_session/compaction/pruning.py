@@ -1,7 +1,7 @@
-"""Pruning: large outputs of old tool calls become a reference in requests; the transcript keeps them.
+"""Pruning: requests show large outputs of old tool calls as references. The transcript keeps them.
 
-It changes what a provider may have cached, so it happens in one durable step, at most once between two
-compactions, and from then on every request is the same again byte for byte.
+Pruning breaks the prefix that a provider may have cached. Therefore it is one durable event, at most
+once between two compactions, and later requests stay the same byte for byte.
 """
 
 from pydantic_core import to_json
@@ -16,8 +16,8 @@ from fairlead_session.turn.history import lines
 
 
 def request_history(session: Session) -> tuple[Message, ...]:
-    """Session history as a request tells it."""
-    return tuple(_seen(line, session.requests.prune_cutoff) for line in lines(session))
+    """Session history in the form that a request sends."""
+    return tuple(_prune_message(line, session.requests.prune_cutoff) for line in lines(session))
 
 
 def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | None:
@@ -28,12 +28,12 @@ def prune(session: Session, *, turns: int, over_bytes: int) -> ContextPruned | N
     if len(answers) <= turns:
         return None
     old, cut = answers[:-turns], PruneCutoff(answers[-turns - 1].seq, over_bytes)
-    if all(_seen(line, cut) == line.message for line in old):
+    if all(_prune_message(line, cut) == line.message for line in old):
         return None
     return ContextPruned(through_seq=cut.through_seq, over_bytes=over_bytes)
 
 
-def _seen(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
+def _prune_message(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
     message = line.message
     if cut is None or line.seq > cut.through_seq or not isinstance(message, AssistantMessage):
         return message
@@ -44,7 +44,7 @@ def _seen(line: TranscriptLine, cut: PruneCutoff | None) -> Message:
 
 
 def _block(block: Content, over_bytes: int) -> Content:
-    """A provider's own tools keep their results: it reads them back and checks them."""
+    """Results of hosted tools stay whole, because their provider reads and checks them."""
     if not isinstance(block, ToolBlock) or (block.provider and block.provider.executed):
         return block
     state = block.state
@@ -54,11 +54,11 @@ def _block(block: Content, over_bytes: int) -> Content:
     if size <= over_bytes:
         return block
     paths = state.output_paths if isinstance(state, CompletedCall) else None
-    told = (TextContent(text=_note(size, paths or ())),)
-    update = {"content": told, "structured": {}}
+    note = (TextContent(text=_note(size, paths or ())),)
+    update = {"content": note, "structured": {}}
     return block.model_copy(update={"state": state.model_copy(update=update)})
 
 
 def _note(size: int, paths: tuple[str, ...]) -> str:
-    kept = f" The whole output is in {', '.join(paths)}." if paths else ""
-    return f"[An old output of {size} bytes was left out here.{kept}]"
+    where = f" The whole output is in {', '.join(paths)}." if paths else ""
+    return f"[An old output of {size} bytes was left out here.{where}]"

@@ -1,4 +1,4 @@
-"""Serialisation: a message as plain text for whoever summarises it, one entry per message."""
+"""Serialisation: messages as plain text for the model that summarises them, one entry each."""
 
 from typing import Final, assert_never
 
@@ -33,12 +33,12 @@ BETWEEN: Final = "\n\n"
 
 
 def entry(message: Message, *, excerpt: int) -> str:
-    """The whole entry of a message; empty for one that says nothing."""
+    """The entry of a message. Empty for a message without content."""
     match message:
         case AgentSwitchedMessage() | ModelSwitchedMessage() | CompactionMessage():
             return ""
         case UserMessage():
-            return "\n".join((f"[User]: {message.text}", *map(_attached, message.files or ())))
+            return "\n".join((f"[User]: {message.text}", *map(_file_line, message.files or ())))
         case SyntheticMessage():
             return f"[Synthetic]: {message.text}"
         case SystemMessage():
@@ -69,12 +69,12 @@ def _lines(block: Content, excerpt: int) -> tuple[str, ...]:
 
 
 def _input(block: ToolBlock) -> str:
-    given = block.state.input
-    return given if isinstance(given, str) else to_json(given).decode()
+    value = block.state.input
+    return value if isinstance(value, str) else to_json(value).decode()
 
 
 def _outcome(block: ToolBlock, excerpt: int) -> tuple[str, ...]:
-    """A settled call's result or error; one that is not settled has neither."""
+    """The result or error of a settled call. An open call has neither."""
     match block.state:
         case CompletedCall() as done:
             return (f"[Tool result]: {_cut(_output(done), excerpt)}",)
@@ -88,20 +88,20 @@ def _outcome(block: ToolBlock, excerpt: int) -> tuple[str, ...]:
 
 def _output(done: CompletedCall) -> str:
     if done.content:
-        return "\n".join(map(_told, done.content))
+        return "\n".join(map(_content_text, done.content))
     return to_json(done.structured if done.result is None else done.result).decode()
 
 
-def _told(content: TextContent | FileContent) -> str:
-    """Media by its kind and name: what it holds is nothing to read."""
+def _content_text(content: TextContent | FileContent) -> str:
+    """A text as it is. A file by its type and name, because its data cannot be read."""
     if isinstance(content, TextContent):
         return content.text
     return f"[{content.mime}: {content.name}]" if content.name else f"[{content.mime}]"
 
 
-def _attached(file: PromptFile) -> str:
-    named = file.name or ("" if file.uri.startswith("data:") else file.uri)
-    return f"[Attached {file.mime}: {named}]" if named else f"[Attached {file.mime}]"
+def _file_line(file: PromptFile) -> str:
+    name = file.name or ("" if file.uri.startswith("data:") else file.uri)
+    return f"[Attached {file.mime}: {name}]" if name else f"[Attached {file.mime}]"
 
 
 def _cut(text: str, excerpt: int) -> str:

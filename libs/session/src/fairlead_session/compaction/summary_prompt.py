@@ -1,4 +1,4 @@
-"""What a model is asked when it shall summarise a conversation."""
+"""The prompt that asks a model for a summary of a conversation."""
 
 from typing import Final
 
@@ -45,8 +45,8 @@ Bring the earlier summary up to date with the conversation above, so that whoeve
 
 
 def prompt(conversation: str, prior: str | None) -> str:
-    """The one message of a summary's request. An earlier summary is brought up to date, never nested."""
-    told = f"<conversation>\n{conversation}\n</conversation>"
+    """The message of a summary request. An earlier summary is updated, never nested."""
+    text = f"<conversation>\n{conversation}\n</conversation>"
     if prior is None:
-        return f"{told}\n\n{FIRST}\n\n{TEMPLATE}"
-    return f"{told}\n\n<prior-summary>\n{prior}\n</prior-summary>\n\n{UPDATE}\n\n{TEMPLATE}"
+        return f"{text}\n\n{FIRST}\n\n{TEMPLATE}"
+    return f"{text}\n\n<prior-summary>\n{prior}\n</prior-summary>\n\n{UPDATE}\n\n{TEMPLATE}"

@@ -9,9 +9,9 @@ from fairlead_session.state.usage import Budget
 
 @dataclass(frozen=True, slots=True)
 class TenantUsage:
-    """What a tenant has used, and how much it may; absent limits do not limit.
+    """What a tenant has used, and its limits. An absent limit does not limit.
 
-    Not `known`: nobody could say for a while what was used, so a limit may be passed already.
+    `known` is false while nobody reports the usage. A limit may be exceeded then.
     """
 
     cost: float = 0.0
@@ -26,15 +26,15 @@ class TenantUsage:
 
 
 def exceeded_limit(session: Session, tenant: TenantUsage) -> str | None:
-    """Which limit is used up, in one sentence; None while all hold."""
+    """The limit that is used up, in one sentence. None if all limits hold."""
     profile, budget = session.profile, session.usage.budget
     if profile is None:
         return None
-    cost, used = total_usage(session)
+    cost, tokens = total_usage(session)
     if budget.cost is not None and cost >= budget.cost:
         return f"the session has used {cost:.4f} of {budget.cost:.4f} USD"
-    if budget.tokens is not None and used >= budget.tokens:
-        return f"the session has used {used} of {budget.tokens} tokens"
+    if budget.tokens is not None and tokens >= budget.tokens:
+        return f"the session has used {tokens} of {budget.tokens} tokens"
     if tenant.cost_max is not None and tenant.cost >= tenant.cost_max:
         return f"the tenant has used {tenant.cost:.4f} of {tenant.cost_max:.4f} USD"
     if tenant.tokens_max is not None and tenant.tokens >= tenant.tokens_max:
@@ -43,9 +43,9 @@ def exceeded_limit(session: Session, tenant: TenantUsage) -> str | None:
 
 
 def total_usage(session: Session) -> tuple[float, int]:
-    """What a session has used with all that work below it: cost, and tokens.
+    """The cost and the tokens of a session, with all its child sessions.
 
-    A stream that is over is paid for, although its step ends only when its calls are settled.
+    A complete stream counts at once, although its step ends only when its calls are settled.
     """
     usage = session.usage
     cost, tokens = (
@@ -60,7 +60,7 @@ def total_usage(session: Session) -> tuple[float, int]:
 
 
 def remaining_budget(session: Session) -> Budget:
-    """What a session below this one may use: no more than is left to this one."""
+    """The budget of a new child session: what is left of the budget of its parent."""
     cost, tokens = total_usage(session)
     limit = session.usage.budget
     return Budget(
@@ -70,5 +70,5 @@ def remaining_budget(session: Session) -> Budget:
 
 
 def count_tokens(tokens: Tokens) -> int:
-    """Every token that was paid for."""
+    """All tokens that the tenant pays for."""
     return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write

@@ -1,4 +1,4 @@
-"""Retries: when a failed attempt is made again, after how long, and what the log says of it."""
+"""Retries: whether a failed attempt is made again, and after which delay."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from fairlead_session.state.session import Session
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How patient a turn is with its provider."""
+    """How often and after which delays a failed attempt is made again."""
 
     attempts_max: int = 5
     base_s: float = 0.5
@@ -20,7 +20,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Make the attempt again after a while; the event says so to everyone."""
+    """Make the attempt again after a delay. The runner waits, so this is not only an event."""
 
     event: TurnRetried
     delay_s: float
@@ -29,7 +29,7 @@ class Retry:
 def retry(
     session: Session, failure: ProviderFailure, policy: RetryPolicy, *, chance: float
 ) -> Retry | None:
-    """Whether this failure is worth another attempt. `chance` in [0, 1) spreads the delays."""
+    """Retry after this failure. None if it is final. `chance` in [0, 1) spreads the delays."""
     if not failure.retryable or session.turn.retries + 1 >= policy.attempts_max:
         return None
     error = RetryError(
@@ -44,16 +44,16 @@ def retry(
 
 
 def keeps_backoff(session: Session) -> bool:
-    """Whether a back-off is waited out: nothing came that may be asked before its time.
+    """Whether the session waits until its back-off ends.
 
-    A steer joins the turn that waits and asks anew; a queued input only comes after it.
+    A steer joins the waiting turn, so the turn is tried at once. Queued input waits behind it.
     """
     steered = any(item.delivery == "steer" for item in session.inbox.pending)
     return not (steered or session.execution.interrupted)
 
 
 def retry_wait_s(session: Session, *, now_ms: int) -> float:
-    """For how long the session still waits for its timer; 0 when it may go on."""
+    """How long the session still waits for its retry timer. 0 if it may go on."""
     rest = session.execution.rest
     if rest is None or rest.reason != "retry-later" or rest.wake_at is None:
         return 0.0
@@ -61,9 +61,9 @@ def retry_wait_s(session: Session, *, now_ms: int) -> float:
 
 
 def _delay(retries: int, failure: ProviderFailure, policy: RetryPolicy, chance: float) -> float:
-    """What the provider asked for or a little more, else growing and spread; never beyond the cap."""
+    """The delay that the provider asks for, or a bit more; else a growing delay. Both have a cap."""
     if failure.retry_after_s is not None:
-        asked = max(failure.retry_after_s, 0.0) * (1 + policy.jitter * chance)
-        return min(asked, policy.delay_s_max)
+        delay = max(failure.retry_after_s, 0.0) * (1 + policy.jitter * chance)
+        return min(delay, policy.delay_s_max)
     spread = 1 + policy.jitter * (2 * chance - 1)
     return float(min(policy.base_s * 2**retries * spread, policy.delay_s_max))

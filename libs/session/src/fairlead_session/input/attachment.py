@@ -1,4 +1,4 @@
-"""Resolves a prompt's attachments: every file gets its media type before it is admitted."""
+"""Attachments: every file of a prompt gets its media type before the prompt is admitted."""
 
 from mimetypes import MimeTypes
 from typing import Final
@@ -9,7 +9,7 @@ from fairlead_schema.prompt import FileInput, Prompt, PromptFile, PromptInput
 UNKNOWN: Final = "application/octet-stream"
 DIRECTORY: Final = "application/x-directory"
 
-# The built-in table alone: the same name resolves alike on every machine.
+# Only the built-in table, so that a name has the same type on every machine.
 _TYPES: Final = MimeTypes(filenames=())
 _TYPES.add_type("text/markdown", ".md")
 _TYPES.add_type("image/webp", ".webp")
@@ -18,13 +18,13 @@ _TYPES.add_type("application/toml", ".toml")
 
 
 def resolve_attachments(prompt: PromptInput) -> Prompt:
-    """The prompt as it will be stored."""
-    files = None if prompt.files is None else tuple(_resolved(file) for file in prompt.files)
+    """The prompt in the form that the log stores."""
+    files = None if prompt.files is None else tuple(_resolve_file(file) for file in prompt.files)
     return Prompt(text=prompt.text, files=files, agents=prompt.agents)
 
 
 def media_type(uri: str, name: str | None) -> str:
-    """A data URI's own type wins; else the extension of its path, else of its name."""
+    """The type in a data URI; else by the extension of the path, else of the name."""
     if uri.startswith("data:"):
         declared = uri[len("data:") :].partition(",")[0].partition(";")[0]
         return declared or "text/plain"
@@ -35,7 +35,7 @@ def media_type(uri: str, name: str | None) -> str:
     return guessed or UNKNOWN
 
 
-def _resolved(file: FileInput) -> PromptFile:
+def _resolve_file(file: FileInput) -> PromptFile:
     return PromptFile(
         uri=file.uri,
         mime=media_type(file.uri, file.name),

@@ -1,4 +1,4 @@
-"""Short names for values, so that equal ones are recognised without keeping them."""
+"""Fingerprints: short hashes that recognise equal values without keeping the values."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -10,12 +10,12 @@ from fairlead_schema.prompt import Prompt
 
 
 def fingerprint(prompt: Prompt) -> str:
-    """Tells an exact retry from a reused id; timestamps and delivery are no part of it."""
+    """Recognises an exact retry. The time and the delivery are not part of the hash."""
     canonical = prompt.model_dump_json(by_alias=True, exclude_none=True)
     return sha256(canonical.encode()).hexdigest()[:32]
 
 
 def call_fingerprint(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Tells the same call made again; the order of its arguments is no part of it."""
+    """Recognises a repeated call. The order of the arguments does not matter."""
     canonical = to_json({key: arguments[key] for key in sorted(arguments)})
     return sha256(tool.encode() + b" " + canonical).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Promotion: pending input becomes session history, in order, up to a captured cutoff."""
+"""Promotion: pending input becomes session history, in order."""
 
 from itertools import accumulate
 
@@ -8,7 +8,7 @@ from fairlead_session.state.inbox import PendingInput
 from fairlead_session.state.session import Session
 
 STEERS_MAX = 100
-# A boundary is one commit, so it takes no more than a commit can hold.
+# A boundary is one commit, so it promotes no more input than one commit can hold.
 PROMOTED_BYTES_MAX = 4 * 1024 * 1024
 
 
@@ -17,28 +17,28 @@ def eligible_inputs(
 ) -> tuple[PendingInput, ...]:
     """The inputs that the next boundary promotes, in their order.
 
-    Steers come first. With no turn owed and no steer, the oldest queued input opens an activity;
-    one that was already `opening` it goes before steers that came meanwhile.
+    Steers come first. Without a steer and without an owed turn the oldest queued input opens an
+    activity. An input that is `opening` an activity already stays before newer steers.
     """
     steers = tuple(item for item in session.inbox.pending if item.delivery == "steer")[:steers_max]
     queued = next((item for item in session.inbox.pending if item.delivery == "queue"), None)
     if queued is not None and queued.message_id == opening and not session.execution.owed:
-        return _fitting((queued, *steers))
+        return _fit_commit((queued, *steers))
     if steers or session.execution.owed:
-        return _fitting(steers)
+        return _fit_commit(steers)
     return () if queued is None else (queued,)
 
 
 def promote(inputs: tuple[PendingInput, ...]) -> tuple[PromptPromoted, ...]:
-    """The events that make these inputs visible."""
+    """The events that show these inputs to the model."""
     return tuple(
         PromptPromoted(message_id=item.message_id, prompt=item.prompt, created=item.created)
         for item in inputs
     )
 
 
-def _fitting(inputs: tuple[PendingInput, ...]) -> tuple[PendingInput, ...]:
-    """As many as fit one commit, and always one."""
+def _fit_commit(inputs: tuple[PendingInput, ...]) -> tuple[PendingInput, ...]:
+    """As many inputs as one commit can hold, at least one."""
     sizes = accumulate(len(item.prompt.model_dump_json().encode()) for item in inputs)
     count = sum(1 for size in sizes if size <= PROMOTED_BYTES_MAX)
     return inputs[: max(count, 1)]

@@ -18,7 +18,7 @@ Snapshot: TypeAlias = Mapping[str, SnapshotEntry]
 
 
 class DuplicateKey(Exception):
-    """Two sources have one key. A key is a source's identity: neither can be believed."""
+    """Two sources have one key. A key identifies a source, so neither can be trusted."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"two sources have one key: {key}")
@@ -27,7 +27,7 @@ class DuplicateKey(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A complete rendering: what a new epoch begins with."""
+    """The complete text and values of all sources, with which an epoch begins."""
 
     parts: tuple[BaselinePart, ...]
     snapshot: Snapshot
@@ -35,13 +35,13 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """Context that must be there could not be observed; nothing may be promoted or replaced."""
+    """Required sources could not be observed, so nothing may be promoted or replaced."""
 
     keys: tuple[str, ...]
     reasons: tuple[str, ...] = field(default=(), compare=False)
 
     def describe(self) -> str:
-        """The keys, each with its reason, for people."""
+        """The keys with their reasons, for people."""
         reasons = (*self.reasons, *("" for _ in self.keys))
         pairs = zip(self.keys, reasons, strict=False)
         return "; ".join(f"{key}: {reason}" if reason else key for key, reason in pairs)
@@ -49,12 +49,12 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class ContextUnchanged:
-    """Every source is as the model was last told."""
+    """No source has changed since the model last read it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """One text says everything that changed; the snapshot advances with it."""
+    """One text with all changes. The snapshot advances with it."""
 
     text: str
     snapshot: Snapshot
@@ -62,7 +62,7 @@ class Updated:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The change cannot be told as an update: a fresh baseline, from the same sample."""
+    """No update can express the change, so a new baseline replaces the old one."""
 
     baseline: Baseline
 
@@ -72,28 +72,28 @@ Outcome: TypeAlias = ContextUnchanged | Updated | Replaced | Blocked
 
 def combine(*samples: ContextSample) -> ContextSample:
     """Several samples as one, in the order given. Raises DuplicateKey."""
-    together = tuple(source for sample in samples for source in sample.observations)
-    seen: set[str] = set()
-    for source in together:
-        if source.key in seen:
+    sources = tuple(source for sample in samples for source in sample.observations)
+    keys: set[str] = set()
+    for source in sources:
+        if source.key in keys:
             raise DuplicateKey(source.key)
-        seen.add(source.key)
-    return ContextSample(observations=together)
+        keys.add(source.key)
+    return ContextSample(observations=sources)
 
 
 def initialise(sample: ContextSample) -> Baseline | Blocked:
-    """The first baseline. Every source must be observed, but for those that nobody requires.
+    """The first baseline. Every required source must be observed.
 
-    One that cannot be had by waiting says itself what is told instead, until it can be observed.
+    A source that waiting does not bring back may name a substitute until it can be observed.
     """
-    begun = ContextSample(observations=tuple(map(_instead, sample.observations)))
-    away = tuple(source for source in _unavailable(begun) if source.required)
-    return _blocked(away) if away else _baseline(begun)
+    complete = ContextSample(observations=tuple(map(_with_substitute, sample.observations)))
+    missing = tuple(source for source in _unavailable(complete) if source.required)
+    return _blocked(missing) if missing else _baseline(complete)
 
 
 def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
-    """Compare a sample with what the model was last told; exactly one outcome."""
-    if _vanished_silently(snapshot, sample) or _reshaped(snapshot, sample):
+    """Compare a sample with the values that the model last read. Exactly one outcome follows."""
+    if _has_silent_removal(snapshot, sample) or _has_new_shape(snapshot, sample):
         return replace(snapshot, sample)
     updates: list[str] = []
     current: dict[str, SnapshotEntry] = {}
@@ -107,14 +107,14 @@ def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
         else:
             current[source.key] = _entry(source)
             updates.append(source.baseline if stored is None else source.update)
-    updates.extend(_removals(snapshot, sample))
+    updates.extend(_removal_texts(snapshot, sample))
     return Updated("\n\n".join(updates), current) if updates else ContextUnchanged()
 
 
 def replace(snapshot: Snapshot, sample: ContextSample) -> Replaced | Blocked:
-    """A fresh baseline; blocked while a source the model was told of cannot be observed."""
-    away = tuple(source for source in _unavailable(sample) if source.key in snapshot)
-    return _blocked(away) if away else Replaced(_baseline(sample))
+    """A new baseline. Blocked while a source that the model knows cannot be observed."""
+    missing = tuple(source for source in _unavailable(sample) if source.key in snapshot)
+    return _blocked(missing) if missing else Replaced(_baseline(sample))
 
 
 def text(parts: tuple[BaselinePart, ...]) -> str:
@@ -123,14 +123,16 @@ def text(parts: tuple[BaselinePart, ...]) -> str:
 
 
 def _baseline(sample: ContextSample) -> Baseline:
-    seen = tuple(source for source in sample.observations if isinstance(source, ObservedSource))
+    sources = tuple(source for source in sample.observations if isinstance(source, ObservedSource))
     return Baseline(
-        tuple(BaselinePart(key=source.key, text=source.baseline) for source in seen),
-        {source.key: _entry(source) for source in seen},
+        tuple(BaselinePart(key=source.key, text=source.baseline) for source in sources),
+        {source.key: _entry(source) for source in sources},
     )
 
 
-def _instead(source: ObservedSource | UnavailableSource) -> ObservedSource | UnavailableSource:
+def _with_substitute(
+    source: ObservedSource | UnavailableSource,
+) -> ObservedSource | UnavailableSource:
     if isinstance(source, UnavailableSource) and source.instead is not None:
         return source.instead
     return source
@@ -141,28 +143,30 @@ def _entry(source: ObservedSource) -> SnapshotEntry:
 
 
 def _canonical(value: object) -> bytes:
-    """A value as bytes: what is equal in Python may differ in JSON, such as 1 and true."""
-    return to_json(_sorted(value))
+    """A value as JSON bytes. Values that are equal in Python may differ in JSON: 1 and true."""
+    return to_json(_sort_keys(value))
 
 
-def _sorted(value: object) -> object:
+def _sort_keys(value: object) -> object:
     if isinstance(value, Mapping):
-        return {key: _sorted(value[key]) for key in sorted(value)}
+        return {key: _sort_keys(value[key]) for key in sorted(value)}
     if isinstance(value, list | tuple):
-        return [_sorted(one) for one in value]
+        return [_sort_keys(item) for item in value]
     return value
 
 
-def _blocked(away: tuple[UnavailableSource, ...]) -> Blocked:
-    return Blocked(tuple(source.key for source in away), tuple(source.reason for source in away))
+def _blocked(missing: tuple[UnavailableSource, ...]) -> Blocked:
+    return Blocked(
+        tuple(source.key for source in missing), tuple(source.reason for source in missing)
+    )
 
 
 def _unavailable(sample: ContextSample) -> tuple[UnavailableSource, ...]:
     return tuple(source for source in sample.observations if isinstance(source, UnavailableSource))
 
 
-def _reshaped(snapshot: Snapshot, sample: ContextSample) -> bool:
-    """Whether a source speaks in another form than the value that is stored of it."""
+def _has_new_shape(snapshot: Snapshot, sample: ContextSample) -> bool:
+    """Whether the value of a source has another form than its stored value."""
     return any(
         isinstance(source, ObservedSource)
         and source.key in snapshot
@@ -171,15 +175,15 @@ def _reshaped(snapshot: Snapshot, sample: ContextSample) -> bool:
     )
 
 
-def _vanished(snapshot: Snapshot, sample: ContextSample) -> tuple[str, ...]:
+def _removed_keys(snapshot: Snapshot, sample: ContextSample) -> tuple[str, ...]:
     present = {source.key for source in sample.observations}
     return tuple(sorted(key for key in snapshot if key not in present))
 
 
-def _vanished_silently(snapshot: Snapshot, sample: ContextSample) -> bool:
-    return any(snapshot[key].removed is None for key in _vanished(snapshot, sample))
+def _has_silent_removal(snapshot: Snapshot, sample: ContextSample) -> bool:
+    return any(snapshot[key].removed is None for key in _removed_keys(snapshot, sample))
 
 
-def _removals(snapshot: Snapshot, sample: ContextSample) -> list[str]:
-    texts = (snapshot[key].removed for key in _vanished(snapshot, sample))
+def _removal_texts(snapshot: Snapshot, sample: ContextSample) -> list[str]:
+    texts = (snapshot[key].removed for key in _removed_keys(snapshot, sample))
     return [removed for removed in texts if removed is not None]

@@ -1,4 +1,4 @@
-"""Session history: what the next provider turn sees, after the compaction and epoch cutoffs."""
+"""Session history: the messages of the next request, after the compaction and epoch cutoffs."""
 
 from fairlead_schema.message import CompactionMessage, Message, SystemMessage
 from fairlead_session.state.session import Session
@@ -6,12 +6,12 @@ from fairlead_session.state.transcript import TranscriptLine
 
 
 def history(session: Session) -> tuple[Message, ...]:
-    """From the newest compaction on; of system messages only those of the epoch in force."""
+    """All messages since the newest compaction. System messages only of the current epoch."""
     return tuple(line.message for line in lines(session))
 
 
 def lines(session: Session) -> tuple[TranscriptLine, ...]:
-    """The same with the sequences of what created each message."""
+    """The same messages, each with the sequence of the event that created it."""
     newest = compacted_seq(session) or 0
     since = session.epoch.seq if session.epoch else 0
     return tuple(

@@ -1,4 +1,4 @@
-"""Lowering: session history becomes the canonical request that any provider protocol can send."""
+"""Lowering: session history becomes turns that every provider protocol can send."""
 
 import json
 from typing import Any, assert_never
@@ -57,8 +57,8 @@ def _turns(message: Message, model: ModelRef) -> tuple[Turn, ...]:
         case SyntheticMessage():
             return (UserTurn((TextPart(message.text),)),)
         case ShellMessage():
-            ran = f"$ {message.command}\n{message.output}"
-            return (UserTurn((TextPart(ran),)),)
+            text = f"$ {message.command}\n{message.output}"
+            return (UserTurn((TextPart(text),)),)
         case SystemMessage():
             return (SystemTurn(message.text),)
         case CompactionMessage():
@@ -84,7 +84,7 @@ def _assistant(message: AssistantMessage, model: ModelRef) -> tuple[Turn, ...]:
     results = tuple(
         ToolTurn(result)
         for block in message.content
-        if isinstance(block, ToolBlock) and not _hosted(block)
+        if isinstance(block, ToolBlock) and not _is_hosted(block)
         for result in _result(block, keep=keep)
     )
     return (AssistantTurn(parts), *results) if parts else ()
@@ -97,17 +97,17 @@ def _parts(block: Content, *, same: bool, keep: bool) -> tuple[AssistantPart, ..
         case ReasoningBlock(text=text, provider_metadata=metadata):
             if not same:
                 return (TextPart(text),) if text else ()
-            kept = metadata if keep else None
-            return (ReasoningPart(text, kept),) if text or kept else ()
+            sent = metadata if keep else None
+            return (ReasoningPart(text, sent),) if text or sent else ()
         case ToolBlock():
             metadata = block.provider.metadata if keep and block.provider else None
-            call = ToolCallPart(block.id, block.name, _input(block), _hosted(block), metadata)
-            return (call, *_result(block, keep=keep)) if _hosted(block) else (call,)
+            call = ToolCallPart(block.id, block.name, _input(block), _is_hosted(block), metadata)
+            return (call, *_result(block, keep=keep)) if _is_hosted(block) else (call,)
         case _:
             assert_never(block)
 
 
-def _hosted(block: ToolBlock) -> bool:
+def _is_hosted(block: ToolBlock) -> bool:
     return block.provider is not None and block.provider.executed
 
 
@@ -121,13 +121,13 @@ def _input(block: ToolBlock) -> object:
 
 
 def _result(block: ToolBlock, *, keep: bool) -> tuple[ToolResultPart, ...]:
-    """A settled call's result; a call without one has none."""
+    """The result of a settled call. An open call has none."""
     metadata = _result_metadata(block) if keep else None
     match block.state:
         case PendingCall() | RunningCall():
             return ()
         case CompletedCall() as done:
-            kind, value = _value(done, hosted=_hosted(block))
+            kind, value = _value(done, hosted=_is_hosted(block))
             return (ToolResultPart(block.id, block.name, kind, value, metadata),)
         case FailedCall() as failed:
             error = {
@@ -147,7 +147,7 @@ def _result_metadata(block: ToolBlock) -> dict[str, Any] | None:
 
 
 def _value(done: CompletedCall, *, hosted: bool) -> tuple[Any, Any]:
-    """Nothing but one text is text; no content is the structured value; else the content itself."""
+    """One text is sent as text, no content as the structured value, all else as content."""
     if hosted and done.result is not None:
         return "json", done.result
     if not done.content:
@@ -159,7 +159,7 @@ def _value(done: CompletedCall, *, hosted: bool) -> tuple[Any, Any]:
 
 
 def _content(item: ToolContent) -> dict[str, Any]:
-    """A tool's output in the form it is recorded in, its files as a request can hold them."""
+    """The output of a tool in its recorded form, with files in the form of a request."""
     if item.type == "text":
         return item.wire()
     part = file_part(item.uri, item.mime, item.name)

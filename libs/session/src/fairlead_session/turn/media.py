@@ -1,7 +1,7 @@
-"""Files in a request: what a provider can take goes inline, of the rest the model is told.
+"""Files in a request: inline data is sent, every other file becomes a note for the model.
 
-History is never rewritten, so a file that could not be sent would fail every later turn. Lowering
-is total instead: a reference to somewhere else, or data that cannot be read, becomes a note.
+History is never rewritten, so a file that a provider refuses would fail every later turn. Therefore
+a reference to another place, or data that cannot be read, becomes a note.
 """
 
 import base64
@@ -16,7 +16,7 @@ _SCHEME: Final = "data:"
 
 
 def file_part(uri: str, mime: str, name: str | None) -> MediaPart | TextPart:
-    """A file as a part of a turn; inline data is brought into the one form that providers take."""
+    """A file as a part of a turn. Inline data gets the one form that providers accept."""
     kind = mime.partition(";")[0].partition(",")[0].strip()
     if uri[: len(_SCHEME)].lower() != _SCHEME:
         return TextPart(_note(name, kind, f" It is at {uri[:URI_SHOWN_MAX]}; its content"))
@@ -25,8 +25,8 @@ def file_part(uri: str, mime: str, name: str | None) -> MediaPart | TextPart:
     canonical = _canonical(encoded, is_base64="base64" in parameters) if comma else None
     if canonical is None:
         return TextPart(_note(name, kind, " Its data cannot be read and"))
-    sound = uri.startswith(_SCHEME) and "base64" in parameters
-    if sound and declared == kind and canonical == encoded:
+    is_canonical = uri.startswith(_SCHEME) and "base64" in parameters
+    if is_canonical and declared == kind and canonical == encoded:
         return MediaPart(uri, kind, name)
     return MediaPart(f"{_SCHEME}{kind};base64,{canonical}", kind, name)
 
@@ -36,11 +36,11 @@ def _note(name: str | None, mime: str, why: str) -> str:
 
 
 def _canonical(encoded: str, *, is_base64: bool) -> str | None:
-    """The data as canonical base64, or None where it is none."""
+    """The data as canonical base64. None if the data is not base64."""
     if not is_base64:
         return base64.b64encode(unquote_to_bytes(encoded)).decode()
-    # The web's alphabet, line breaks and missing padding are common, and say the same.
-    plain = "".join(encoded.split()).rstrip("=").translate(_FROM_WEB)
+    # The URL-safe alphabet, line breaks and missing padding are common and mean the same data.
+    plain = "".join(encoded.split()).rstrip("=").translate(_FROM_URL_SAFE)
     try:
         decoded = base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -48,4 +48,4 @@ def _canonical(encoded: str, *, is_base64: bool) -> str | None:
     return base64.b64encode(decoded).decode()
 
 
-_FROM_WEB: Final = str.maketrans("-_", "+/")
+_FROM_URL_SAFE: Final = str.maketrans("-_", "+/")

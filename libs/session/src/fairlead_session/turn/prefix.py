@@ -1,6 +1,6 @@
-"""The prefix a provider may have cached: what one turn sent must open what the next one sends.
+"""The prefix that a provider may have cached: each request must begin with the last one.
 
-A fingerprint like `sys:1f0c… tools:9ab2… msgs:17:ef56…` tells which part changed when one did.
+A fingerprint like `sys:1f0c… tools:9ab2… msgs:17:ef56…` shows which part of a request changed.
 """
 
 import re
@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from fairlead_schema.catalog import ModelRef
 from fairlead_schema.provider.request import ModelRequest, Turn
+from fairlead_session.state.requests import LastRequest
 from fairlead_session.state.session import Session
 from fairlead_session.turn.request import LAST_STEP_TURN
 
@@ -23,22 +24,22 @@ _FORM: Final = re.compile(r"sys:(\w*) tools:(\w*) msgs:(\d+):(\w*)")
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Short hashes of a request's stable parts; of its messages one for every length."""
+    """Short hashes of a request's stable parts. The messages have one hash for every length."""
 
     system: str
     tools: str
     messages: tuple[str, ...]
 
     def fingerprint(self) -> str:
-        """The fingerprint."""
+        """The fingerprint that the log stores."""
         count = len(self.messages) - 1
         return f"sys:{self.system} tools:{self.tools} msgs:{count}:{self.messages[-1]}"
 
 
 def prefix(request: ModelRequest) -> Prefix:
-    """The prefix of a request. Words that urge a last answer are no part of any history.
+    """The prefix of a request. The text that asks for a last answer is not part of it.
 
-    A final request offers no tools on purpose (E-23), and says nothing of those around it.
+    A final request offers no tools on purpose (E-23), so its tools have no hash.
     """
     final = request.turns[-1:] == (LAST_STEP_TURN,)
     turns = request.turns[:-1] if final else request.turns
@@ -46,14 +47,14 @@ def prefix(request: ModelRequest) -> Prefix:
 
 
 def fingerprint(request: ModelRequest) -> str:
-    """What the log remembers of a request."""
+    """The fingerprint of a request."""
     return prefix(request).fingerprint()
 
 
 def broken_part(previous: str, current: Prefix, *, epoch_changed: bool) -> PrefixPart | None:
-    """Which part of an earlier request the current one does not begin with, in a provider's order.
+    """The first part that differs from an earlier request, in the order of a provider's cache.
 
-    In a new epoch the prefix begins anew; a fingerprint that cannot be read says nothing.
+    None if the request begins with the earlier one, in a new epoch, or without a fingerprint.
     """
     form = _FORM.fullmatch(previous)
     if epoch_changed or form is None:
@@ -63,36 +64,39 @@ def broken_part(previous: str, current: Prefix, *, epoch_changed: bool) -> Prefi
         return "tools"
     if system != current.system:
         return "system"
-    kept = current.messages[: int(count) + 1]
-    return None if len(kept) == int(count) + 1 and kept[-1] == messages else "messages"
+    length = int(count) + 1
+    if len(current.messages) >= length and current.messages[length - 1] == messages:
+        return None
+    return "messages"
 
 
 def broken_since_last_request(
     session: Session, current: Prefix, agent: str, model: ModelRef
 ) -> PrefixPart | None:
-    """What broke since the session's last request; another agent or model begins anew as well."""
-    asked = session.requests.last
-    if asked is None or session.epoch is None:
+    """The part that broke since the last request. Another agent or model starts a new prefix."""
+    last = session.requests.last
+    if last is None:
         return None
-    now = (agent, model.provider_id, model.id, session.epoch.seq)
-    then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
-    source = broken_part(asked.fingerprint, current, epoch_changed=now != then)
-    pruned = session.requests.prune_cutoff is not None and not asked.pruned
-    return "pruning" if pruned and source == "messages" else source
+    epoch_changed = not _continues(session, last, agent, model)
+    part = broken_part(last.fingerprint, current, epoch_changed=epoch_changed)
+    pruned = session.requests.prune_cutoff is not None and not last.pruned
+    return "pruning" if pruned and part == "messages" else part
 
 
 def expected_cached_tokens(session: Session, current: Prefix, agent: str, model: ModelRef) -> int:
-    """How many tokens a provider may find in its cache: all of a last request that opens this one."""
-    asked = session.requests.last
-    if (
-        asked is None
-        or session.epoch is None
-        or broken_since_last_request(session, current, agent, model)
-    ):
+    """The tokens that a provider may find in its cache: all tokens of the last request, or none."""
+    last = session.requests.last
+    if last is None or not _continues(session, last, agent, model):
         return 0
-    now = (agent, model.provider_id, model.id, session.epoch.seq)
-    then = (asked.agent, asked.model.provider_id, asked.model.id, asked.epoch)
-    return asked.tokens if now == then else 0
+    return 0 if broken_since_last_request(session, current, agent, model) else last.tokens
+
+
+def _continues(session: Session, last: LastRequest, agent: str, model: ModelRef) -> bool:
+    """Whether a request has the agent, the model and the epoch of the last request."""
+    if session.epoch is None:
+        return False
+    current = (agent, model.provider_id, model.id, session.epoch.seq)
+    return current == (last.agent, last.model.provider_id, last.model.id, last.epoch)
 
 
 def _chain(turns: tuple[Turn, ...]) -> tuple[str, ...]:

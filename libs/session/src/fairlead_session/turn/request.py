@@ -25,7 +25,7 @@ LAST_STEP = (
     "what is left, and answer with what I know."
 )
 LAST_STEP_TURN = AssistantTurn((TextPart(LAST_STEP),))
-"""What opens the answer of a final step."""
+"""The assistant message that begins the answer of a final step."""
 _HEX_ID = re.compile(r"^ses_([0-9a-f]{64})$")
 
 
@@ -42,7 +42,7 @@ class ModelIdentity:
 
 
 def build(session: Session, identity: ModelIdentity, offer: Offer = Offer()) -> ModelRequest:  # noqa: B008
-    """The request of the next provider turn. A final one offers no tools and asks for an answer."""
+    """The request of the next provider turn. A final request offers no tools."""
     assert session.epoch is not None, "a request is built inside an epoch"
     system = (identity.system or "", epoch.text(session.epoch.baseline))
     turns = lower(request_history(session), identity.model)
@@ -67,15 +67,15 @@ def _definitions(offer: Offer) -> tuple[ToolDefinition, ...]:
 
 
 def correlation(session: Session) -> dict[str, str]:
-    """Headers that let a provider keep a session on one of its machines."""
+    """Headers that let a provider serve a session from one machine."""
     headers = {"x-session-affinity": session.id, "X-Session-Id": session.id}
     parent = session.profile.parent_id if session.profile else None
     return {**headers, "x-parent-session-id": parent} if parent else headers
 
 
 def cache_key(session_id: str) -> str:
-    """The session's id, within the length that providers accept as a key."""
-    found = _HEX_ID.match(session_id)
-    if found:
-        return found[1]
+    """The session id as a cache key, no longer than providers accept."""
+    match = _HEX_ID.match(session_id)
+    if match:
+        return match[1]
     return session_id if len(session_id) <= 64 else sha256(session_id.encode()).hexdigest()  # noqa: PLR2004

@@ -1,4 +1,4 @@
-"""Sources that belong to the session and not to its location: which model speaks."""
+"""Context sources of the session itself, not of its location: the selected model."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ MODEL_KEY: Final = "core/model"
 
 
 def model_source(model: ModelRef) -> ObservedSource:
-    """The selected provider and model. A switch is told; it neither ends the epoch nor hides it."""
+    """The selected provider and model. A switch is an update and does not end the epoch."""
     name = f"{model.provider_id}/{model.id}"
     return ObservedSource(
         key=MODEL_KEY,
@@ -21,7 +21,7 @@ def model_source(model: ModelRef) -> ObservedSource:
 
 
 def add_session_sources(sample: ContextSample, model: ModelRef | None) -> ContextSample:
-    """A location's sample after what the session itself knows. A location cannot speak for it."""
+    """The session's own sources before those of its location. A location cannot replace them."""
     if model is None:
         return sample
     rest = tuple(source for source in sample.observations if source.key != MODEL_KEY)

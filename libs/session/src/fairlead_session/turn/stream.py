@@ -1,24 +1,19 @@
-"""Publication: one provider stream becomes durable events and live deltas.
+"""The stream of one turn: provider events become durable events and live deltas.
 
-Starts and ends are durable and ends hold the full value; what lies between is broadcast live.
-Deterministic and without I/O: the shell feeds it what arrives and writes what it says.
+The code is deterministic and does no I/O: the runner feeds it events and writes what it returns.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from fairlead_schema.catalog import ModelRef, Tokens
-from fairlead_schema.delta import Delta, ReasoningDelta, TextDelta, ToolInputDelta
+from fairlead_schema.delta import Delta
 from fairlead_schema.events import (
     AttemptFinished,
-    ReasoningEnded,
-    ReasoningStarted,
     SessionEvent,
     StepEnded,
     StepFailed,
     StepStarted,
-    TextEnded,
-    TextStarted,
     ToolInputEnded,
     ToolInputStarted,
 )
@@ -41,29 +36,18 @@ from fairlead_schema.provider.events import (
 )
 from fairlead_schema.tools.content import ErrorInfo
 from fairlead_session.execution.recovery import INTERRUPTED_TOOL, INTERRUPTED_TURN
+from fairlead_session.turn.stream_blocks import BlockStart, StreamBlocks
 from fairlead_session.turn.stream_calls import Offer, ProtocolViolation, StreamCalls
 from fairlead_session.turn.usage import TokenPrice, cost, tokens
 
-NO_RESULT = "Provider did not return a tool result"
-# Far beyond every answer, and about what one commit can hold: a stream may have no end.
-BLOCK_LENGTH_MAX: Final = 4 * 1024 * 1024
+NO_RESULT: Final = "Provider did not return a tool result"
 
 StreamOutput: TypeAlias = tuple[tuple[SessionEvent, ...], Delta | None]
 
 
 @dataclass(slots=True)
-class _Block:
-    chunks: list[str] = field(default_factory=list)
-    length: int = 0
-
-    @property
-    def text(self) -> str:
-        return "".join(self.chunks)
-
-
-@dataclass(slots=True)
 class TurnStream:
-    """One turn's stream so far."""
+    """The state of one turn's stream."""
 
     assistant_message_id: MessageId
     agent: str
@@ -73,12 +57,13 @@ class TurnStream:
     failed: bool = False
     over: bool = False
     finish: StepFinish | None = None
-    _open: dict[tuple[str, str], _Block] = field(default_factory=dict)
     offer: Offer = field(default_factory=Offer)
     attempt_id: AttemptId = "att_unnamed"
+    _blocks: StreamBlocks = field(init=False)
     _calls: StreamCalls = field(init=False)
 
     def __post_init__(self) -> None:
+        self._blocks = StreamBlocks(self.assistant_message_id)
         self._calls = StreamCalls(self.assistant_message_id, self.offer)
 
     @property
@@ -87,16 +72,16 @@ class TurnStream:
         return self._calls.local
 
     def receive(self, event: ProviderEvent) -> StreamOutput:
-        """What one provider event makes durable, and what it shows live."""
+        """The durable events and the live delta of one provider event. Raises ProtocolViolation."""
         if self.failed:
             return (), None
         match event:
             case TextStart() | ReasoningStart() | ToolInputStart():
-                return self._begin(event), None
+                return self._start_block(event), None
             case TextChunk() | ReasoningChunk() | ToolInputChunk():
-                return (), self._chunk(event)
+                return (), self._blocks.add_chunk(event)
             case TextEnd() | ReasoningEnd() | ToolInputEnd():
-                return (self._end(event),), None
+                return (self._blocks.end(event),), None
             case ToolCall():
                 return self._call(event), None
             case ToolResult():
@@ -108,54 +93,41 @@ class TurnStream:
                 return (), None
             case ProviderFailure():
                 self.failed = True
-                lost = INTERRUPTED_TOOL if event.in_stream else NO_RESULT
-                return self._failure(event.message, lost, raised=not event.in_stream), None
+                reason = INTERRUPTED_TOOL if event.in_stream else NO_RESULT
+                return self._fail(event.message, reason, raised=not event.in_stream), None
             case _:
                 assert_never(event)
 
     def complete(self) -> tuple[SessionEvent, ...]:
-        """The end of the stream: close what is open, and the step unless it has already failed."""
+        """End the stream: close open blocks, and end the step unless it has failed."""
         self.over = True
         if self.failed or (self.finish is None and not self.started):
             return ()
         if self.finish is None:
             self.failed = True
-            return self._failure("The provider's stream ended without finishing", NO_RESULT)
-        counted = tokens(self.finish.usage)
-        spent = cost(counted, self.price)
-        before = (*self._start(), *self._flush(), *self._calls.lost(NO_RESULT))
+            return self._fail("The provider's stream ended without finishing", NO_RESULT)
+        usage = tokens(self.finish.usage)
+        price = cost(usage, self.price)
+        before = (*self._start_step(), *self._blocks.flush(), *self._calls.fail_hosted(NO_RESULT))
         if self._calls.local:
-            return (*before, self._finished(self.finish.finish, spent, counted))
+            return (*before, self._finish_attempt(self.finish.finish, price, usage))
         ended = StepEnded(
             assistant_message_id=self.assistant_message_id,
             finish=self.finish.finish,
-            cost=spent,
-            tokens=counted,
+            cost=price,
+            tokens=usage,
         )
         return (*before, ended)
 
-    def _finished(
-        self, finish: str, spent: float, counted: Tokens, error: ErrorInfo | None = None
-    ) -> AttemptFinished:
-        """The stream is over but local calls are not: the step ends when they are settled."""
-        return AttemptFinished(
-            attempt_id=self.attempt_id,
-            assistant_message_id=self.assistant_message_id,
-            finish=finish,
-            cost=spent,
-            tokens=counted,
-            error=error,
-        )
-
     def interrupt(self) -> tuple[SessionEvent, ...]:
-        """The turn was stopped: keep what was said, fail the rest. A finished one stays finished."""
+        """Stop the turn: keep the output so far, and fail the step. A complete stream stays as it is."""
         if self.failed or self.over or not self.started:
             return ()
         self.failed = True
-        flushed = (*self._flush(), *self._calls.uncalled(INTERRUPTED_TOOL))
-        return (*flushed, *self._failure(INTERRUPTED_TURN, INTERRUPTED_TOOL, waiting=False))
+        closed = (*self._blocks.flush(), *self._calls.fail_uncalled(INTERRUPTED_TOOL))
+        return (*closed, *self._fail(INTERRUPTED_TURN, INTERRUPTED_TOOL, await_calls=False))
 
-    def _start(self) -> tuple[SessionEvent, ...]:
+    def _start_step(self) -> tuple[SessionEvent, ...]:
         if self.started:
             return ()
         self.started = True
@@ -165,122 +137,57 @@ class TurnStream:
             ),
         )
 
-    def _begin(
-        self, event: TextStart | ReasoningStart | ToolInputStart
-    ) -> tuple[SessionEvent, ...]:
-        kind = _KINDS[type(event)]
-        if (kind, event.id) in self._open:
-            raise ProtocolViolation(f"{kind} {event.id} started twice")
+    def _start_block(self, event: BlockStart) -> tuple[SessionEvent, ...]:
+        self._blocks.check_new(event)
         if isinstance(event, ToolInputStart):
             self._calls.begin(event)
-        self._open[kind, event.id] = _Block()
-        return (*self._start(), self._begun(event))
-
-    def _begun(self, event: TextStart | ReasoningStart | ToolInputStart) -> SessionEvent:
-        owner = self.assistant_message_id
-        match event:
-            case TextStart(id=id_):
-                return TextStarted(assistant_message_id=owner, text_id=id_)
-            case ReasoningStart(id=id_, metadata=metadata):
-                return ReasoningStarted(
-                    assistant_message_id=owner, reasoning_id=id_, provider_metadata=metadata
-                )
-            case ToolInputStart(id=id_, name=name):
-                return ToolInputStarted(assistant_message_id=owner, call_id=id_, name=name)
-            case _:
-                assert_never(event)
-
-    def _chunk(self, event: TextChunk | ReasoningChunk | ToolInputChunk) -> Delta:
-        kind = _KINDS[type(event)]
-        block = self._open.get((kind, event.id))
-        if block is None:
-            raise ProtocolViolation(f"{kind} {event.id} continued before it started")
-        if block.length + len(event.text) > BLOCK_LENGTH_MAX:
-            raise ProtocolViolation(
-                f"{kind} {event.id} is longer than {BLOCK_LENGTH_MAX} characters"
-            )
-        block.chunks.append(event.text)
-        block.length += len(event.text)
-        owner = self.assistant_message_id
-        match event:
-            case TextChunk(id=id_, text=text):
-                return TextDelta(assistant_message_id=owner, text_id=id_, delta=text)
-            case ReasoningChunk(id=id_, text=text):
-                return ReasoningDelta(assistant_message_id=owner, reasoning_id=id_, delta=text)
-            case ToolInputChunk(id=id_, text=text):
-                return ToolInputDelta(assistant_message_id=owner, call_id=id_, delta=text)
-            case _:
-                assert_never(event)
-
-    def _end(self, event: TextEnd | ReasoningEnd | ToolInputEnd) -> SessionEvent:
-        kind = _KINDS[type(event)]
-        block = self._open.pop((kind, event.id), None)
-        if block is None:
-            raise ProtocolViolation(f"{kind} {event.id} ended before it started")
-        metadata = None if isinstance(event, ToolInputEnd) else event.metadata
-        return self._ended(kind, event.id, block.text, metadata)
-
-    def _ended(
-        self, kind: str, id_: str, text: str, metadata: dict[str, Any] | None = None
-    ) -> SessionEvent:
-        owner = self.assistant_message_id
-        if kind == "text":
-            return TextEnded(
-                assistant_message_id=owner, text_id=id_, text=text, provider_metadata=metadata
-            )
-        if kind == "reasoning":
-            return ReasoningEnded(
-                assistant_message_id=owner, reasoning_id=id_, text=text, provider_metadata=metadata
-            )
-        return ToolInputEnded(assistant_message_id=owner, call_id=id_, text=text)
+        return (*self._start_step(), self._blocks.start(event))
 
     def _call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
+        """A call that streamed no input gets an empty input."""
         called = self._calls.call(event)
-        owner, before = self.assistant_message_id, self._start()
-        block = self._open.pop(("tool", event.id), None)
-        if block is not None:
-            return (*before, self._ended("tool", event.id, block.text), *called)
+        owner, before = self.assistant_message_id, self._start_step()
+        ended = self._blocks.end_tool_input(event.id)
+        if ended is not None:
+            return (*before, ended, *called)
         if event.id in self._calls.inputs:
             return (*before, *called)
-        synthesised = (
+        return (
+            *before,
             ToolInputStarted(assistant_message_id=owner, call_id=event.id, name=event.name),
             ToolInputEnded(assistant_message_id=owner, call_id=event.id, text=""),
+            *called,
         )
-        return (*before, *synthesised, *called)
 
-    def _failure(
-        self, message: str, lost: str, *, waiting: bool = True, raised: bool = False
+    def _fail(
+        self, message: str, call_reason: str, *, await_calls: bool = True, raised: bool = False
     ) -> tuple[SessionEvent, ...]:
-        """The step failed. While local calls run, that is only said after they are settled."""
+        """Fail the step. While local calls are open, the step fails only after they are settled."""
         error = ErrorInfo(message=message)
-        before = (*self._start(), *self._flush(), *self._calls.lost(lost))
-        if waiting and self._calls.local:
-            finished = self._finished("error", 0.0, Tokens(), error)
-            return (*before, finished.model_copy(update={"raised": raised or None}))
+        before = (*self._start_step(), *self._blocks.flush(), *self._calls.fail_hosted(call_reason))
+        if await_calls and self._calls.local:
+            return (*before, self._finish_attempt("error", 0.0, Tokens(), error, raised=raised))
         failed = StepFailed(
             assistant_message_id=self.assistant_message_id, error=error, raised=raised or None
         )
         return (*before, failed)
 
-    def _flush(self) -> tuple[SessionEvent, ...]:
-        """Close open blocks with what they hold: texts, then reasoning, then tool inputs."""
-        blocks, self._open = self._open, {}
-        return tuple(
-            self._ended(kind, id_, block.text)
-            for wanted in ("text", "reasoning", "tool")
-            for (kind, id_), block in blocks.items()
-            if kind == wanted
+    def _finish_attempt(
+        self,
+        finish: str,
+        price: float,
+        usage: Tokens,
+        error: ErrorInfo | None = None,
+        *,
+        raised: bool = False,
+    ) -> AttemptFinished:
+        """The stream is complete while local calls are open. The step ends after they are settled."""
+        return AttemptFinished(
+            attempt_id=self.attempt_id,
+            assistant_message_id=self.assistant_message_id,
+            finish=finish,
+            cost=price,
+            tokens=usage,
+            error=error,
+            raised=raised or None,
         )
-
-
-_KINDS: Final = {
-    TextStart: "text",
-    TextChunk: "text",
-    TextEnd: "text",
-    ReasoningStart: "reasoning",
-    ReasoningChunk: "reasoning",
-    ReasoningEnd: "reasoning",
-    ToolInputStart: "tool",
-    ToolInputChunk: "tool",
-    ToolInputEnd: "tool",
-}

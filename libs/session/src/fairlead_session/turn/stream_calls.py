@@ -1,4 +1,4 @@
-"""The tool calls of one provider stream: each is called once, and a hosted one settled once."""
+"""The tool calls of one provider stream: each is called once, and a hosted call is settled once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from fairlead_schema.tools.request import ToolInfo
 
 
 class ProtocolViolation(Exception):
-    """The provider's stream broke its own grammar: a defect that fails the drain."""
+    """The stream broke the rules of its protocol. This defect fails the drain."""
 
 
 TOOLS_DISABLED = "Tools are disabled after the maximum agent steps"
@@ -20,7 +20,10 @@ TOOLS_DISABLED = "Tools are disabled after the maximum agent steps"
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What a turn offers its model: the agent's tools, how many calls, or none at all."""
+    """The tools that a turn offers to its model, and how many calls it may make.
+
+    A final turn offers no tools.
+    """
 
     agent: str | None = None
     tools: Mapping[str, ToolInfo] = field(default_factory=dict)
@@ -30,7 +33,7 @@ class Offer:
 
 @dataclass(slots=True)
 class StreamCalls:
-    """What the stream said of its tools so far."""
+    """The calls of the stream so far."""
 
     assistant_message_id: MessageId
     offer: Offer = field(default_factory=Offer)
@@ -49,22 +52,22 @@ class StreamCalls:
         )
 
     def begin(self, event: ToolInputStart) -> None:
-        """Note whose input streams."""
-        _check(event.id)
+        """Begin the input of a call. Raises ProtocolViolation."""
+        _check_id(event.id)
         if event.id in self._called or event.id in self.inputs:
             raise ProtocolViolation(f"tool {event.id} started twice")
         self.inputs[event.id] = event.name
 
     def call(self, event: ToolCall) -> tuple[SessionEvent, ...]:
-        """The durable call; one that may not run is settled at once, and says why."""
-        _check(event.id)
+        """The events of a call. A call that may not run is settled at once with the reason."""
+        _check_id(event.id)
         if event.id in self._called:
             raise ProtocolViolation(f"tool {event.id} was called twice")
         if self.inputs.get(event.id, event.name) != event.name:
             raise ProtocolViolation(f"tool {event.id} changed its name to {event.name}")
         refusal = None if event.executed else self._refusal()
         self._called[event.id] = event
-        called = self._durable(event)
+        called = self._called_event(event)
         if refusal is None:
             return (called,)
         self._settled.add(event.id)
@@ -73,12 +76,14 @@ class StreamCalls:
     def _refusal(self) -> str | None:
         if self.offer.final:
             return TOOLS_DISABLED
-        made = sum(not call.executed for call in self._called.values())
+        count = sum(not call.executed for call in self._called.values())
         limit = self.offer.calls_max
-        return None if made < limit else f"A turn may make {limit} tool calls; this one was not run"
+        return (
+            None if count < limit else f"A turn may make {limit} tool calls; this one was not run"
+        )
 
-    def _durable(self, event: ToolCall) -> ToolCalled:
-        known = self.offer.tools.get(event.name)
+    def _called_event(self, event: ToolCall) -> ToolCalled:
+        tool = self.offer.tools.get(event.name)
         return ToolCalled(
             assistant_message_id=self.assistant_message_id,
             call_id=event.id,
@@ -86,12 +91,12 @@ class StreamCalls:
             input=_object(event.input),
             provider=Executor(executed=event.executed, metadata=event.metadata),
             agent=None if event.executed else self.offer.agent,
-            retry=known.retry if known else None,
-            revision=known.revision if known else None,
+            retry=tool.retry if tool else None,
+            revision=tool.revision if tool else None,
         )
 
     def settle(self, event: ToolResult) -> tuple[SessionEvent, ...]:
-        """The settlement of a hosted call. An error repeated after a failure says nothing new."""
+        """Settle a hosted call. A repeated error writes nothing. Raises ProtocolViolation."""
         if event.id not in self._called:
             raise ProtocolViolation(f"tool {event.id} has a result but was never called")
         if event.error and event.id in self._failed:
@@ -103,7 +108,7 @@ class StreamCalls:
         if event.error:
             self._failed.add(event.id)
             return (self._failure(event.id, _message(event.value), provider, event.value),)
-        structured, content = _projected(event.value)
+        structured, content = _split_result(event.value)
         return (
             ToolSucceeded(
                 assistant_message_id=self.assistant_message_id,
@@ -115,18 +120,18 @@ class StreamCalls:
             ),
         )
 
-    def lost(self, message: str) -> tuple[SessionEvent, ...]:
-        """Fail every hosted call that got no result."""
+    def fail_hosted(self, message: str) -> tuple[SessionEvent, ...]:
+        """Fail every hosted call without a result."""
         unsettled = tuple(
             id_ for id_, call in self._called.items() if call.executed and id_ not in self._settled
         )
         self._settled.update(unsettled)
         return tuple(self._failure(id_, message, Executor(executed=True)) for id_ in unsettled)
 
-    def uncalled(self, message: str) -> tuple[SessionEvent, ...]:
+    def fail_uncalled(self, message: str) -> tuple[SessionEvent, ...]:
         """Fail every input that never became a call."""
-        begun = tuple(id_ for id_ in self.inputs if id_ not in self._called)
-        return tuple(self._failure(id_, message, Executor()) for id_ in begun)
+        uncalled = tuple(id_ for id_ in self.inputs if id_ not in self._called)
+        return tuple(self._failure(id_, message, Executor()) for id_ in uncalled)
 
     def _failure(
         self, id_: str, message: str, provider: Executor, result: object = None
@@ -140,8 +145,8 @@ class StreamCalls:
         )
 
 
-def _check(id_: str) -> None:
-    """An id that no event can hold is refused like any other broken rule of the stream."""
+def _check_id(id_: str) -> None:
+    """Raises ProtocolViolation for an id that no event can hold."""
     if not 1 <= len(id_) <= CALL_ID_LENGTH_MAX:
         raise ProtocolViolation(f"a tool's id is {len(id_)} characters long")
 
@@ -150,7 +155,7 @@ def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {"value": value}
 
 
-def _projected(value: object) -> tuple[dict[str, Any], tuple[ToolContent, ...]]:
+def _split_result(value: object) -> tuple[dict[str, Any], tuple[ToolContent, ...]]:
     if isinstance(value, str):
         return {}, (TextContent(text=value),)
     return _object(value), ()

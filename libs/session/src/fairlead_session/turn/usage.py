@@ -1,4 +1,4 @@
-"""Usage: what a provider reports becomes the session's token counts and what they cost."""
+"""Usage: the report of a provider becomes token counts and their cost."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -18,11 +18,11 @@ class TokenPrice:
     cache_read: float = 0.0
     cache_write: float = 0.0
     above: tuple[tuple[int, "TokenPrice"], ...] = ()
-    """Prices of steps whose prompt is longer than so many tokens."""
+    """Other prices for steps whose prompt is longer than a number of tokens."""
 
 
 def tokens(usage: ProviderUsage) -> Tokens:
-    """Counts a session can add up: what a provider did not report, or misreported, is 0."""
+    """Token counts that add up. A missing or invalid count is 0."""
     return Tokens(
         input=_count(usage.input),
         output=_count(usage.output),
@@ -31,17 +31,17 @@ def tokens(usage: ProviderUsage) -> Tokens:
     )
 
 
-def cost(counted: Tokens, price: TokenPrice) -> float:
-    """What these tokens cost; reasoning is paid as output, a long prompt makes all of it dearer."""
-    prompt = counted.input + counted.cache.read + counted.cache.write
-    passed = [(size, dearer) for size, dearer in price.above if prompt > size]
-    if passed:
-        price = max(passed, key=lambda tier: tier[0])[1]
+def cost(tokens_used: Tokens, price: TokenPrice) -> float:
+    """The cost of tokens. Reasoning costs as output. A long prompt raises all prices."""
+    prompt = tokens_used.input + tokens_used.cache.read + tokens_used.cache.write
+    tiers = [(size, tier) for size, tier in price.above if prompt > size]
+    if tiers:
+        price = max(tiers, key=lambda tier: tier[0])[1]
     return (
-        counted.input * price.input
-        + (counted.output + counted.reasoning) * price.output
-        + counted.cache.read * price.cache_read
-        + counted.cache.write * price.cache_write
+        tokens_used.input * price.input
+        + (tokens_used.output + tokens_used.reasoning) * price.output
+        + tokens_used.cache.read * price.cache_read
+        + tokens_used.cache.write * price.cache_write
     ) / PER_MILLION
 
 
