@@ -1,4 +1,4 @@
-"""Verifies what waits for people: asked once, answered once, and nothing runs in between."""
+"""Verifies asks: each is asked once and answered once, and its call does not run in between."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -19,22 +19,22 @@ CallKey: TypeAlias = tuple[MessageId, CallId]
 
 
 class AskRules:
-    """A request waits until it is answered, exactly once; its call does not start before that."""
+    """An ask is answered exactly once. Its call does not start before the answer."""
 
     def __init__(self) -> None:
         self.pending: dict[str, CallKey | None] = {}
-        self._seen: set[str] = set()
+        self._asked: set[str] = set()
         self._started: set[CallKey] = set()
 
     @property
     def calls(self) -> set[CallKey]:
-        """The calls that wait for people; one that has begun does not."""
+        """The calls that wait for people. A started call does not wait."""
         return {key for key in self.pending.values() if key is not None} - self._started
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case PermissionAsked() | QuestionAsked():
-                yield from self._asked(event)
+                yield from self._check_asked(event)
             case (
                 PermissionReplied(request_id=id_)
                 | QuestionReplied(request_id=id_)
@@ -51,13 +51,11 @@ class AskRules:
             case _:
                 pass
 
-    def _asked(self, event: PermissionAsked | QuestionAsked) -> Findings:
+    def _check_asked(self, event: PermissionAsked | QuestionAsked) -> Findings:
         request = event.request
-        if request.id in self._seen:
+        if request.id in self._asked:
             yield "asked-once", f"{request.id} is asked a second time"
-        comes_from = (
-            event.request.source if isinstance(event, PermissionAsked) else event.request.tool
-        )
-        key = None if comes_from is None else (comes_from.message_id, comes_from.call_id)
-        self._seen.add(request.id)
+        source = event.request.source if isinstance(event, PermissionAsked) else event.request.tool
+        key = None if source is None else (source.message_id, source.call_id)
+        self._asked.add(request.id)
         self.pending[request.id] = key

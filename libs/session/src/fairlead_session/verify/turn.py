@@ -1,4 +1,4 @@
-"""Verifies what provider turns wrote: steps, their blocks, and their tool calls."""
+"""Verifies the events of provider turns: steps, their blocks, and their tool calls."""
 
 from collections.abc import Iterator
 from typing import TypeAlias
@@ -27,26 +27,26 @@ CallKey: TypeAlias = tuple[MessageId, CallId]
 
 
 class StepRules:
-    """A step starts once, for the request that was dispatched, and ends once."""
+    """A step starts once, for the dispatched request, and ends once."""
 
     def __init__(self) -> None:
         self._dispatched: MessageId | None = None
         self._open: MessageId | None = None
-        self._seen: set[MessageId] = set()
+        self._started_steps: set[MessageId] = set()
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case AttemptDispatched(assistant_message_id=id_):
                 self._dispatched = id_
             case StepStarted(assistant_message_id=id_):
-                if id_ in self._seen:
+                if id_ in self._started_steps:
                     yield "step-once", f"{id_} starts a second time"
                 if self._open is not None:
                     yield "step-open", f"{id_} starts while {self._open} is open"
                 if id_ != self._dispatched:
                     yield "step-dispatched", f"{id_} starts, {self._dispatched} was dispatched"
                 self._open = id_
-                self._seen.add(id_)
+                self._started_steps.add(id_)
             case StepEnded(assistant_message_id=id_) | StepFailed(assistant_message_id=id_):
                 if id_ != self._open:
                     yield "step-ended", f"{id_} ends and is not open"
@@ -56,30 +56,30 @@ class StepRules:
 
 
 class BlockRules:
-    """Text, reasoning and tool input end once after they start, and before their step does."""
+    """Text, reasoning and tool input end once, after their start and before the end of their step."""
 
     def __init__(self) -> None:
         self._open: set[tuple[MessageId, str, str]] = set()
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case TextStarted(text_id=id_) | TextEnded(text_id=id_):
-                yield from self._block(event, "text", id_)
+                yield from self._check_block(event, "text", id_)
             case ReasoningStarted(reasoning_id=id_) | ReasoningEnded(reasoning_id=id_):
-                yield from self._block(event, "reasoning", id_)
+                yield from self._check_block(event, "reasoning", id_)
             case ToolInputStarted(call_id=id_) | ToolInputEnded(call_id=id_):
-                yield from self._block(event, "input", id_)
+                yield from self._check_block(event, "input", id_)
             case StepEnded(assistant_message_id=owner) | StepFailed(assistant_message_id=owner):
-                left = {one for one in self._open if one[0] == owner}
-                # The input of a call whose process died has no end: the call's failure closes it.
-                for _owner, kind, id_ in sorted(left):
+                open_blocks = {key for key in self._open if key[0] == owner}
+                # The input of a call whose process died has no end. The failed call closes it.
+                for _owner, kind, id_ in sorted(open_blocks):
                     if kind != "input":
                         yield "block-closed", f"{kind} {id_} is open when its step ends"
-                self._open -= left
+                self._open -= open_blocks
             case _:
                 pass
 
-    def _block(
+    def _check_block(
         self,
         event: TextStarted
         | TextEnded
@@ -102,7 +102,7 @@ class BlockRules:
 
 
 class CallRules:
-    """A call is made once, started at most once if it may not run again, settled at most once."""
+    """A call is made once and settled at most once. A `once` call is started at most once."""
 
     def __init__(self) -> None:
         self.unsettled: dict[CallKey, ToolCalled] = {}
@@ -113,14 +113,14 @@ class CallRules:
     def names(self) -> tuple[CallId, ...]:
         return tuple(call for _owner, call in self.unsettled)
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case ToolInputStarted():
                 self._known.add(_key(event))
             case ToolCalled():
-                yield from self._called(event)
+                yield from self._check_called(event)
             case ToolStarted():
-                yield from self._begun(event)
+                yield from self._check_started(event)
             case ToolSucceeded() | ToolFailed():
                 key = _key(event)
                 if key in self._settled:
@@ -132,7 +132,7 @@ class CallRules:
             case _:
                 pass
 
-    def _called(self, event: ToolCalled) -> Findings:
+    def _check_called(self, event: ToolCalled) -> Findings:
         key = _key(event)
         if key in self.unsettled or key in self._settled:
             yield "called-once", f"{event.call_id} is called a second time"
@@ -140,7 +140,7 @@ class CallRules:
         if not event.provider.executed:
             self.unsettled[key] = event
 
-    def _begun(self, event: ToolStarted) -> Findings:
+    def _check_started(self, event: ToolStarted) -> Findings:
         key = _key(event)
         call = self.unsettled.get(key)
         if call is None:

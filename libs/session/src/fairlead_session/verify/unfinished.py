@@ -1,4 +1,4 @@
-"""What a session's log leaves undone that somebody asked for, told without the fold."""
+"""Finds requested work that a log leaves undone, without using the fold."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -27,31 +27,31 @@ from fairlead_schema.ids import MessageId
 from fairlead_schema.record import Recorded
 from fairlead_session.verify.verify import GOES_ON, LogReading
 
-# Rest after an interrupt was honoured.
+# The reasons of a rest that ends an interrupt.
 STOPPED: Final = frozenset({"interrupted", "declined"})
 
 
-class _Asked:
-    """Whether somebody asked for work since the session last rested, and a turn is owed."""
+class _RequestedWork:
+    """Whether somebody asked for work since the last rest, and whether a turn is owed."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self.owed = False
         self.interrupted = False
         self.compaction = False
         self._resumed = False
         self._called: MessageId | None = None
 
-    def see(self, event: SessionEvent, *, unsettled: bool, under_way: bool) -> None:
+    def check(self, event: SessionEvent, *, unsettled: bool, under_way: bool) -> None:
         match event:
             case PromptAdmitted():
-                self.asked = self.asked or event.resume is not False
+                self.requested = self.requested or event.resume is not False
             case ResumeRequested(forced=forced):
-                self.asked = True
+                self.requested = True
                 self.owed = self.owed or forced is not False
                 self._resumed = self.interrupted and forced is not False
             case InterruptRequested():
-                self.asked, self._resumed, self.compaction = False, False, False
+                self.requested, self._resumed, self.compaction = False, False, False
                 self.interrupted = under_way
                 self.owed = self.owed and under_way
             case CompactionRequested():
@@ -59,17 +59,17 @@ class _Asked:
             case CompactionEnded() | CompactionFailed(reason="manual"):
                 self.compaction = False
             case ExecutionReleased(reason=reason):
-                self.asked = self.asked and reason in GOES_ON
+                self.requested = self.requested and reason in GOES_ON
                 self.compaction = self.compaction and reason in GOES_ON
                 self.interrupted = False
                 self.owed = self._resumed if reason in STOPPED else self.owed
                 self._resumed = False
             case ToolSucceeded() | ToolFailed():
-                self.asked = self.asked or not (unsettled or self.interrupted)
+                self.requested = self.requested or not (unsettled or self.interrupted)
             case _:
-                self._turn(event)
+                self._check_turn(event)
 
-    def _turn(self, event: SessionEvent) -> None:
+    def _check_turn(self, event: SessionEvent) -> None:
         match event:
             case PromptPromoted() | ExecutionRecovered() | TurnRetried() | AttemptOverflowed():
                 self.owed = True
@@ -86,24 +86,24 @@ class _Asked:
 
 
 def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
-    """What should still move, a sentence each; nothing for a session that may rest."""
-    reading, asked = LogReading(), _Asked()
+    """One sentence for each piece of undone work. Nothing for a session that may rest."""
+    reading, work = LogReading(), _RequestedWork()
     for recorded in events:
         reading.read(recorded)
         calls, owned = bool(reading.calls.unsettled), reading.ownership.owner is not None
         under_way = calls or owned or reading.attempts.open is not None
-        asked.see(recorded.event, unsettled=calls, under_way=under_way)
+        work.check(recorded.event, unsettled=calls, under_way=under_way)
     if reading.purged:
         return ()
     attempt, parked = reading.attempts.open, bool(reading.calls.unsettled)
-    left = tuple(call for call in reading.calls.unsettled if call not in reading.asks.calls)
-    if parked and not left and not asked.interrupted:
-        return ()  # Only a person can move it on.
+    running = tuple(call for call in reading.calls.unsettled if call not in reading.asks.calls)
+    if parked and not running and not work.interrupted:
+        return ()  # Only an answer of a person moves the session on.
     return (
-        *(("an interrupt is not honoured",) if asked.interrupted else ()),
-        *(f"call {call_id} is not settled" for _owner, call_id in left),
+        *(("an interrupt is not honoured",) if work.interrupted else ()),
+        *(f"call {call_id} is not settled" for _message_id, call_id in running),
         *((f"attempt {attempt.attempt_id} has no outcome",) if attempt and not parked else ()),
-        *(("a compaction was asked for",) if asked.compaction else ()),
-        *(("a turn is owed",) if asked.asked and asked.owed else ()),
-        *(f"input {id_} is pending" for id_ in reading.inbox.pending if asked.asked),
+        *(("a compaction was asked for",) if work.compaction else ()),
+        *(("a turn is owed",) if work.requested and work.owed else ()),
+        *(f"input {id_} is pending" for id_ in reading.inbox.pending if work.requested),
     )

@@ -1,6 +1,7 @@
-"""Verifies one session's recorded events, independently of the fold: what no log may ever show.
+"""Verifies the log of one session by rules that no log may break.
 
-The fold trusts the log and never rejects; this reads the same events with other eyes and few words.
+The fold trusts the log and never rejects. These rules share no code with the fold, so they find its
+mistakes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +39,7 @@ from fairlead_session.verify.turn import BlockRules, CallRules, StepRules
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A rule that an event broke."""
+    """An event that breaks a rule."""
 
     seq: int
     rule: str
@@ -47,7 +48,7 @@ class Violation:
 
 Findings: TypeAlias = Iterator[tuple[str, str]]
 
-# Rest that leaves the work as it was asked for: the session goes on by itself.
+# The reasons of a rest after which requested work goes on by itself.
 GOES_ON: Final = frozenset(
     {
         "handover",
@@ -68,14 +69,14 @@ class InboxRules:
         self.pending: dict[MessageId, Delivery] = {}
         self._ended: dict[MessageId, str] = {}
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case PromptAdmitted(message_id=id_):
                 if id_ in self.pending or id_ in self._ended:
                     yield "admitted-once", f"{id_} is admitted a second time"
                 self.pending[id_] = event.delivery
             case PromptPromoted(message_id=id_):
-                yield from self._promoted(id_)
+                yield from self._check_promoted(id_)
             case InputCancelled(message_id=id_):
                 if self.pending.pop(id_, None) is None:
                     yield "pending-only", f"{id_} is cancelled and not pending"
@@ -88,12 +89,12 @@ class InboxRules:
             case _:
                 pass
 
-    def _promoted(self, id_: MessageId) -> Findings:
+    def _check_promoted(self, id_: MessageId) -> Findings:
         delivery = self.pending.get(id_)
         if delivery is None:
             yield "promoted-once", f"{id_} is promoted and {self._ended.get(id_, 'not admitted')}"
         else:
-            first = next(one for one, kind in self.pending.items() if kind == delivery)
+            first = next(key for key, kind in self.pending.items() if kind == delivery)
             if first != id_:
                 yield "promoted-in-order", f"{id_} overtakes {first}"
             del self.pending[id_]
@@ -101,18 +102,18 @@ class InboxRules:
 
 
 class OwnershipRules:
-    """Generations grow, only the owner releases, and it overlooks no input when it goes idle.
+    """Generations grow, only the owner releases, and an idle owner overlooks no pending input.
 
-    What an interrupt or a failure kept waits in peace until somebody asks for work again.
+    Input that an interrupt or a failure kept may wait until somebody asks for work again.
     """
 
     def __init__(self, inbox: InboxRules) -> None:
         self.owner: tuple[RunnerId, int] | None = None
         self._generation = 0
         self._inbox = inbox
-        self._asked = False
+        self._requested = False
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case ExecutionClaimed(generation=generation):
                 if generation <= self._generation:
@@ -125,29 +126,29 @@ class OwnershipRules:
                         "released-by-owner",
                         f"{generation} is released, the owner is {self.owner}",
                     )
-                if event.reason == "idle" and self._inbox.pending and self._asked:
+                if event.reason == "idle" and self._inbox.pending and self._requested:
                     yield "rest", f"idle with input pending: {', '.join(self._inbox.pending)}"
                 self.owner = None
-                self._asked = self._asked and event.reason in GOES_ON
+                self._requested = self._requested and event.reason in GOES_ON
             case PromptAdmitted(resume=resume):
-                self._asked = self._asked or resume is not False
+                self._requested = self._requested or resume is not False
             case ResumeRequested():
-                self._asked = True
+                self._requested = True
             case InterruptRequested():
-                self._asked = False
+                self._requested = False
             case _:
                 pass
 
 
 class AttemptRules:
-    """A request leaves from an owned session, and not before the last one's outcome is known."""
+    """A request leaves only from an owned session, and after the outcome of the last request."""
 
     def __init__(self, ownership: OwnershipRules, calls: CallRules) -> None:
         self.open: AttemptDispatched | None = None
         self._ownership = ownership
         self._calls = calls
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case AttemptDispatched():
                 if self.open is not None:
@@ -170,13 +171,13 @@ class AttemptRules:
 
 
 class CompactionRules:
-    """A compaction ends once after it started, in an owned session."""
+    """A compaction starts in an owned session and ends once."""
 
     def __init__(self, ownership: OwnershipRules) -> None:
         self._open: MessageId | None = None
         self._ownership = ownership
 
-    def see(self, event: SessionEvent) -> Findings:
+    def check(self, event: SessionEvent) -> Findings:
         match event:
             case CompactionStarted(message_id=id_):
                 if self._ownership.owner is None:
@@ -191,7 +192,7 @@ class CompactionRules:
 
 
 class LogReading:
-    """One session's log, read once, rule by rule."""
+    """Reads the log of one session once, with all rules."""
 
     def __init__(self) -> None:
         self.inbox = InboxRules()
@@ -214,13 +215,13 @@ class LogReading:
         self._ids: set[EventId] = set()
 
     def read(self, recorded: Recorded) -> tuple[Violation, ...]:
-        """What one more event breaks."""
-        found = [*self._order(recorded)]
+        """The rules that the next event breaks."""
+        findings = [*self._check_order(recorded)]
         for rule in self._rules:
-            found.extend(rule.see(recorded.event))
-        return tuple(Violation(recorded.seq, rule, detail) for rule, detail in found)
+            findings.extend(rule.check(recorded.event))
+        return tuple(Violation(recorded.seq, name, detail) for name, detail in findings)
 
-    def _order(self, recorded: Recorded) -> Findings:
+    def _check_order(self, recorded: Recorded) -> Findings:
         first, purged = not self._ids, isinstance(recorded.event, SessionPurged)
         if recorded.seq != self._seq + 1 and not (first and purged):
             yield "sequence", f"{recorded.seq} follows {self._seq}"
