@@ -11,7 +11,7 @@ from typing import Final
 from fairlead_eventlog.errors import LogError
 from fairlead_projector.projection.rebuild import digest, rebuild
 from fairlead_schema.record import Recorded
-from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.unfinished import find_unfinished_work
 from fairlead_session.verify.verify import verify
 from fairlead_testing.driving import of, probe_lines, provider_calls
 from fairlead_testing.projection import digest_when_projected
@@ -93,7 +93,7 @@ def judge(logs: Mapping[str, list[Recorded]], promised: Promised, seen: Effects)
 
 def left(log: list[Recorded]) -> tuple[str, ...]:
     """What should still move, by itself or by a person."""
-    return (*unfinished(log), *(f"{id_} waits for a person" for id_ in waiting_asks(log)))
+    return (*find_unfinished_work(log), *(f"{id_} waits for a person" for id_ in waiting_asks(log)))
 
 
 def transcript(log: list[Recorded]) -> str:

@@ -224,9 +224,9 @@ BEGINNINGS: Final = {"resume", "compact", "budget", "claim", "admit", "admit lat
 @pytest.mark.parametrize("name", sorted(set(DECIDERS) - BEGINNINGS))
 def test_a_purged_session_has_no_open_work(name: str) -> None:
     """H-29: nothing is left to stop, settle, answer or change."""
-    gone = given(CREATED, admitted("msg_1"), claimed(), dispatched(), *CALLED, SessionPurged())
+    purged = given(CREATED, admitted("msg_1"), claimed(), dispatched(), *CALLED, SessionPurged())
 
-    decision = DECIDERS[name](gone)
+    decision = DECIDERS[name](purged)
 
     assert decision == () or is_dataclass(decision)
 
@@ -235,11 +235,11 @@ def test_a_purged_session_has_no_open_work(name: str) -> None:
 @for_all(names=st.lists(st.sampled_from(sorted(COMMANDS)), max_size=30))
 def test_commands_in_any_order_write_a_log_that_verifies(names: list[str]) -> None:
     """Every command is decided from the session that the earlier commands left."""
-    session, written = given(CREATED), [CREATED]
+    session, log = given(CREATED), [CREATED]
     for name in names:
         decision = COMMANDS[name](session)
         if isinstance(decision, tuple):
             session = then(session, *decision)
-            written = [*written, *decision]
+            log = [*log, *decision]
 
-    assert verify(recorded(*written)) == []
+    assert verify(recorded(*log)) == []

@@ -83,22 +83,22 @@ def test_each_state_has_its_sentence_and_its_code(
     events: tuple[SessionEvent, ...], state: str, code: str, word: str
 ) -> None:
     """P-27, C-20: a durable status, from the log alone."""
-    told = explain(given(CREATED, INITIALISED, *events))
+    explanation = explain(given(CREATED, INITIALISED, *events))
 
-    assert (told.state, told.code) == (state, code)
-    assert word in told.reason
-    assert told.reason.endswith(".")
+    assert (explanation.state, explanation.code) == (state, code)
+    assert word in explanation.reason
+    assert explanation.reason.endswith(".")
 
 
 @pytest.mark.parametrize("reason", sorted(get_args(RestReason)))
 def test_every_reason_to_rest_is_told_with_its_detail(reason: RestReason) -> None:
     rest = ExecutionReleased(generation=1, reason=reason, detail="because", wake_at=9)
 
-    told = explain(given(CREATED, INITIALISED, claimed(), rest))
+    explanation = explain(given(CREATED, INITIALISED, claimed(), rest))
 
-    assert "because" in told.reason
-    assert told.code == reason
-    assert told.since is not None
+    assert "because" in explanation.reason
+    assert explanation.code == reason
+    assert explanation.since is not None
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_what_waits_for_a_time_or_a_place_does_not_wait_for_a_runner(reason: Res
     """P-27: work is owed, and no free runner would change that."""
     owed = (admitted("msg_1"), claimed(), promoted("msg_1"), released(reason))
 
-    told = explain(given(CREATED, INITIALISED, *owed))
+    explanation = explain(given(CREATED, INITIALISED, *owed))
 
-    assert (told.state, told.code) == ("resting", reason)
+    assert (explanation.state, explanation.code) == ("resting", reason)
 
 
 def test_a_session_that_does_not_exist_is_missing() -> None:
@@ -119,17 +119,17 @@ def test_a_session_that_does_not_exist_is_missing() -> None:
 
 def test_a_log_that_cannot_be_read_is_told_as_broken() -> None:
     """H-19: its state says so, with what stood there."""
-    told = explain_unreadable("unknown event from.the.future.9")
+    explanation = explain_unreadable("unknown event from.the.future.9")
 
-    assert (told.state, told.code) == ("broken", "unreadable")
-    assert "from.the.future.9" in told.reason
+    assert (explanation.state, explanation.code) == ("broken", "unreadable")
+    assert "from.the.future.9" in explanation.reason
 
 
 @PROPERTY
 @hypothesis(st.lists(st.sampled_from(EVERYTHING), max_size=12))
 def test_every_session_that_can_be_folded_is_explained(events: list[SessionEvent]) -> None:
     """P-27: total, whatever the order: a sentence, a code, and never a crash."""
-    told = explain(given(CREATED, INITIALISED, *events))
+    explanation = explain(given(CREATED, INITIALISED, *events))
 
-    assert told.reason.endswith(".")
-    assert told.code
+    assert explanation.reason.endswith(".")
+    assert explanation.code

@@ -16,31 +16,35 @@ def test_a_session_shows_what_it_was_created_with() -> None:
         update={"agent": "plan", "model": model, "parent_id": "ses_0", "location": place}
     )
 
-    shown = info(given(created))
+    session_info = info(given(created))
 
-    assert (shown.id, shown.agent, shown.model) == ("ses_1", "plan", model)
-    assert (shown.parent_id, shown.location) == ("ses_0", place)
-    assert (shown.time.created, shown.time.updated, shown.time.archived) == (ms(1), ms(1), None)
-    assert (shown.cost, shown.tokens.input) == (0, 0)
+    assert (session_info.id, session_info.agent, session_info.model) == ("ses_1", "plan", model)
+    assert (session_info.parent_id, session_info.location) == ("ses_0", place)
+    assert (session_info.time.created, session_info.time.updated, session_info.time.archived) == (
+        ms(1),
+        ms(1),
+        None,
+    )
+    assert (session_info.cost, session_info.tokens.input) == (0, 0)
 
 
 def test_a_model_without_variant_shows_the_default_one() -> None:
     """I-40: readers always see a variant, and never an empty subpath."""
     moved = SessionMoved(location=LocationRef(directory="/else"), subdirectory="")
 
-    shown = info(given(CREATED, ModelSwitched(message_id="msg_1", model=MODEL), moved))
+    session_info = info(given(CREATED, ModelSwitched(message_id="msg_1", model=MODEL), moved))
 
-    assert shown.model is not None
-    assert shown.model.variant == "default"
-    assert shown.subpath is None
-    assert shown.location.directory == "/else"
+    assert session_info.model is not None
+    assert session_info.model.variant == "default"
+    assert session_info.subpath is None
+    assert session_info.location.directory == "/else"
 
 
 def test_an_archived_session_says_when() -> None:
     """I-19: archiving is a change of its own."""
-    shown = info(given(CREATED, SessionArchived()))
+    session_info = info(given(CREATED, SessionArchived()))
 
-    assert (shown.time.archived, shown.time.updated) == (ms(2), ms(2))
+    assert (session_info.time.archived, session_info.time.updated) == (ms(2), ms(2))
 
 
 def test_a_session_that_was_never_created_has_no_face() -> None:

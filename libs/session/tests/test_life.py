@@ -54,7 +54,7 @@ from fairlead_session.state.session import Session
 from fairlead_session.turn.boundary import TurnIds, begin_epoch, dispatch, prepare_turn
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.stream import TurnStream
-from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.unfinished import find_unfinished_work
 from fairlead_session.verify.verify import verify
 
 STREAM = (
@@ -149,11 +149,11 @@ class Life:
             self._overflows = False
             self._write(AttemptOverflowed(attempt_id=ids.attempt_id, message="too long"))
             return
-        publication = TurnStream(ids.assistant_message_id, "build", MODEL)
+        stream = TurnStream(ids.assistant_message_id, "build", MODEL)
         for event in STREAM:
             self._moment()
-            self._write(*publication.receive(event)[0])
-        self._write(*publication.complete())
+            self._write(*stream.receive(event)[0])
+        self._write(*stream.complete())
 
     def _compact(self, move: Compact) -> None:
         """The model always has a summary; a life may end while it is written."""
@@ -198,9 +198,9 @@ class Life:
         return sample(observed("core/date", self._day))
 
     def _write(self, *events: SessionEvent) -> None:
-        for one in recorded(*events, after=self.session.seq):
-            self.log.append(one)
-            self.session = evolve(self.session, one)
+        for entry in recorded(*events, after=self.session.seq):
+            self.log.append(entry)
+            self.session = evolve(self.session, entry)
 
 
 def lived(plan: list[str], limits: DrainLimits = PATIENT) -> Life:
@@ -211,36 +211,38 @@ def lived(plan: list[str], limits: DrainLimits = PATIENT) -> Life:
 
 def replayed(log: list[Recorded], session: Session | None = None) -> Session:
     session = session or Session(id="ses_1")
-    for one in log:
-        session = evolve(session, one)
+    for entry in log:
+        session = evolve(session, entry)
     return session
 
 
 def check_promotions(life: Life) -> None:
-    admitted = [one.event for one in life.log if isinstance(one.event, PromptAdmitted)]
-    promoted = [one.event.message_id for one in life.log if isinstance(one.event, PromptPromoted)]
+    admitted = [entry.event for entry in life.log if isinstance(entry.event, PromptAdmitted)]
+    promoted = [
+        entry.event.message_id for entry in life.log if isinstance(entry.event, PromptPromoted)
+    ]
     # A failure leaves what is queued behind it until somebody asks again.
-    left = [item.message_id for item in life.session.inbox.pending]
-    assert Counter([*promoted, *left]) == Counter(event.message_id for event in admitted)
-    releases = [one.event for one in life.log if isinstance(one.event, ExecutionReleased)]
-    assert not left or any(release.reason == "failed" for release in releases)
+    pending = [item.message_id for item in life.session.inbox.pending]
+    assert Counter([*promoted, *pending]) == Counter(event.message_id for event in admitted)
+    releases = [entry.event for entry in life.log if isinstance(entry.event, ExecutionReleased)]
+    assert not pending or any(release.reason == "failed" for release in releases)
     for kind in ("steer", "queue"):
         ids = [event.message_id for event in admitted if event.delivery == kind]
-        assert [id_ for id_ in [*promoted, *left] if id_ in ids] == ids
+        assert [id_ for id_ in [*promoted, *pending] if id_ in ids] == ids
 
 
 def check_attempts(life: Life) -> None:
-    dispatches = sum(isinstance(one.event, AttemptDispatched) for one in life.log)
-    answers = sum(isinstance(one.event, StepEnded) for one in life.log)
-    retries = sum(isinstance(one.event, ExecutionRecovered) for one in life.log)
-    overflows = sum(isinstance(one.event, AttemptOverflowed) for one in life.log)
+    dispatches = sum(isinstance(entry.event, AttemptDispatched) for entry in life.log)
+    answers = sum(isinstance(entry.event, StepEnded) for entry in life.log)
+    retries = sum(isinstance(entry.event, ExecutionRecovered) for entry in life.log)
+    overflows = sum(isinstance(entry.event, AttemptOverflowed) for entry in life.log)
     assert dispatches == answers + retries + overflows
     assert verify(life.log) == []
-    assert unfinished(life.log) == ()
-    said = [line.message for line in life.session.transcript.lines]
+    assert find_unfinished_work(life.log) == ()
+    lines = [line.message for line in life.session.transcript.lines]
     assert all(
         message.time.completed is not None
-        for message in said
+        for message in lines
         if isinstance(message, AssistantMessage)
     )
 
@@ -257,12 +259,12 @@ def test_every_input_is_promoted_exactly_once_by_draining(plan: list[str]) -> No
 def test_no_queued_input_overtakes_a_steer(plan: list[str]) -> None:
     """B-12, B-13: when a queued input is promoted, no steer was pending."""
     session = Session(id="ses_1")
-    for one in lived(plan).log:
-        if isinstance(one.event, PromptPromoted):
-            promoted = session.inbox.admissions[one.event.message_id]
+    for entry in lived(plan).log:
+        if isinstance(entry.event, PromptPromoted):
+            promoted = session.inbox.admissions[entry.event.message_id]
             pending = {item.delivery for item in session.inbox.pending}
             assert promoted.delivery == "steer" or "steer" not in pending
-        session = evolve(session, one)
+        session = evolve(session, entry)
 
 
 @PROPERTY
@@ -277,8 +279,8 @@ def test_every_attempt_is_answered_or_retried_once(plan: list[str]) -> None:
 def test_a_turn_starts_no_more_than_two_compactions_whatever_crashes(plan: list[str]) -> None:
     """G-15, G-32: the count is in the log, so deaths during a summary cannot loop."""
     tries = 0
-    for one in lived(plan).log:
-        match one.event:
+    for entry in lived(plan).log:
+        match entry.event:
             case CompactionStarted():
                 tries += 1
                 assert tries <= TRIES_MAX
@@ -293,13 +295,13 @@ def test_a_turn_starts_no_more_than_two_compactions_whatever_crashes(plan: list[
 def test_each_generation_has_one_owner(plan: list[str]) -> None:
     """P-02: generations count up by one, and only the last owner releases."""
     generation = 0
-    for one in lived(plan).log:
-        match one.event:
+    for entry in lived(plan).log:
+        match entry.event:
             case ExecutionClaimed():
                 generation += 1
-                assert one.event.generation == generation
+                assert entry.event.generation == generation
             case ExecutionReleased():
-                assert one.event.generation == generation
+                assert entry.event.generation == generation
             case _:
                 pass
 
@@ -334,9 +336,9 @@ def test_a_life_read_back_from_the_logs_bytes_is_the_same(plan: list[str]) -> No
     """D-08: replaying only durable events reproduces the session."""
     life = lived(plan)
 
-    commits = [decode(encode(Commit("cmt_1", (one,)))) for one in life.log]
+    commits = [decode(encode(Commit("cmt_1", (entry,)))) for entry in life.log]
 
-    assert replayed([one for commit in commits for one in commit.events]) == life.session
+    assert replayed([event for commit in commits for event in commit.events]) == life.session
 
 
 @pytest.mark.slow

@@ -189,8 +189,8 @@ def test_new_input_moves_a_held_session_again() -> None:
     session = given(*READY, promoted("msg_1"), dispatched(), RETRIED, admitted("msg_2"))
 
     assert isinstance(next_move(session, DrainLimits(recoveries_max=0)), TakeTurn)
-    answered = then(session, promoted("msg_2"), dispatched("msg_b"), step_started("msg_b"))
-    assert then(answered, step_ended("msg_b")).execution.recoveries == 0
+    after = then(session, promoted("msg_2"), dispatched("msg_b"), step_started("msg_b"))
+    assert then(after, step_ended("msg_b")).execution.recoveries == 0
 
 
 def test_a_move_clears_the_epoch_so_that_the_destination_is_observed() -> None:
@@ -240,7 +240,7 @@ def test_each_queued_activity_starts_again_at_step_one() -> None:
     for number in (1, 2):
         move = next_move(session, DrainLimits(turns_max=1))
         assert isinstance(move, TakeTurn)
-        assert (move.step, [one.message_id for one in move.inputs]) == (1, [f"msg_{number}"])
+        assert (move.step, [item.message_id for item in move.inputs]) == (1, [f"msg_{number}"])
         turn = (promoted(f"msg_{number}"), dispatched(), step_started(), step_ended())
         session = then(session, *turn)
 
@@ -251,9 +251,9 @@ def test_a_promotion_that_nobody_admitted_counts_as_both() -> None:
     """B-04, A-20: it is its own admission, and an exact retry gets a receipt that says so."""
     session = given(CREATED, promoted("msg_1"))
 
-    known = session.inbox.admissions["msg_1"]
+    admission = session.inbox.admissions["msg_1"]
     outcome = admit(session, "msg_1", Prompt(text="hello"), "steer")
 
-    assert known.admitted_seq == known.promoted_seq == 2
+    assert admission.admitted_seq == admission.promoted_seq == 2
     assert outcome == ()
     assert receipt(session, "msg_1", Prompt(text="hello")).promoted_seq == 2

@@ -70,15 +70,15 @@ def prompt_command(text: str = "hello", **fields: object) -> AdmitPrompt:
     return AdmitPrompt.model_validate({"sessionID": "ses_1", "prompt": {"text": text}, **fields})
 
 
-async def created(context: CommandContext, session_id: str = "ses_1") -> None:
+async def create_session(context: CommandContext, session_id: str = "ses_1") -> None:
     await create(context, "default", create_command(id=session_id))
 
 
-async def asked(context: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
-    return await answered(context, body, AdmitPrompt, prompt, tenant=tenant)
+async def send_prompt(context: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
+    return await answer_command(context, body, AdmitPrompt, prompt, tenant=tenant)
 
 
-async def answered(
+async def answer_command(
     context: CommandContext,
     body: bytes,
     command: type[Command],
@@ -95,12 +95,12 @@ async def answered(
 
 async def events(eventlog: EventLog, at: Address = AT) -> list[SessionEvent]:
     page = await eventlog.log.read(at, after=START)
-    return [one.event for stored in page.commits for one in stored.commit.events]
+    return [event.event for stored in page.commits for event in stored.commit.events]
 
 
-async def written(eventlog: EventLog, *made: SessionEvent, at: Address = AT) -> None:
+async def append_events(eventlog: EventLog, *new_events: SessionEvent, at: Address = AT) -> None:
     """Write as another service would."""
-    drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in made)
+    drafts = tuple(Draft(ids.event_id(), ids.now_ms(), event) for event in new_events)
     await eventlog.log.append(at, ids.commit_id(), drafts, after=await eventlog.log.head(at))
 
 

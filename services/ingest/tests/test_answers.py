@@ -16,7 +16,13 @@ from fairlead_ingest.verbs.profile.create import create
 from fairlead_schema.commands.session import CreateSession
 from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
-from services.ingest.tests.conftest import answered, asked, created, events, settings
+from services.ingest.tests.conftest import (
+    answer_command,
+    create_session,
+    events,
+    send_prompt,
+    settings,
+)
 
 PROMPT = {"sessionID": "ses_1", "prompt": {"text": "hi"}}
 
@@ -24,15 +30,15 @@ PROMPT = {"sessionID": "ses_1", "prompt": {"text": "hi"}}
 def error(payload: bytes) -> dict[str, Any]:
     body = json.loads(payload)
     assert set(body) == {"error"}
-    found: dict[str, Any] = body["error"]
-    return found
+    error_: dict[str, Any] = body["error"]
+    return error_
 
 
 async def test_an_answer_holds_the_receipt(context: CommandContext) -> None:
     """A-27: camel case, and absent keys stay absent."""
-    await created(context)
+    await create_session(context)
 
-    body = json.loads(await asked(context, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
+    body = json.loads(await send_prompt(context, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
 
     assert body["data"]["admittedSeq"] == 2
     assert body["data"]["sessionID"] == "ses_1"
@@ -61,9 +67,9 @@ async def test_a_wrong_field_is_named(
     context: CommandContext, changed: dict[str, Any], field: str
 ) -> None:
     """A-10: the refusal says which field does not fit, and nothing is written."""
-    await created(context)
+    await create_session(context)
 
-    refused = error(await asked(context, json.dumps({**PROMPT, **changed}).encode()))
+    refused = error(await send_prompt(context, json.dumps({**PROMPT, **changed}).encode()))
 
     assert refused["_tag"] == "InvalidRequestError"
     assert (refused["kind"], refused.get("field")) == ("Body", field)
@@ -75,35 +81,35 @@ async def test_a_wrong_field_is_named(
 )
 async def test_what_is_no_command_is_refused(context: CommandContext, body: bytes) -> None:
     """A-10: malformed JSON gets a typed answer too."""
-    assert error(await asked(context, body))["_tag"] == "InvalidRequestError"
+    assert error(await send_prompt(context, body))["_tag"] == "InvalidRequestError"
 
 
 async def test_a_lone_surrogate_is_refused(context: CommandContext) -> None:
     """A-10: text that no log could hold is no text."""
     body = b'{"sessionID":"ses_1","prompt":{"text":"\\ud800"}}'
 
-    assert error(await asked(context, body))["_tag"] == "InvalidRequestError"
+    assert error(await send_prompt(context, body))["_tag"] == "InvalidRequestError"
 
 
 async def test_unknown_extra_keys_are_ignored(context: CommandContext) -> None:
     """A-12: a newer client may say more than we know."""
-    await created(context)
+    await create_session(context)
 
-    body = json.loads(await asked(context, json.dumps({**PROMPT, "future": 1}).encode()))
+    body = json.loads(await send_prompt(context, json.dumps({**PROMPT, "future": 1}).encode()))
 
     assert "data" in body
 
 
 async def test_a_tenant_that_is_no_name_is_refused(context: CommandContext) -> None:
     """A-10: a tenant becomes a subject token."""
-    refused = error(await asked(context, json.dumps(PROMPT).encode(), tenant="a b"))
+    refused = error(await send_prompt(context, json.dumps(PROMPT).encode(), tenant="a b"))
 
     assert (refused["_tag"], refused["kind"]) == ("InvalidRequestError", "Params")
 
 
 async def test_refusals_keep_their_tags(context: CommandContext) -> None:
     """A-10: not found names the session."""
-    refused = error(await asked(context, json.dumps(PROMPT).encode()))
+    refused = error(await send_prompt(context, json.dumps(PROMPT).encode()))
 
     assert (refused["_tag"], refused["sessionID"]) == ("SessionNotFoundError", "ses_1")
 
@@ -123,7 +129,7 @@ async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> Non
     object.__setattr__(eventlog, "log", AwayLog())
     context = CommandContext(eventlog, settings())
 
-    body = await answered(context, b'{"id":"ses_1"}', CreateSession, create)
+    body = await answer_command(context, b'{"id":"ses_1"}', CreateSession, create)
 
     refused = error(body)
     assert (refused["_tag"], refused["service"]) == ("ServiceUnavailableError", "session.log")
@@ -138,7 +144,7 @@ async def test_a_defect_of_ours_is_answered_with_a_reference(
     object.__setattr__(eventlog, "log", log)
     context = CommandContext(eventlog, settings())
 
-    refused = error(await answered(context, b'{"id":"ses_1"}', CreateSession, create))
+    refused = error(await answer_command(context, b'{"id":"ses_1"}', CreateSession, create))
 
     assert refused["_tag"] == "UnknownError"
     assert "secret" not in refused["message"]
@@ -153,7 +159,7 @@ async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
     log.failure = UnknownEvent("from.the.future", 9)
     context = CommandContext(replace(eventlog, log=log), settings())
 
-    refused = error(await asked(context, json.dumps(PROMPT).encode()))
+    refused = error(await send_prompt(context, json.dumps(PROMPT).encode()))
 
     assert refused["_tag"] == "ServiceUnavailableError"
     assert "from.the.future.9" in refused["message"]

@@ -52,7 +52,15 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor, TextContent
 from fairlead_service.config.configuration import Config
-from services.ingest.tests.conftest import AT, CONFIG, created, events, until, wakes, written
+from services.ingest.tests.conftest import (
+    AT,
+    CONFIG,
+    append_events,
+    create_session,
+    events,
+    until,
+    wakes,
+)
 
 OTHER = Address("default", "ses_2")
 ASK = {"action": "bash", "resource": "*", "effect": "ask"}
@@ -68,9 +76,7 @@ def context(eventlog: EventLog) -> CommandContext:
     return CommandContext(eventlog, configured())
 
 
-def asked(
-    call: str = "c1", *, resource: str = "git push", session: str = "ses_1"
-) -> PermissionAsked:
+def ask(call: str = "c1", *, resource: str = "git push", session: str = "ses_1") -> PermissionAsked:
     request = PermissionRequest(
         id=f"per_{call}",
         session_id=session,
@@ -101,8 +107,8 @@ async def waiting(
     rested: bool = True,
 ) -> None:
     """A session parked on two calls that ask."""
-    await created(context, at.session_id)
-    await written(
+    await create_session(context, at.session_id)
+    await append_events(
         eventlog,
         ExecutionClaimed(generation=1, runner="run_a"),
         PromptPromoted(message_id="msg_0", prompt=Prompt(text="hi"), created=1),
@@ -115,7 +121,7 @@ async def waiting(
         ),
         called("c1"),
         called("c2"),
-        asked("c1", session=at.session_id),
+        ask("c1", session=at.session_id),
         *more,
         *((ExecutionReleased(generation=1, reason="parked"),) if rested else ()),
         at=at,
@@ -148,21 +154,21 @@ async def test_a_permission_is_one_commit_and_a_wake(
 
 async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog: EventLog) -> None:
     """K-15: it waits for the other call, and sends this one again."""
-    told: list[Address] = []
+    nudges: list[Address] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
-    await eventlog.liveness.answer_pings("run_a", told.append)
+    await eventlog.liveness.answer_pings("run_a", nudges.append)
     await waiting(context, eventlog, rested=False)
 
     await permission.reply(context, "default", reply("once"))
 
-    assert told == [AT]
+    assert nudges == [AT]
 
 
 async def test_always_saves_each_pattern_for_the_project_first(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17, K-28: then the answer, and what else in this session is allowed by now."""
-    await waiting(context, eventlog, asked("c2", resource="git pull"))
+    await waiting(context, eventlog, ask("c2", resource="git pull"))
     project = (await context.load(AT)).profile
     assert project is not None
 
@@ -172,8 +178,8 @@ async def test_always_saves_each_pattern_for_the_project_first(
     listing = ListApprovals(project_id=project.project_id)
     (saved,) = (await approval.list_(context, "default", listing)).saved
     assert (saved.action, saved.resource) == ("bash", "git *")
-    replies = [one for one in await events(eventlog) if isinstance(one, PermissionReplied)]
-    assert [(one.request_id, one.reply) for one in replies] == [
+    replies = [event for event in await events(eventlog) if isinstance(event, PermissionReplied)]
+    assert [(reply.request_id, reply.reply) for reply in replies] == [
         ("per_c1", "always"),
         ("per_c2", "always"),
     ]
@@ -186,9 +192,9 @@ async def test_always_without_patterns_is_like_once(
 ) -> None:
     """K-18: nothing is saved."""
     await waiting(context, eventlog)
-    bare = asked("c2")
+    bare = ask("c2")
     request = bare.request.model_copy(update={"save": None})
-    await written(eventlog, bare.model_copy(update={"request": request}))
+    await append_events(eventlog, bare.model_copy(update={"request": request}))
 
     await permission.reply(context, "default", reply("always", "c2"))
 
@@ -232,7 +238,7 @@ async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-12, K-20, K-21: the other request still waits."""
-    await waiting(context, eventlog, asked("c2"))
+    await waiting(context, eventlog, ask("c2"))
 
     await permission.reply(context, "default", reply("reject", message="not today"))
 
@@ -244,7 +250,7 @@ async def test_a_decline_stops_the_session_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-10, K-19, K-23: everything that waits is answered with it."""
-    await waiting(context, eventlog, asked("c2"))
+    await waiting(context, eventlog, ask("c2"))
 
     await permission.reply(context, "default", reply("reject", message=""))
 
@@ -262,7 +268,7 @@ async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
 ) -> None:
     """K-24, K-34: unknown here is unknown, also when another session or tenant asked it."""
     await waiting(context, eventlog)
-    await created(context, "ses_2")
+    await create_session(context, "ses_2")
     with pytest.raises(PermissionNotFound):
         await permission.reply(context, "default", reply("once", session="ses_2"))
     with pytest.raises(SessionNotFound):
@@ -289,11 +295,13 @@ async def test_of_many_answers_at_once_one_counts(
         *(permission.reply(context, "default", word) for word in words), return_exceptions=True
     )
 
-    replies = [one for one in await events(eventlog) if isinstance(one, PermissionReplied)]
+    replies = [event for event in await events(eventlog) if isinstance(event, PermissionReplied)]
     assert len(replies) == 1
-    refused = [one for one in answers if isinstance(one, PermissionNotFound)]
+    refused = [answer for answer in answers if isinstance(answer, PermissionNotFound)]
     assert len(refused) == 6
-    assert not [one for one in answers if isinstance(one, BaseException) and one not in refused]
+    assert not [
+        answer for answer in answers if isinstance(answer, BaseException) and answer not in refused
+    ]
 
 
 async def test_what_waits_is_listed_and_read_from_the_log(
@@ -301,11 +309,11 @@ async def test_what_waits_is_listed_and_read_from_the_log(
 ) -> None:
     """K-34, K-35: of this session; another's is not found here."""
     await waiting(context, eventlog)
-    await created(context, "ses_2")
+    await create_session(context, "ses_2")
     wanted = PermissionCommand(session_id="ses_1", request_id="per_c1")
 
-    assert (await permission.list_(context, "default", COMMAND)).requests == (asked().request,)
-    assert await permission.get(context, "default", wanted) == asked().request
+    assert (await permission.list_(context, "default", COMMAND)).requests == (ask().request,)
+    assert await permission.get(context, "default", wanted) == ask().request
     with pytest.raises(PermissionNotFound):
         await permission.get(
             context, "default", PermissionCommand(session_id="ses_2", request_id="per_c1")
@@ -316,15 +324,15 @@ async def test_what_waits_is_listed_and_read_from_the_log(
 
 
 def outside(**more: object) -> AskPermission:
-    said = {"sessionID": "ses_1", "action": "bash", "resources": ["ls"], **more}
-    return AskPermission.model_validate(said)
+    body = {"sessionID": "ses_1", "action": "bash", "resources": ["ls"], **more}
+    return AskPermission.model_validate(body)
 
 
 async def test_a_tool_that_runs_elsewhere_may_ask_too(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-08, K-10, K-12: by the named agent's rules, else the default's; only an ask is written."""
-    await created(context)
+    await create_session(context)
     allowed = await permission.ask(context, "default", outside(action="read", agent="explore"))
     denied = await permission.ask(context, "default", outside(agent="explore", action="edit"))
     assert (allowed.effect, denied.effect) == ("allow", "deny")
@@ -333,14 +341,14 @@ async def test_a_tool_that_runs_elsewhere_may_ask_too(
     judged = await permission.ask(context, "default", outside(id="per_mine"))
 
     assert (judged.id, judged.effect) == ("per_mine", "ask")
-    assert [one.type for one in await events(eventlog)][1:] == ["permission.asked"]
+    assert [event.type for event in await events(eventlog)][1:] == ["permission.asked"]
 
 
 async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-24: a retry finds its request; another one, or an answered one, is refused."""
-    await created(context)
+    await create_session(context)
     await permission.ask(context, "default", outside(id="per_mine"))
     await permission.ask(context, "default", outside(id="per_mine"))
     with pytest.raises(Conflict):
@@ -355,7 +363,7 @@ async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
 
 async def test_an_unknown_agent_may_nothing(context: CommandContext) -> None:
     """K-11: whoever asks on its behalf."""
-    await created(context)
+    await create_session(context)
 
     judged = await permission.ask(context, "default", outside(action="read", agent="ghost"))
 
@@ -385,7 +393,7 @@ async def test_an_answer_settles_its_call_in_the_same_commit(
     first = await question.reply(context, "default", answers("red", "own words"))
 
     assert await last(eventlog) == ["question.replied", "tool.succeeded"]
-    (settled,) = [one for one in await events(eventlog) if isinstance(one, ToolSucceeded)]
+    (settled,) = [event for event in await events(eventlog) if isinstance(event, ToolSucceeded)]
     assert settled.content == (TextContent(text="Which colour? → red, own words"),)
     assert await question.reply(context, "default", answers("red", "own words")) == first
     with pytest.raises(QuestionNotFound):
@@ -412,7 +420,7 @@ async def test_an_unknown_question_is_not_found(
 ) -> None:
     """N-25, N-26: nor is one of another session."""
     await waiting(context, eventlog, questioned())
-    await created(context, "ses_2")
+    await create_session(context, "ses_2")
     foreign = {"session_id": "ses_2", "request_id": "que_1"}
 
     with pytest.raises(QuestionNotFound):
@@ -454,7 +462,7 @@ async def test_a_deleted_session_asks_nobody(context: CommandContext, eventlog: 
 
     await delete(context, "default", COMMAND)
 
-    types = [one.type for one in await events(eventlog)]
+    types = [event.type for event in await events(eventlog)]
     assert types[-2:] == ["permission.replied", "session.purged"]
     assert await last(eventlog) == ["session.purged"]
 
@@ -463,8 +471,8 @@ async def test_a_resume_is_an_answer_to_whether_to_go_on(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """P-01: the question that a crash left is taken back."""
-    await created(context)
-    await written(eventlog, questioned(None))
+    await create_session(context)
+    await append_events(eventlog, questioned(None))
 
     await resume(context, "default", COMMAND)
 
@@ -475,8 +483,8 @@ async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """N-26: nothing is under way, and nothing is left to answer."""
-    await created(context)
-    await written(eventlog, questioned(None))
+    await create_session(context)
+    await append_events(eventlog, questioned(None))
 
     await interrupt(context, "default", COMMAND)
 

@@ -53,10 +53,10 @@ from fairlead_schema.events import (
 from fairlead_schema.model import InputModel
 from fairlead_schema.prompt import Prompt
 from services.ingest.tests.conftest import (
-    created,
+    append_events,
+    create_session,
     events,
     wakes,
-    written,
 )
 
 ONE = {"sessionID": "ses_1"}
@@ -100,7 +100,7 @@ def limits(**fields: float) -> SetBudget:
     return SetBudget.model_validate({**ONE, **fields})
 
 
-async def said(eventlog: EventLog) -> list[type]:
+async def command_body(eventlog: EventLog) -> list[type]:
     """What was written after the creation."""
     return [type(event) for event in (await events(eventlog))[1:]]
 
@@ -117,7 +117,7 @@ async def test_no_verb_touches_a_session_that_does_not_exist(
 ) -> None:
     """I-06, C-11, C-23: not found, no event, no wake; it is said before anything else."""
     if purged:
-        await created(context)
+        await create_session(context)
         await delete(context, "default", COMMAND)
     before = await events(eventlog)
 
@@ -135,13 +135,13 @@ async def test_what_nothing_performs_is_refused_as_unavailable(
     verb: Callable[[CommandContext, str, SessionCommand], Awaitable[object]],
 ) -> None:
     """C-26: a typed error, no event, no wake."""
-    await created(context)
+    await create_session(context)
 
     with pytest.raises(ServiceUnavailable) as refused:
         await verb(context, "default", COMMAND)
 
     assert refused.value.body.wire()["service"] == f"session.{verb.__name__}"
-    assert await said(eventlog) == []
+    assert await command_body(eventlog) == []
     assert wakes(eventlog) == []
 
 
@@ -149,14 +149,14 @@ async def test_an_agent_switch_is_written_every_time(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """I-04, I-05: also to the same agent; an unknown one is refused."""
-    await created(context)
+    await create_session(context)
 
     for _ in range(2):
         await agent(context, "default", switch_agent())
     with pytest.raises(InvalidRequest, match="nobody"):
         await agent(context, "default", switch_agent("nobody"))
 
-    assert await said(eventlog) == [AgentSwitched, AgentSwitched]
+    assert await command_body(eventlog) == [AgentSwitched, AgentSwitched]
     assert (await get(context, "default", COMMAND)).agent == "plan"
     assert wakes(eventlog) == []
 
@@ -165,7 +165,7 @@ async def test_a_model_switch_is_written_when_it_changes_something(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """I-04, I-05, I-06: the same model with its default variant spelled out is the same."""
-    await created(context)
+    await create_session(context)
     spelled = {"model": {**SLOW["model"], "variant": "default"}}
 
     for command in (switch_model(), switch_model(), switch_model(**spelled)):
@@ -174,41 +174,41 @@ async def test_a_model_switch_is_written_when_it_changes_something(
     with pytest.raises(ProviderNotFound):
         await model(context, "default", switch_model(model={"providerID": "none", "id": "x"}))
 
-    assert await said(eventlog) == [ModelSwitched]
+    assert await command_body(eventlog) == [ModelSwitched]
 
 
 async def test_a_move_is_written_once(context: CommandContext, eventlog: EventLog) -> None:
     """N-16: the same directory again is no move."""
-    await created(context)
+    await create_session(context)
 
     for _ in range(2):
         await move(context, "default", moving_to("/there"))
     await context.waker.shutdown()
 
-    assert await said(eventlog) == [SessionMoved]
+    assert await command_body(eventlog) == [SessionMoved]
     assert (await get(context, "default", COMMAND)).location.directory == "/there"
     assert wakes(eventlog) == []
 
 
 async def test_a_session_is_archived_once(context: CommandContext, eventlog: EventLog) -> None:
-    await created(context)
+    await create_session(context)
 
     for _ in range(2):
         await archive(context, "default", COMMAND)
 
-    assert await said(eventlog) == [SessionArchived]
+    assert await command_body(eventlog) == [SessionArchived]
     assert (await get(context, "default", COMMAND)).time.archived is not None
 
 
 async def test_resume_is_written_and_woken(context: CommandContext, eventlog: EventLog) -> None:
     """C-23: an idle session; a second resume joins the first."""
-    await created(context)
+    await create_session(context)
 
     for _ in range(2):
         await resume(context, "default", COMMAND)
     await context.waker.shutdown()
 
-    assert await said(eventlog) == [ResumeRequested]
+    assert await command_body(eventlog) == [ResumeRequested]
     assert len(wakes(eventlog)) == 1
 
 
@@ -216,13 +216,13 @@ async def test_a_compaction_is_recorded_and_woken(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-25: recorded once until it has happened."""
-    await created(context)
+    await create_session(context)
 
     for _ in range(2):
         await compact(context, "default", COMMAND)
     await context.waker.shutdown()
 
-    assert await said(eventlog) == [CompactionRequested]
+    assert await command_body(eventlog) == [CompactionRequested]
     assert len(wakes(eventlog)) == 1
 
 
@@ -230,10 +230,10 @@ async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """Setting or lowering a limit wakes nobody."""
-    await created(context)
+    await create_session(context)
     await budget(context, "default", limits(cost=1))
     over = ExecutionReleased(generation=1, reason="over-budget")
-    await written(eventlog, CLAIMED, PROMOTED, over)
+    await append_events(eventlog, CLAIMED, PROMOTED, over)
 
     await budget(context, "default", limits(cost=0.5))
     await context.waker.shutdown()
@@ -250,12 +250,12 @@ async def test_commands_are_decided_again_when_a_runner_writes_first(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-02: while the session is drained everybody gets through, each once."""
-    await created(context)
+    await create_session(context)
 
     async def drained() -> None:
         for generation in range(1, 9):
             with suppress(AppendConflict):
-                await written(
+                await append_events(
                     eventlog,
                     ExecutionClaimed(generation=generation, runner="run_a"),
                     ExecutionReleased(generation=generation, reason="idle"),
@@ -270,6 +270,6 @@ async def test_commands_are_decided_again_when_a_runner_writes_first(
         archive(context, "default", COMMAND),
     )
 
-    kinds = await said(eventlog)
+    kinds = await command_body(eventlog)
     for kind in (AgentSwitched, ModelSwitched, SessionMoved, BudgetSet, SessionArchived):
         assert kinds.count(kind) == 1

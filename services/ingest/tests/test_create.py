@@ -17,13 +17,13 @@ from fairlead_schema.events import AgentSwitched, ModelSwitched, SessionCreated,
 from fairlead_schema.location import LocationRef
 from services.ingest.tests.conftest import (
     AT,
+    append_events,
     create_command,
-    created,
+    create_session,
     events,
     prompt_command,
     settings,
     wakes,
-    written,
 )
 
 SLOW = ModelRef(provider_id="acme", id="slow")
@@ -64,14 +64,14 @@ async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None
     contexts = [CommandContext(eventlog, settings()) for _ in range(3)]
     agents = ("build", "plan", "build")
 
-    made = await asyncio.gather(
+    infos = await asyncio.gather(
         *(
             create(context, "default", create_command(id="ses_1", agent=agent))
             for context, agent in zip(contexts, agents, strict=True)
         )
     )
 
-    assert made[0] == made[1] == made[2]
+    assert infos[0] == infos[1] == infos[2]
     assert len(await events(eventlog)) == 1
 
 
@@ -79,23 +79,23 @@ async def test_a_repeated_create_shows_later_changes(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-05: the session as it is now, not its first receipt."""
-    await created(context)
-    await written(
+    await create_session(context)
+    await append_events(
         eventlog,
         AgentSwitched(message_id="msg_a", agent="plan"),
         ModelSwitched(message_id="msg_m", model=SLOW),
     )
 
-    shown = await create(context, "default", create_command(id="ses_1"))
+    info_ = await create(context, "default", create_command(id="ses_1"))
 
-    assert (shown.agent, shown.model) == ("plan", SLOW.model_copy(update={"variant": "default"}))
+    assert (info_.agent, info_.model) == ("plan", SLOW.model_copy(update={"variant": "default"}))
 
 
 async def test_everything_given_is_stored_as_given(context: CommandContext) -> None:
     """A-09: agent, model with its variant, workspace and parent."""
     model = ModelRef(provider_id="acme", id="fast", variant="high")
 
-    made = await create(
+    info_ = await create(
         context,
         "default",
         create_command(
@@ -107,17 +107,17 @@ async def test_everything_given_is_stored_as_given(context: CommandContext) -> N
         ),
     )
 
-    assert (made.agent, made.model, made.parent_id) == ("plan", model, "ses_0")
-    assert made.location == LocationRef(directory="/w", workspace_id="wrk_1")
+    assert (info_.agent, info_.model, info_.parent_id) == ("plan", model, "ses_0")
+    assert info_.location == LocationRef(directory="/w", workspace_id="wrk_1")
 
 
 async def test_a_new_session_starts_at_nothing(context: CommandContext, eventlog: EventLog) -> None:
     """A-07, A-08: a dated title, zero cost, sequence one, and nobody is woken."""
-    made = await create(context, "default", create_command(id="ses_1"))
+    info_ = await create(context, "default", create_command(id="ses_1"))
 
     stamp = r"New session - \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-    assert re.fullmatch(stamp, made.title)
-    assert (made.cost, made.tokens.input) == (0, 0)
+    assert re.fullmatch(stamp, info_.title)
+    assert (info_.cost, info_.tokens.input) == (0, 0)
     assert (await eventlog.log.head(AT)).seq == 1
     assert wakes(eventlog) == []
 
@@ -172,7 +172,7 @@ async def test_an_unknown_variant_is_refused(context: CommandContext, eventlog: 
 
 async def test_a_purged_id_is_used_up(context: CommandContext, eventlog: EventLog) -> None:
     """H-29: nobody can write under it any more, and nobody can begin anew."""
-    await created(context)
+    await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1", resume=False))
 
     await delete(context, "default", SessionCommand(session_id="ses_1"))
@@ -190,9 +190,9 @@ async def test_a_session_may_have_a_time_zone_of_its_own(
     """F-23: its model is told the date there."""
     await create(context, "default", create_command(id=AT.session_id, timezone="Europe/Oslo"))
 
-    (made,) = await events(eventlog)
-    assert isinstance(made, SessionCreated)
-    assert made.timezone == "Europe/Oslo"
+    (log,) = await events(eventlog)
+    assert isinstance(log, SessionCreated)
+    assert log.timezone == "Europe/Oslo"
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe"])

@@ -15,29 +15,29 @@ from fairlead_schema.events import ExecutionClaimed, ToolCalled
 from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor
 from fairlead_session.calls.child_ids import TASK, child_of
-from services.ingest.tests.conftest import AT, created, events, prompt_command, written
+from services.ingest.tests.conftest import AT, append_events, create_session, events, prompt_command
 
 COMMAND = SessionCommand(session_id="ses_1")
-BELOW = tuple(Address("default", child_of("ses_1", "msg_a", one)) for one in ("c1", "c2"))
+BELOW = tuple(Address("default", child_of("ses_1", "msg_a", call_id)) for call_id in ("c1", "c2"))
 
 
 async def handing(context: CommandContext, eventlog: EventLog, *made: Address) -> None:
     """A session that waits for two others, of which these were made and prompted."""
-    await created(context)
+    await create_session(context)
     calls = (
         ToolCalled(
-            assistant_message_id="msg_a", call_id=one, tool=TASK, input={}, provider=Executor()
+            assistant_message_id="msg_a", call_id=call_id, tool=TASK, input={}, provider=Executor()
         )
-        for one in ("c1", "c2")
+        for call_id in ("c1", "c2")
     )
-    await written(eventlog, ExecutionClaimed(generation=1, runner="run_a"), *calls)
+    await append_events(eventlog, ExecutionClaimed(generation=1, runner="run_a"), *calls)
     for below in made:
-        await created(context, below.session_id)
+        await create_session(context, below.session_id)
         await prompt(context, "default", prompt_command(sessionID=below.session_id))
 
 
 async def types(eventlog: EventLog, at: Address) -> list[str]:
-    return [one.type for one in await events(eventlog, at)]
+    return [event.type for event in await events(eventlog, at)]
 
 
 async def test_a_purge_interrupts_the_sessions_below(

@@ -29,7 +29,13 @@ from fairlead_schema.events import (
     PromptPromoted,
 )
 from fairlead_schema.prompt import Prompt, Receipt
-from services.ingest.tests.conftest import created, events, prompt_command, wakes, written
+from services.ingest.tests.conftest import (
+    append_events,
+    create_session,
+    events,
+    prompt_command,
+    wakes,
+)
 
 ONE = {"sessionID": "ses_1"}
 PROMOTED = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hello"), created=1)
@@ -51,13 +57,15 @@ def editing(**fields: object) -> EditPendingInput:
 
 
 async def listed(context: CommandContext) -> list[Receipt]:
-    found = await pending(context, "default", SessionCommand.model_validate(ONE))
-    return list(found.inputs)
+    answer = await pending(context, "default", SessionCommand.model_validate(ONE))
+    return list(answer.inputs)
 
 
-async def given(context: CommandContext, *ids: str, delivery: str = "steer") -> list[Receipt]:
+async def admit_inputs(
+    context: CommandContext, *ids: str, delivery: str = "steer"
+) -> list[Receipt]:
     """A session with some input that nobody is asked to run."""
-    await created(context)
+    await create_session(context)
     return [
         await prompt(context, "default", prompt_command(id=id_, delivery=delivery, resume=False))
         for id_ in ids
@@ -66,17 +74,17 @@ async def given(context: CommandContext, *ids: str, delivery: str = "steer") -> 
 
 async def test_pending_inputs_are_the_receipts_of_admission(context: CommandContext) -> None:
     """A-31, P-29: in order, and without what was promoted."""
-    receipts = await given(context, "msg_1", "msg_2", "msg_3")
+    receipts = await admit_inputs(context, "msg_1", "msg_2", "msg_3")
     assert await listed(context) == receipts
 
-    await written(context.eventlog, PROMOTED)
+    await append_events(context.eventlog, PROMOTED)
 
     assert await listed(context) == receipts[1:]
 
 
 async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: EventLog) -> None:
     """A-30, P-05: a full inbox takes input again; nobody is woken for it."""
-    await given(context, "msg_1", "msg_2", "msg_3")
+    await admit_inputs(context, "msg_1", "msg_2", "msg_3")
     with pytest.raises(LimitReached):
         await prompt(context, "default", prompt_command(id="msg_4"))
 
@@ -84,7 +92,7 @@ async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: E
 
     assert reached.seq == 5
     assert InputCancelled(message_id="msg_1") in await events(eventlog)
-    assert [one.id for one in await listed(context)] == ["msg_2", "msg_3"]
+    assert [item.id for item in await listed(context)] == ["msg_2", "msg_3"]
     await prompt(context, "default", prompt_command(id="msg_4", resume=False))
     await context.waker.shutdown()
     assert wakes(eventlog) == []
@@ -92,7 +100,7 @@ async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: E
 
 async def test_an_edit_changes_the_receipt(context: CommandContext, eventlog: EventLog) -> None:
     """B-03, P-29: words and delivery, each alone; its place stays. Twice is once."""
-    (receipt,) = await given(context, "msg_1", delivery="queue")
+    (receipt,) = await admit_inputs(context, "msg_1", delivery="queue")
 
     steered = await edit(context, "default", editing(delivery="steer"))
     better = await edit(context, "default", editing(prompt={"text": "better"}))
@@ -110,8 +118,8 @@ async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """B-03, P-29: a conflict that names the message, and no event."""
-    await given(context, "msg_1")
-    await written(eventlog, PROMOTED)
+    await admit_inputs(context, "msg_1")
+    await append_events(eventlog, PROMOTED)
     before = await events(eventlog)
 
     for attempt in (
@@ -129,7 +137,7 @@ async def test_what_is_not_in_the_inbox_is_not_found(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """P-29: an unknown input, and one that was withdrawn before."""
-    await given(context, "msg_1")
+    await admit_inputs(context, "msg_1")
     await cancel(context, "default", cancelling())
     before = await events(eventlog)
 
@@ -144,7 +152,7 @@ async def test_what_is_not_in_the_inbox_is_not_found(
 
 async def test_an_edit_is_judged_like_a_prompt(context: CommandContext) -> None:
     """A-10: it says something, and not too much."""
-    await given(context, "msg_1")
+    await admit_inputs(context, "msg_1")
 
     with pytest.raises(InvalidRequest):
         await edit(context, "default", editing(prompt={"text": " "}))
@@ -156,11 +164,11 @@ async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """B-05: whoever is second sees what the first one wrote."""
-    await given(context, "msg_1")
+    await admit_inputs(context, "msg_1")
 
     withdrawn, _ = await asyncio.gather(
         cancel(context, "default", cancelling()),
-        written(eventlog, PROMOTED),
+        append_events(eventlog, PROMOTED),
         return_exceptions=True,
     )
 
@@ -173,10 +181,12 @@ async def test_a_steer_reaches_the_turn_it_expects_or_none(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """P-05: another turn, or none, is a conflict and nothing is admitted."""
-    await created(context)
+    await create_session(context)
     with pytest.raises(Conflict, match="msg_a"):
         await prompt(context, "default", prompt_command(expectedTurn="msg_a"))
-    await written(eventlog, ExecutionClaimed(generation=1, runner="run_a"), PROMOTED, DISPATCHED)
+    await append_events(
+        eventlog, ExecutionClaimed(generation=1, runner="run_a"), PROMOTED, DISPATCHED
+    )
 
     receipt = await prompt(context, "default", prompt_command(expectedTurn="msg_a"))
     with pytest.raises(Conflict, match="msg_b"):
@@ -184,5 +194,5 @@ async def test_a_steer_reaches_the_turn_it_expects_or_none(
     with pytest.raises(InvalidRequest, match="steer"):
         await prompt(context, "default", prompt_command(expectedTurn="msg_a", delivery="queue"))
 
-    found = [event for event in await events(eventlog) if isinstance(event, PromptAdmitted)]
-    assert [event.message_id for event in found] == [receipt.id]
+    promotions = [event for event in await events(eventlog) if isinstance(event, PromptAdmitted)]
+    assert [event.message_id for event in promotions] == [receipt.id]

@@ -17,7 +17,7 @@ from fairlead_schema.events import PromptAdmitted
 from fairlead_schema.subjects import Address
 from services.ingest.tests.conftest import (
     AT,
-    created,
+    create_session,
     events,
     jobs,
     settings,
@@ -37,7 +37,7 @@ async def taking_in(context: CommandContext) -> AsyncIterator[None]:
             await task
 
 
-async def taken(context: CommandContext, *payloads: object, at: Address = AT) -> None:
+async def take_receipt(context: CommandContext, *payloads: object, at: Address = AT) -> None:
     """Publish, and wait until nothing is left to take in."""
     for payload in payloads:
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
@@ -63,9 +63,9 @@ async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-11, A-23: admitted, woken, and the receipt lies on the message's own subject."""
-    await created(context)
+    await create_session(context)
 
-    await taken(context, {"id": "msg_1", "prompt": {"text": "hi"}})
+    await take_receipt(context, {"id": "msg_1", "prompt": {"text": "hi"}})
 
     ((subject, answer),) = receipts(eventlog)
     assert subject == subjects.receipt(AT, "msg_1")
@@ -78,10 +78,10 @@ async def test_the_subject_says_which_session_is_meant(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-11: a body that names another session does not get there."""
-    await created(context)
-    await created(context, "ses_2")
+    await create_session(context)
+    await create_session(context, "ses_2")
 
-    await taken(context, {"sessionID": "ses_2", "prompt": {"text": "hi"}})
+    await take_receipt(context, {"sessionID": "ses_2", "prompt": {"text": "hi"}})
 
     assert len(await admitted(eventlog)) == 1
     assert len(await events(eventlog, Address("default", "ses_2"))) == 1
@@ -96,9 +96,9 @@ async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
     context: CommandContext, eventlog: EventLog, payload: object
 ) -> None:
     """A-10: with its reason, once, and what comes after it is admitted."""
-    await created(context)
+    await create_session(context)
 
-    await taken(context, payload, {"prompt": {"text": "after"}})
+    await take_receipt(context, payload, {"prompt": {"text": "after"}})
 
     ((source, subject, _payload, reason),) = buried(eventlog)
     assert (source, subject) == ("prompt", subjects.prompt(AT))
@@ -108,9 +108,9 @@ async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
 
 async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: EventLog) -> None:
     """A-10, A-16: not found and conflict are answers, not poison."""
-    await taken(context, {"id": "msg_1", "prompt": {"text": "hi"}})
-    await created(context)
-    await taken(
+    await take_receipt(context, {"id": "msg_1", "prompt": {"text": "hi"}})
+    await create_session(context)
+    await take_receipt(
         context,
         {"id": "msg_1", "prompt": {"text": "hi"}},
         {"id": "msg_1", "prompt": {"text": "other"}},
@@ -124,10 +124,10 @@ async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: Eve
 async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: EventLog) -> None:
     """A-10: what can never be written does not come again for ever."""
     context = CommandContext(eventlog, settings(prompt_bytes_max=64 * 1024 * 1024))
-    await created(context)
+    await create_session(context)
     huge = [{"uri": "data:text/plain," + "x" * 9_000_000}]
 
-    await taken(context, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
+    await take_receipt(context, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
 
     ((_subject, answer),) = receipts(eventlog)
     assert answer["error"]["_tag"] == "TooLargeError"
@@ -135,7 +135,7 @@ async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: E
 
 async def test_a_redelivery_is_an_exact_retry(context: CommandContext, eventlog: EventLog) -> None:
     """A-14: a lost acknowledgement admits nothing twice, with an id of its own or without."""
-    await created(context)
+    await create_session(context)
     for body in ({"id": "msg_1", "prompt": {"text": "hi"}}, {"prompt": {"text": "hi"}}):
         await eventlog.work.put(subjects.prompt(AT), json.dumps(body).encode())
     for job in tuple(jobs(eventlog, "PROMPTS")):
@@ -152,9 +152,9 @@ async def test_without_an_id_equal_prompts_are_distinct_admissions(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-13: each publication is its own input."""
-    await created(context)
+    await create_session(context)
 
-    await taken(context, *[{"prompt": {"text": "same"}}] * 3)
+    await take_receipt(context, *[{"prompt": {"text": "same"}}] * 3)
 
     ids = [event.message_id for event in await admitted(eventlog)]
     assert len(set(ids)) == 3

@@ -24,7 +24,13 @@ from fairlead_schema.events import (
 )
 from fairlead_schema.prompt import Prompt
 from fairlead_schema.tools.content import Executor
-from services.ingest.tests.conftest import created, events, prompt_command, wakes, written
+from services.ingest.tests.conftest import (
+    append_events,
+    create_session,
+    events,
+    prompt_command,
+    wakes,
+)
 
 COMMAND = SessionCommand(session_id="ses_1")
 CLAIMED = ExecutionClaimed(generation=1, runner="run_a")
@@ -57,7 +63,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_an_idle_session_is_left_alone(context: CommandContext, eventlog: EventLog) -> None:
     """C-11, C-16: no event and no wake, so that what is pending stays so."""
-    await created(context)
+    await create_session(context)
     await prompt(context, "default", prompt_command(resume=False))
 
     reached = await interrupt(context, "default", COMMAND)
@@ -72,7 +78,7 @@ async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, C-16, A-21: the input stays; the retry is a wake of its own, and is durable."""
-    await created(context)
+    await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1"))
 
     dropped = await interrupt(context, "default", COMMAND)
@@ -82,8 +88,8 @@ async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
     await context.waker.shutdown()
 
     assert (dropped.outcome, again.outcome) == ("dropped", "idle")
-    made = (await events(eventlog))[2:]
-    assert made == [InterruptRequested(), ResumeRequested(forced=False)]
+    new_events = (await events(eventlog))[2:]
+    assert new_events == [InterruptRequested(), ResumeRequested(forced=False)]
 
 
 @pytest.mark.parametrize("made", [(CLAIMED,), PARKED], ids=["owner is dead", "parked"])
@@ -91,8 +97,8 @@ async def test_an_interrupt_that_nobody_honours_brings_somebody(
     context: CommandContext, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
 ) -> None:
     """C-12: written once, however often it is asked for; a wake finds who settles it."""
-    await created(context)
-    await written(eventlog, *made)
+    await create_session(context)
+    await append_events(eventlog, *made)
 
     outcomes = [(await interrupt(context, "default", COMMAND)).outcome for _ in range(2)]
     await context.waker.shutdown()
@@ -107,12 +113,12 @@ async def test_an_interrupt_that_the_owner_honours_leaves_no_wake(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, C-16: a wake after it would promote what it kept."""
-    await created(context)
+    await create_session(context)
     await prompt(context, "default", prompt_command(resume=False))
-    await written(eventlog, CLAIMED)
+    await append_events(eventlog, CLAIMED)
 
     await interrupt(context, "default", COMMAND)
-    await written(eventlog, STOPPED)
+    await append_events(eventlog, STOPPED)
     await context.waker.shutdown()
 
     assert wakes(eventlog) == []
@@ -122,11 +128,11 @@ async def test_a_move_interrupts_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """P-25, N-22: what runs at the old place stops before anything runs at the new one."""
-    await created(context)
-    await written(eventlog, CLAIMED)
+    await create_session(context)
+    await append_events(eventlog, CLAIMED)
 
-    there = {"sessionID": "ses_1", "location": {"directory": "/there"}}
-    await move(context, "default", MoveSession.model_validate(there))
+    command = {"sessionID": "ses_1", "location": {"directory": "/there"}}
+    await move(context, "default", MoveSession.model_validate(command))
     await context.waker.shutdown()
 
     assert [type(event) for event in (await events(eventlog))[-2:]] == [

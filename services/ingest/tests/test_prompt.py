@@ -20,13 +20,13 @@ from fairlead_schema.events import PromptAdmitted, SyntheticAdded
 from fairlead_schema.subjects import Address
 from fairlead_service.config.configuration import Config
 from services.ingest.tests.conftest import (
+    append_events,
     create_command,
-    created,
+    create_session,
     events,
     prompt_command,
     settings,
     wakes,
-    written,
 )
 
 
@@ -50,7 +50,7 @@ async def test_admission_is_one_event_and_a_receipt(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-11, A-12: delivery is steer unless said otherwise; nothing is visible yet."""
-    await created(context)
+    await create_session(context)
 
     receipt = await prompt(context, "default", prompt_command(id="msg_1"))
 
@@ -65,7 +65,7 @@ async def test_without_an_id_every_prompt_is_its_own(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-13: identical prompts are two admissions."""
-    await created(context)
+    await create_session(context)
 
     first = await prompt(context, "default", prompt_command())
     second = await prompt(context, "default", prompt_command())
@@ -78,7 +78,7 @@ async def test_an_exact_retry_gets_the_identical_receipt(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-14: no second event, whichever process serves it."""
-    await created(context)
+    await create_session(context)
     first = await prompt(context, "default", prompt_command(id="msg_1"))
 
     again = await prompt(context, "default", prompt_command(id="msg_1"))
@@ -94,7 +94,7 @@ async def test_the_id_we_minted_retries_exactly_too(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-13, A-14: a client that got a receipt may repeat its id."""
-    await created(context)
+    await create_session(context)
     first = await prompt(context, "default", prompt_command())
 
     assert await prompt(context, "default", prompt_command(id=first.id)) == first
@@ -104,7 +104,7 @@ async def test_the_id_we_minted_retries_exactly_too(
 async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> None:
     """A-15: several processes, one receipt."""
     contexts = [CommandContext(eventlog, settings()) for _ in range(4)]
-    await created(contexts[0])
+    await create_session(contexts[0])
 
     receipts = await asyncio.gather(
         *(prompt(context, "default", prompt_command(id="msg_1")) for context in contexts)
@@ -117,7 +117,7 @@ async def test_concurrent_exact_retries_give_one_event(eventlog: EventLog) -> No
 async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: EventLog) -> None:
     """A-15: a lost race is decided again, not refused."""
     contexts = [CommandContext(eventlog, settings(pending_inputs_max=100)) for _ in range(4)]
-    await created(contexts[0])
+    await create_session(contexts[0])
 
     await asyncio.gather(
         *(prompt(context, "default", prompt_command()) for context in contexts for _ in range(3))
@@ -139,7 +139,7 @@ async def test_the_same_id_with_anything_else_is_a_conflict(
     context: CommandContext, eventlog: EventLog, changed: dict[str, str]
 ) -> None:
     """A-16, A-17: nothing extra is stored."""
-    await created(context)
+    await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1"))
 
     with pytest.raises(Conflict) as refused:
@@ -154,8 +154,8 @@ async def test_a_message_id_belongs_to_one_session(
     context: CommandContext, eventlog: EventLog, *, minted: bool
 ) -> None:
     """A-18: reuse in another session is a conflict of the second one, for minted ids too."""
-    await created(context)
-    await created(context, "ses_2")
+    await create_session(context)
+    await create_session(context, "ses_2")
     command = prompt_command() if minted else prompt_command(id="msg_1")
     first = await prompt(context, "default", command)
 
@@ -178,8 +178,8 @@ async def test_the_id_of_a_visible_message_is_refused(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-19: synthetic messages hold their ids too."""
-    await created(context)
-    await written(eventlog, SyntheticAdded(message_id="msg_s", text="note"))
+    await create_session(context)
+    await append_events(eventlog, SyntheticAdded(message_id="msg_s", text="note"))
 
     with pytest.raises(Conflict):
         await prompt(context, "default", prompt_command(id="msg_s"))
@@ -191,7 +191,7 @@ async def test_a_full_inbox_refuses_more_but_not_a_retry(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-30: the limit is told, and nothing is written."""
-    await created(context)
+    await create_session(context)
     first = await prompt(context, "default", prompt_command(id="msg_1"))
     for _ in range(2):
         await prompt(context, "default", prompt_command())
@@ -206,7 +206,7 @@ async def test_a_full_inbox_refuses_more_but_not_a_retry(
 @pytest.mark.parametrize("text", ["", "  \n\t "])
 async def test_a_prompt_says_something(context: CommandContext, text: str) -> None:
     """A-10: an empty prompt is refused by its field, unless it brings a file."""
-    await created(context)
+    await create_session(context)
 
     with pytest.raises(InvalidRequest) as refused:
         await prompt(context, "default", prompt_command(text))
@@ -223,7 +223,7 @@ async def test_an_oversize_prompt_is_refused_by_its_bytes(
     context: CommandContext, eventlog: EventLog, text: str
 ) -> None:
     """A-10: the limit counts bytes, as the log does."""
-    await created(context)
+    await create_session(context)
 
     with pytest.raises(PayloadTooLarge, match="2000"):
         await prompt(context, "default", prompt_command(text))
@@ -234,7 +234,7 @@ async def test_an_oversize_prompt_is_refused_by_its_bytes(
 async def test_without_any_model_nothing_is_admitted(eventlog: EventLog) -> None:
     """O-29: the refusal says what to configure."""
     context = CommandContext(eventlog, IngestSettings(Config()))
-    await created(context)
+    await create_session(context)
 
     with pytest.raises(InvalidRequest, match="default_model"):
         await prompt(context, "default", prompt_command())

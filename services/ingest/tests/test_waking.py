@@ -18,12 +18,12 @@ from fairlead_schema.subjects import Address, wake
 from services.ingest.tests.conftest import (
     AT,
     WAIT_S,
-    created,
+    append_events,
+    create_session,
     prompt_command,
     settings,
     until,
     wakes,
-    written,
 )
 
 
@@ -49,9 +49,9 @@ class HeldWakes(MemoryWakes):
     @override
     async def wake(self, at: Address) -> bool:
         self.asked += 1
-        left = await super().wake(at)
+        accepted = await super().wake(at)
         await self.answers.wait()
-        return left
+        return accepted
 
 
 class DownWakes(MemoryWakes):
@@ -73,7 +73,7 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
     """What was admitted is in the log, and the sweep finds it there."""
     monkeypatch.setattr(waker, "SHUTDOWN_S", 0.01)
     context = CommandContext(replace(eventlog, wakes=HeldWakes()), settings())
-    await created(context)
+    await create_session(context)
     await prompt(context, "default", prompt_command())
 
     await settled(context)
@@ -85,7 +85,7 @@ async def test_an_admission_is_followed_by_one_wake(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-23: an advisory wake, addressed to the session."""
-    await created(context)
+    await create_session(context)
 
     await prompt(context, "default", prompt_command())
     await settled(context)
@@ -95,7 +95,7 @@ async def test_an_admission_is_followed_by_one_wake(
 
 async def test_an_exact_retry_wakes_again(context: CommandContext, eventlog: EventLog) -> None:
     """A-21: the client's lever after a lost response."""
-    await created(context)
+    await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1", resume=False))
 
     await prompt(context, "default", prompt_command(id="msg_1"))
@@ -106,7 +106,7 @@ async def test_an_exact_retry_wakes_again(context: CommandContext, eventlog: Eve
 
 async def test_resume_false_wakes_nobody(context: CommandContext, eventlog: EventLog) -> None:
     """A-22: admitted only, by a first request and by its retry."""
-    await created(context)
+    await create_session(context)
 
     for _ in range(2):
         await prompt(context, "default", prompt_command(id="msg_1", resume=False))
@@ -117,7 +117,7 @@ async def test_resume_false_wakes_nobody(context: CommandContext, eventlog: Even
 
 async def test_the_wake_comes_after_the_append(context: CommandContext, eventlog: EventLog) -> None:
     """A-26: whoever is woken finds the input in the log."""
-    await created(context)
+    await create_session(context)
     assert await context.eventlog.log.head(AT)
 
     await prompt(context, "default", prompt_command())
@@ -131,7 +131,7 @@ async def test_a_refused_wake_is_tried_until_it_is_taken(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-26, C-05: an older wake may already be served, so a new one follows when it is gone."""
-    await created(context)
+    await create_session(context)
     await eventlog.wakes.wake(AT)
     (older,) = wakes(eventlog)
 
@@ -148,11 +148,11 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-26: when the work is done the older wake was enough."""
-    await created(context)
+    await create_session(context)
     await eventlog.wakes.wake(AT)
     receipt = await prompt(context, "default", prompt_command())
 
-    await written(
+    await append_events(
         eventlog,
         ExecutionClaimed(generation=1, runner="run_a"),
         InputCancelled(message_id=receipt.id),
@@ -165,40 +165,40 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
 
 async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:
     """A-26: the wake that is being left may be served before the second prompt is written."""
-    held = HeldWakes()
-    context = CommandContext(replace(eventlog, wakes=held), settings())
-    await created(context)
+    wakes_ = HeldWakes()
+    context = CommandContext(replace(eventlog, wakes=wakes_), settings())
+    await create_session(context)
     await prompt(context, "default", prompt_command())
-    await until(lambda: len(held.queue.messages) == 1)
-    await held.queue.messages[0].ack()
+    await until(lambda: len(wakes_.queue.messages) == 1)
+    await wakes_.queue.messages[0].ack()
 
     await prompt(context, "default", prompt_command())
-    held.answers.set()
+    wakes_.answers.set()
     await settled(context)
 
-    assert len(held.queue.messages) == 1
+    assert len(wakes_.queue.messages) == 1
 
 
 async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
     """C-05: any number of prompts while a wake is under way ask for one more, not for many."""
-    held = HeldWakes()
-    context = CommandContext(replace(eventlog, wakes=held), settings(pending_inputs_max=50))
-    await created(context)
+    wakes_ = HeldWakes()
+    context = CommandContext(replace(eventlog, wakes=wakes_), settings(pending_inputs_max=50))
+    await create_session(context)
     for _ in range(20):
         await prompt(context, "default", prompt_command())
-    await held.queue.messages[0].ack()
+    await wakes_.queue.messages[0].ack()
 
-    held.answers.set()
+    wakes_.answers.set()
     await settled(context)
 
-    assert held.asked == 2
+    assert wakes_.asked == 2
 
 
 async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> None:
     """A-26: the receipt does not wait for it, and the wake is not forgotten."""
     down = DownWakes()
     context = CommandContext(replace(eventlog, wakes=down), settings())
-    await created(context)
+    await create_session(context)
 
     await prompt(context, "default", prompt_command())
     await settled(context)
@@ -210,7 +210,7 @@ async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
     context: CommandContext, eventlog: EventLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     """H-19: the session has stopped, and says elsewhere why; nothing of ours fails with it."""
-    await created(context)
+    await create_session(context)
     await eventlog.wakes.wake(AT)
     assert isinstance(eventlog.log, MemoryLog)
 
@@ -221,4 +221,4 @@ async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
     await settled(context)
 
     assert [task.exception() for task in under_way] == [None, None]
-    assert "malformed commit" in str([one.__dict__ for one in caplog.records])
+    assert "malformed commit" in str([line.__dict__ for line in caplog.records])

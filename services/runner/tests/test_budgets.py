@@ -63,8 +63,8 @@ async def test_the_last_known_sum_stands_for_a_while_and_no_longer(world: World)
     kept = await patient.load("default")
     lost = await impatient.load("default")
 
-    assert (kept.known, kept.tokens) == (True, 5)
-    assert (lost.known, lost.limited) == (False, True)
+    assert (kept.is_known, kept.tokens) == (True, 5)
+    assert (lost.is_known, lost.has_limits) == (False, True)
 
 
 async def test_a_session_that_rests_over_its_tenants_budget_goes_on_when_that_was_raised(

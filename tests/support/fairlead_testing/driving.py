@@ -26,7 +26,7 @@ from fairlead_schema.record import Draft, Recorded
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.config.configuration import load
-from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.unfinished import find_unfinished_work
 from fairlead_session.verify.verify import verify
 from fairlead_testing.stack import PATIENCE_S, Stack, stack
 
@@ -89,7 +89,7 @@ async def settled(up: Stack, session: str) -> list[Recorded]:
     """Wait until nothing is left to do; the whole log then, verified."""
     log = await up.events(session)
     async with asyncio.timeout(PATIENCE_S):
-        while unfinished(log):
+        while find_unfinished_work(log):
             await asyncio.sleep(0.05)
             log = await up.events(session)
     assert verify(log) == []

@@ -191,6 +191,6 @@ def _rest_by_limit(session: Session, limits: DrainLimits, *, fresh: bool) -> Res
 
 def _rest_if_unknown(limits: DrainLimits) -> Rest | None:
     """Rest while the usage of a tenant with limits is not known."""
-    if limits.tenant.limited and not limits.tenant.known:
+    if limits.tenant.has_limits and not limits.tenant.is_known:
         return Rest("budget-unknown", "what the tenant has used cannot be asked now")
     return None

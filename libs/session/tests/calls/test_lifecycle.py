@@ -73,7 +73,9 @@ def session(*events: SessionEvent) -> Session:
     return given(CREATED, claimed(), dispatched(), step_started(), *events)
 
 
-def begun(session: Session, worker: str = "wkr_a", life: ProcessLife | None = None) -> Beginning:
+def begin_call(
+    session: Session, worker: str = "wkr_a", life: ProcessLife | None = None
+) -> Beginning:
     return begin(session, "msg_a", "call_1", worker, life)
 
 
@@ -86,17 +88,17 @@ def test_a_call_begins_with_a_start_in_the_log() -> None:
     """E-01: what may run was called durably, and says who runs it under which generation."""
     now = session(called())
 
-    decision = begun(now)
+    decision = begin_call(now)
 
     assert isinstance(decision, Begin)
     assert decision.event == started()
-    assert only(then(now, decision.event)) == decision.started
+    assert only(then(now, decision.event)) == decision.started_call
 
 
 def test_a_call_the_log_does_not_know_is_gone() -> None:
     """E-01: a stale or forged request runs nothing."""
-    assert begun(given(CREATED)) == NotOpen()
-    assert begun(session()) == NotOpen()
+    assert begin_call(given(CREATED)) == NotOpen()
+    assert begin_call(session()) == NotOpen()
     assert begin(session(called()), "msg_b", "call_1", "wkr_a", None) == NotOpen()
     assert begin(session(called()), "msg_a", "call_2", "wkr_a", None) == NotOpen()
 
@@ -108,23 +110,23 @@ def test_a_settled_call_is_gone(retry: RetryClass) -> None:
 
     after = then(now, *settle(now, only(now), DONE))
 
-    assert begun(after) == NotOpen()
-    assert begun(after, "wkr_b", "gone") == NotOpen()
+    assert begin_call(after) == NotOpen()
+    assert begin_call(after, "wkr_b", "gone") == NotOpen()
 
 
 def test_an_interrupted_session_starts_no_call() -> None:
     """E-16: whoever drains the session settles it."""
-    assert begun(session(called(), InterruptRequested())) == NotOpen()
-    assert begun(session(called("once"), started(), InterruptRequested()), "wkr_b", "gone") == (
-        NotOpen()
-    )
+    assert begin_call(session(called(), InterruptRequested())) == NotOpen()
+    assert begin_call(
+        session(called("once"), started(), InterruptRequested()), "wkr_b", "gone"
+    ) == (NotOpen())
 
 
 @pytest.mark.parametrize("life", ["alive", None])
 @pytest.mark.parametrize("retry", ["pure", "idempotent", "once"])
 def test_a_live_workers_call_is_left_to_it(retry: RetryClass, life: ProcessLife | None) -> None:
     """E-20: and so is one of whose worker nothing is known."""
-    assert begun(session(called(retry), started()), "wkr_b", life) == LeaveToWorker("wkr_a")
+    assert begin_call(session(called(retry), started()), "wkr_b", life) == LeaveToWorker("wkr_a")
 
 
 @pytest.mark.parametrize("life", ["gone", "silent"])
@@ -135,12 +137,12 @@ def test_what_may_run_again_is_begun_by_another_worker(
     """E-20: the new start fences the old worker."""
     now = session(called(retry), started())
 
-    decision = begun(now, "wkr_b", life)
+    decision = begin_call(now, "wkr_b", life)
 
     assert isinstance(decision, Begin)
     after = then(now, decision.event)
     assert settle(after, only(now), DONE) == ()
-    assert settle(after, decision.started, DONE) != ()
+    assert settle(after, decision.started_call, DONE) != ()
 
 
 @pytest.mark.parametrize(
@@ -153,7 +155,7 @@ def test_a_once_call_of_a_dead_worker_settles_as_interrupted(
     """E-20: also when the worker itself no longer runs it, and when no class was declared."""
     now = session(called(retry), started())
 
-    decision = begun(now, worker, life)
+    decision = begin_call(now, worker, life)
 
     assert isinstance(decision, Settle)
     assert decision.event.error.message == INTERRUPTED_TOOL
@@ -214,9 +216,9 @@ def test_a_call_settles_at_most_once_and_once_starts_at_most_once(
     retry: RetryClass, steps: list[Step]
 ) -> None:
     """E-20: whatever workers believe of each other, and however stale what they hold is."""
-    now, held, log = session(called(retry)), dict[str, UnsettledCall](), list[SessionEvent]()
+    now, running, log = session(called(retry)), dict[str, UnsettledCall](), list[SessionEvent]()
     for kind, worker, life in steps:
-        events = _events(now, held, (kind, worker, life))
+        events = _events(now, running, (kind, worker, life))
         log.extend(events)
         now = then(now, *events)
 
@@ -227,16 +229,18 @@ def test_a_call_settles_at_most_once_and_once_starts_at_most_once(
     assert retry != "once" or starts <= 1
 
 
-def _events(now: Session, held: dict[str, UnsettledCall], step: Step) -> tuple[SessionEvent, ...]:
+def _events(
+    now: Session, running: dict[str, UnsettledCall], step: Step
+) -> tuple[SessionEvent, ...]:
     kind, worker, life = step
     match kind:
         case "begin":
-            decision = begun(now, worker, life)
+            decision = begin_call(now, worker, life)
             if isinstance(decision, Begin):
-                held[worker] = decision.started
+                running[worker] = decision.started_call
             return (decision.event,) if isinstance(decision, Begin | Settle) else ()
         case "settle":
-            return settle(now, held[worker], DONE) if worker in held else ()
+            return settle(now, running[worker], DONE) if worker in running else ()
         case "interrupt":
             return (InterruptRequested(),)
         case "rest":
@@ -265,8 +269,8 @@ def test_a_call_left_in_a_queue_is_run_by_no_worker(
     """E-20: whoever works there settles it, or its time runs out; the dead worker says nothing."""
     now = session(called(retry), started(), deferred())
 
-    assert begun(now, "wkr_b", life) == DeferredCall(only(now), 99)
-    assert begun(now, "wkr_a", life) == DeferredCall(only(now), 99)
+    assert begin_call(now, "wkr_b", life) == DeferredCall(only(now), 99)
+    assert begin_call(now, "wkr_a", life) == DeferredCall(only(now), 99)
 
 
 def test_a_call_left_in_a_queue_is_settled_once() -> None:

@@ -84,12 +84,12 @@ def test_what_is_shown_keeps_both_limits_and_is_not_cut_again(
     """J-25, J-31: for every text and every limit; whole characters alone."""
     sample = of(text, limits)
     for marker in (kept_marker(sample, "fairlead-output:/out_1"), lossy_marker(sample)):
-        shown = text if sample.fits(limits) else preview(sample, marker, limits)
+        text_shown = text if sample.fits(limits) else preview(sample, marker, limits)
 
-        assert len(shown.encode()) <= limits.bytes
-        assert shown.count("\n") < limits.lines
-        assert "\ufffd" not in shown
-        assert shorten(shown, limits) == shown
+        assert len(text_shown.encode()) <= limits.bytes
+        assert text_shown.count("\n") < limits.lines
+        assert "\ufffd" not in text_shown
+        assert shorten(text_shown, limits) == text_shown
 
 
 @given(TEXTS, LIMITS, st.data())
@@ -112,10 +112,10 @@ def test_bytes_that_are_no_text_are_shown_as_text_within_the_limits(
 ) -> None:
     """J-31: a replacement character is longer than the byte it stands for, and is counted so."""
     sample = measure_text((raw,), limits)
-    shown = preview(sample, lossy_marker(sample), limits)
+    text_shown = preview(sample, lossy_marker(sample), limits)
 
     assert sample.bytes == len(raw.decode(errors="replace").encode())
-    assert len(shown.encode()) <= limits.bytes
+    assert len(text_shown.encode()) <= limits.bytes
 
 
 def test_a_hundred_megabytes_are_measured_in_constant_memory() -> None:

@@ -75,13 +75,13 @@ def session(*events: SessionEvent) -> Session:
     return folded(Session(id="ses_1"), *BEFORE, *events)
 
 
-def told(known: Session, id_: str = "c1") -> Session:
+def session_of_snapshot(session_: Session, id_: str = "c1") -> Session:
     """What a worker makes of the brief, once it has been over the wire."""
-    said = snapshot_call(known, 42, "msg_a", id_)
-    assert said is not None
-    wired = CallSnapshot.model_validate_json(said.model_dump_json(by_alias=True))
-    assert (wired.position, wired.seq) == (42, known.seq)
-    return session_from_snapshot(known.id, "msg_a", id_, wired)
+    snapshot = snapshot_call(session_, 42, "msg_a", id_)
+    assert snapshot is not None
+    wired = CallSnapshot.model_validate_json(snapshot.model_dump_json(by_alias=True))
+    assert (wired.position, wired.seq) == (42, session_.seq)
+    return session_from_snapshot(session_.id, "msg_a", id_, wired)
 
 
 JSON = st.recursive(
@@ -101,22 +101,22 @@ def test_it_begins_and_settles_as_from_the_session(
 ) -> None:
     """E-01: the same start, the same settlement, whatever else the session holds."""
     more = tuple(event for number in range(others) for event in called(f"x{number}"))
-    known = session(*more, *called(retry=retry, given_=given_))
-    bare = told(known)
+    whole = session(*more, *called(retry=retry, given_=given_))
+    bare = session_of_snapshot(whole)
 
-    decided = begin(known, "msg_a", "c1", "wkr_a", None)
+    decided = begin(whole, "msg_a", "c1", "wkr_a", None)
     assert decided == begin(bare, "msg_a", "c1", "wkr_a", None)
     assert isinstance(decided, Begin)
-    known, bare = folded(known, decided.event), folded(bare, decided.event)
+    whole, bare = folded(whole, decided.event), folded(bare, decided.event)
     for outcome in (Succeeded(structured={"a": 1}), Failed("no")):
-        events = settle(known, decided.started, outcome)
-        assert events == settle(bare, decided.started, outcome) != ()
-        assert folded(bare, *events).seq == folded(known, *events).seq
+        events = settle(whole, decided.started_call, outcome)
+        assert events == settle(bare, decided.started_call, outcome) != ()
+        assert folded(bare, *events).seq == folded(whole, *events).seq
 
 
 def test_the_last_settlement_wakes_whoever_waits() -> None:
     """E-24: as far as the worker knows, its call was the last one."""
-    bare = told(session(*called()))
+    bare = session_of_snapshot(session(*called()))
     event = ToolSucceeded(
         assistant_message_id="msg_a", call_id="c1", structured={}, content=(), provider=Executor()
     )
@@ -161,11 +161,11 @@ def test_where_more_counts_than_a_brief_can_say_there_is_none(
 
 def test_there_is_none_of_a_call_that_another_session_answers() -> None:
     """Whoever attends it reads its session, and a read that lags behind the brief misses the call."""
-    asked, made = called()
-    assert isinstance(made, ToolCalled)
-    task = made.model_copy(update={"tool": TASK})
+    first, second = called()
+    assert isinstance(second, ToolCalled)
+    task = second.model_copy(update={"tool": TASK})
 
-    assert snapshot_call(session(asked, task), 42, "msg_a", "c1") is None
+    assert snapshot_call(session(first, task), 42, "msg_a", "c1") is None
 
 
 def test_there_is_none_of_a_call_that_is_not_open() -> None:

@@ -65,15 +65,15 @@ def called(call_id: str, tool: str = TASK) -> ToolCalled:
 
 
 def parent(*calls: ToolCalled) -> Session:
-    asked = (admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"))
+    opening = (admitted("msg_1"), claimed(), INITIALISED, promoted("msg_1"))
     inputs = (
-        ToolInputStarted(assistant_message_id="msg_a", call_id=one.call_id, name=one.tool)
-        for one in calls
+        ToolInputStarted(assistant_message_id="msg_a", call_id=call.call_id, name=call.tool)
+        for call in calls
     )
-    return given(CREATED, *asked, dispatched(), step_started(), *inputs, *calls)
+    return given(CREATED, *opening, dispatched(), step_started(), *inputs, *calls)
 
 
-def said(text: str, assistant: str = "msg_a") -> tuple[SessionEvent, ...]:
+def text_events(text: str, assistant: str = "msg_a") -> tuple[SessionEvent, ...]:
     return (
         TextStarted(assistant_message_id=assistant, text_id="t"),
         TextEnded(assistant_message_id=assistant, text_id="t", text=text),
@@ -81,15 +81,15 @@ def said(text: str, assistant: str = "msg_a") -> tuple[SessionEvent, ...]:
 
 
 def working(*events: SessionEvent) -> Session:
-    asked = (admitted(ASKED), claimed(), INITIALISED, promoted(ASKED))
-    return given(CREATED, *asked, dispatched(), step_started(), *events)
+    opening = (admitted(ASKED), claimed(), INITIALISED, promoted(ASKED))
+    return given(CREATED, *opening, dispatched(), step_started(), *events)
 
 
 @having(st.lists(st.tuples(*[st.text(max_size=8)] * 3), unique=True, max_size=20))
 def test_every_call_has_its_own_session_for_ever(calls: list[tuple[str, str, str]]) -> None:
     """A crash between the call and its session's creation makes no second one."""
-    keys = {child_of(f"ses_{one}", f"msg_{two}", f"c{three}") for one, two, three in calls}
-    again = {child_of(f"ses_{one}", f"msg_{two}", f"c{three}") for one, two, three in calls}
+    keys = {child_of(f"ses_{call_id}", f"msg_{two}", f"c{three}") for call_id, two, three in calls}
+    again = {child_of(f"ses_{call_id}", f"msg_{two}", f"c{three}") for call_id, two, three in calls}
     plain = {tuple(part.replace("\n", "") for part in call) for call in calls}
     assert keys == again
     assert len(keys) >= len(plain)
@@ -98,7 +98,7 @@ def test_every_call_has_its_own_session_for_ever(calls: list[tuple[str, str, str
 def test_a_session_knows_whom_it_waits_for() -> None:
     """Only unsettled calls of the one tool wait for a session."""
     session = parent(called("c1"), called("c2", "bash"), called("c3"))
-    first, last = (child_of("ses_1", "msg_a", one) for one in ("c1", "c3"))
+    first, last = (child_of("ses_1", "msg_a", call_id) for call_id in ("c1", "c3"))
     assert awaited_children(session) == (first, last)
     waiting = call_of_child(session, last)
     assert waiting is not None
@@ -114,13 +114,15 @@ def test_a_session_knows_whom_it_waits_for() -> None:
 def test_a_session_at_work_has_no_answer_yet() -> None:
     assert child_outcome(given(CREATED)) is None
     assert child_outcome(given(CREATED, admitted(ASKED))) is None
-    assert child_outcome(working(*said("half"))) is None
+    assert child_outcome(working(*text_events("half"))) is None
 
 
 def test_its_last_words_are_the_answer() -> None:
     """The text of the newest message that has one; earlier steps were on the way there."""
-    child = working(*said("first"), step_ended(), dispatched("msg_b", 2), step_started("msg_b"))
-    child = then(child, *said("the answer", "msg_b"), step_ended("msg_b"), released())
+    child = working(
+        *text_events("first"), step_ended(), dispatched("msg_b", 2), step_started("msg_b")
+    )
+    child = then(child, *text_events("the answer", "msg_b"), step_ended("msg_b"), released())
     outcome = child_outcome(child)
     assert isinstance(outcome, Succeeded)
     assert outcome.content == (TextContent(text="the answer"),)
@@ -135,7 +137,7 @@ def test_a_silent_answer_says_so() -> None:
 
 def test_a_child_that_stopped_fails_its_call() -> None:
     """The parent goes on with the reason instead of waiting for a person."""
-    failed = child_outcome(working(*said("a"), step_ended(), released("turn-limit")))
+    failed = child_outcome(working(*text_events("a"), step_ended(), released("turn-limit")))
     assert failed is not None
     assert isinstance(failed, Failed)
     assert "turn-limit" in failed.message
@@ -145,34 +147,37 @@ def test_a_child_that_stopped_fails_its_call() -> None:
 
 def test_a_child_whose_crash_a_person_decides_about_has_no_answer_yet() -> None:
     """C-24: under the policy `ask` it may go on, and then its answer still finds its call."""
-    held = working()
-    assert held.turn.attempt is not None
-    held = then(
-        held,
-        *crash(held, held.turn.attempt, "ask", "que_1"),
+    child = working()
+    assert child.turn.attempt is not None
+    child = then(
+        child,
+        *crash(child, child.turn.attempt, "ask", "que_1"),
         released("held"),
     )
-    assert child_outcome(held) is None
+    assert child_outcome(child) is None
 
-    stopped = then(held, QuestionReplied(request_id="que_1", answers=(("Stop",),)))
+    stopped = then(child, QuestionReplied(request_id="que_1", answers=(("Stop",),)))
     assert isinstance(child_outcome(stopped), Failed)
 
 
 def test_a_session_that_waits_for_another_says_for_which() -> None:
     """C-20: whoever asks why finds the session to ask next."""
     parked = then(parent(called("c1"), called("c2", "bash")), released("parked"))
-    told, child = explain(parked), child_of("ses_1", "msg_a", "c1")
+    explanation, child = explain(parked), child_of("ses_1", "msg_a", "c1")
 
-    assert (told.state, told.code) == ("waiting", "session")
-    assert told.reason == f"It waits for the sub-agent {child}, the tool bash."
-    assert told.waiting_on is not None
-    assert [(one.kind, one.id) for one in told.waiting_on] == [("session", child), ("tool", "c2")]
+    assert (explanation.state, explanation.code) == ("waiting", "session")
+    assert explanation.reason == f"It waits for the sub-agent {child}, the tool bash."
+    assert explanation.waiting_on is not None
+    assert [(item.kind, item.id) for item in explanation.waiting_on] == [
+        ("session", child),
+        ("tool", "c2"),
+    ]
 
 
 def test_what_is_used_below_counts_above() -> None:
     """A budget reaches the tree: the settlement of the call adds what the child and its own used."""
     used = Tokens(input=60, output=40)
-    child = working(*said("a"), step_ended(cost=0.5, tokens=used), released())
+    child = working(*text_events("a"), step_ended(cost=0.5, tokens=used), released())
     child = then(child, ChildFinished(session_id="ses_2", cost=0.25, tokens=50))
     above = then(parent(called("c1")), BudgetSet(cost=1.0, tokens=200))
     call = find_call(above, "msg_a", "c1")
@@ -206,14 +211,14 @@ def test_a_stream_that_is_over_is_paid_for_before_its_step_ends() -> None:
 
 
 def interrupted(session: Session) -> Session:
-    asked = then(session, InterruptRequested())
-    return then(asked, *stop_open_work(asked), released("interrupted"))
+    stopping = then(session, InterruptRequested())
+    return then(stopping, *stop_open_work(stopping), released("interrupted"))
 
 
 def named(session_id: str, *, cost: float, tokens: int) -> Session:
     """A session that was stopped after one step."""
     used = Tokens(input=tokens)
-    stopped = working(*said("a"), step_ended(cost=cost, tokens=used), InterruptRequested())
+    stopped = working(*text_events("a"), step_ended(cost=cost, tokens=used), InterruptRequested())
     return replace(then(stopped, released("interrupted")), id=session_id)
 
 
@@ -227,10 +232,10 @@ def test_what_an_interrupted_child_used_counts_above() -> None:
     assert next_unread(uncounted_children(above), {}) == below
 
     stopped = named(below, cost=0.5, tokens=100)
-    told = count_children(above, {below: stopped})
+    counts = count_children(above, {below: stopped})
 
-    assert told == (ChildFinished(session_id=below, cost=0.5, tokens=100),)
-    after = then(above, *told)
+    assert counts == (ChildFinished(session_id=below, cost=0.5, tokens=100),)
+    after = then(above, *counts)
     assert (after.usage.children.cost, after.usage.children.tokens, uncounted_children(after)) == (
         0.5,
         100,
@@ -260,7 +265,7 @@ def prompted(child: Session, session_id: SessionId) -> Session:
 def test_a_child_that_answered_is_not_counted_again() -> None:
     above = parent(called("c1"))
     below = child_of("ses_1", "msg_a", "c1")
-    child = replace(working(*said("a"), step_ended(cost=0.5), released()), id=below)
+    child = replace(working(*text_events("a"), step_ended(cost=0.5), released()), id=below)
     child = prompted(child, below)
     call, outcome = find_call(above, "msg_a", "c1"), child_outcome(child)
     assert call is not None
@@ -278,11 +283,13 @@ def test_what_is_owed_deeper_below_counts_too() -> None:
     children = replace(child.usage.children, uncounted=(deepest,))
     child = replace(child, usage=replace(child.usage, children=children))
     assert next_unread([below], {below: child}) == deepest
-    known = {below: child, deepest: named(deepest, cost=0.25, tokens=11)}
-    assert next_unread([below], known) is None
+    sessions = {below: child, deepest: named(deepest, cost=0.25, tokens=11)}
+    assert next_unread([below], sessions) is None
 
-    assert count_children(above, known) == (ChildFinished(session_id=below, cost=0.75, tokens=111),)
+    assert count_children(above, sessions) == (
+        ChildFinished(session_id=below, cost=0.75, tokens=111),
+    )
     alone = prompted(child, below)
-    outcome = child_outcome(alone, known)
+    outcome = child_outcome(alone, sessions)
     assert isinstance(outcome, Failed)
     assert outcome.facts == (ChildFinished(session_id=below, cost=0.75, tokens=111),)

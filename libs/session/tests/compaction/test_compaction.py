@@ -59,7 +59,7 @@ SMALL_KEEP = CompactionPolicy(keep_tokens=10)
 STARTED = CompactionStarted(message_id="msg_c", reason="auto")
 
 
-def said(id_: str, text: str) -> tuple[SessionEvent, ...]:
+def text_events(id_: str, text: str) -> tuple[SessionEvent, ...]:
     """One turn's answer."""
     return (
         dispatched(id_),
@@ -76,7 +76,7 @@ def talked(*events: SessionEvent) -> Session:
 
 LONG = talked(
     promoted("msg_1", "old " * 500),
-    *said("msg_a", "answer " * 300),
+    *text_events("msg_a", "answer " * 300),
     promoted("msg_2", "What now?"),
 )
 
@@ -88,9 +88,9 @@ def run_of(plan: CompactionPlan, policy: CompactionPolicy = SMALL_KEEP) -> Compa
 def planned(
     session: Session, policy: CompactionPolicy = SMALL_KEEP, window: Window = WIDE
 ) -> CompactionPlan:
-    made = plan(session, IDENTITY, policy, window)
-    assert isinstance(made, CompactionPlan)
-    return made
+    outcome = plan(session, IDENTITY, policy, window)
+    assert isinstance(outcome, CompactionPlan)
+    return outcome
 
 
 def prompt_of(plan: CompactionPlan) -> str:
@@ -191,35 +191,35 @@ entries = st.lists(st.text(min_size=1, max_size=60), max_size=12).map(tuple)
 @PROPERTY
 @given(entries, st.integers(0, 100))
 def test_recent_is_the_longest_run_of_whole_entries_that_fits(
-    told: tuple[str, ...], budget: int
+    texts: tuple[str, ...], budget: int
 ) -> None:
     """G-08, G-09: newest first, up to the first that does not fit; never a part of one."""
-    count = count_recent(told, budget)
+    count = count_recent(texts, budget)
 
-    kept = told[len(told) - count :]
-    assert sum(map(estimate.tokens, kept)) <= budget
-    if count < len(told):
-        one_more = told[len(told) - count - 1 :]
+    recent_entries = texts[len(texts) - count :]
+    assert sum(map(estimate.tokens, recent_entries)) <= budget
+    if count < len(texts):
+        one_more = texts[len(texts) - count - 1 :]
         assert sum(map(estimate.tokens, one_more)) > budget
 
 
 def test_head_and_recent_are_all_of_the_conversation() -> None:
     """G-08, G-22, G-29: what is not kept is summarised."""
-    made = planned(LONG)
+    plan_ = planned(LONG)
 
-    assert made.recent == "[User]: What now?"
-    assert prompt_of(made).startswith("<conversation>\n[User]: old old")
-    assert "[Assistant]: answer" in prompt_of(made)
-    assert "What now?" not in prompt_of(made)
+    assert plan_.recent == "[User]: What now?"
+    assert prompt_of(plan_).startswith("<conversation>\n[User]: old old")
+    assert "[Assistant]: answer" in prompt_of(plan_)
+    assert "What now?" not in prompt_of(plan_)
 
 
 def test_a_newest_entry_that_is_too_long_is_summarised_too() -> None:
     """G-09: recent is empty then."""
-    made = planned(talked(promoted("msg_1", "short"), promoted("msg_2", "long " * 100)))
+    plan_ = planned(talked(promoted("msg_1", "short"), promoted("msg_2", "long " * 100)))
 
-    assert made.recent == ""
-    assert "short" in prompt_of(made)
-    assert "long long" in prompt_of(made)
+    assert plan_.recent == ""
+    assert "short" in prompt_of(plan_)
+    assert "long long" in prompt_of(plan_)
 
 
 @pytest.mark.parametrize(
@@ -264,12 +264,12 @@ def test_a_repeated_compaction_folds_the_earlier_one_in() -> None:
     ended = CompactionEnded(message_id="msg_c", reason="auto", text="EARLIER", recent="[User]: x")
     session = then(LONG, ended, promoted("msg_3", "more " * 100), promoted("msg_4", "And?"))
 
-    made = planned(session)
+    plan_ = planned(session)
 
-    conversation, _, rest = prompt_of(made).partition("</conversation>")
+    conversation, _, rest = prompt_of(plan_).partition("</conversation>")
     assert conversation.startswith("<conversation>\n[User]: x\n\n[User]: more")
     assert "<prior-summary>\nEARLIER\n</prior-summary>" in rest
-    assert made.recent == "[User]: And?"
+    assert plan_.recent == "[User]: And?"
 
 
 def test_right_after_a_compaction_its_recent_text_can_be_compacted_again() -> None:
@@ -285,31 +285,31 @@ def test_a_small_window_keeps_a_part_of_it_at_most() -> None:
     """G-08: the default budget would leave nothing to summarise there."""
     session = talked(*(promoted(f"msg_{n}", "word " * 100) for n in range(10)))
 
-    made = planned(session, CompactionPolicy(summary_tokens=100), Window(2_400, 100))
+    plan_ = planned(session, CompactionPolicy(summary_tokens=100), Window(2_400, 100))
 
-    assert made.recent.count("[User]") == 4
+    assert plan_.recent.count("[User]") == 4
 
 
 def test_blank_or_no_smaller_summaries_are_not_taken() -> None:
     """G-14: and the request must shrink."""
-    made = planned(LONG)
+    plan_ = planned(LONG)
 
     def ended(summary: str) -> CompactionEnded | NothingToCompact:
-        return end(LONG, run_of(made), summary)
+        return end(LONG, run_of(plan_), summary)
 
-    taken = ended("## Objective\n- sail")
-    assert isinstance(taken, CompactionEnded)
-    assert (taken.message_id, taken.recent) == ("msg_c", "[User]: What now?")
+    accepted = ended("## Objective\n- sail")
+    assert isinstance(accepted, CompactionEnded)
+    assert (accepted.message_id, accepted.recent) == ("msg_c", "[User]: What now?")
     assert isinstance(ended(" \n"), NothingToCompact)
     assert isinstance(ended("even longer " * 1000), NothingToCompact)
 
 
 def test_what_is_said_during_a_summary_is_kept() -> None:
     """Nothing that became visible while the summary was made is lost with the rest."""
-    made = planned(LONG)
+    plan_ = planned(LONG)
     later = then(LONG, STARTED, SyntheticAdded(message_id="msg_y", text="by the way"))
 
-    ended = end(later, run_of(made), "sum")
+    ended = end(later, run_of(plan_), "sum")
 
     assert isinstance(ended, CompactionEnded)
     assert ended.recent == "[User]: What now?\n\n[Synthetic]: by the way"
@@ -322,10 +322,10 @@ def test_updates_of_the_epoch_in_force_do_not_make_it_compact_for_ever() -> None
     session = then(LONG, update, ended)
     tight = CompactionPolicy(keep_tokens=0, buffer=99_999)
 
-    made = fit(session, IDENTITY, Offer(), tight, WIDE)
+    outcome = fit(session, IDENTITY, Offer(), tight, WIDE)
 
-    assert isinstance(made, CompactionPlan)
-    assert isinstance(end(session, run_of(made, tight), "no shorter"), NothingToCompact)
+    assert isinstance(outcome, CompactionPlan)
+    assert isinstance(end(session, run_of(outcome, tight), "no shorter"), NothingToCompact)
     failed = CompactionFailed(message_id="msg_c", reason="auto", outcome="failed", message="no")
     assert isinstance(
         fit(then(session, STARTED, failed), IDENTITY, Offer(), tight, WIDE), FittingRequest
@@ -347,13 +347,13 @@ def test_whatever_is_planned_and_ended_makes_the_request_smaller(
     """G-08, G-11: total over any conversation, window and summary."""
     session = talked(*(promoted(f"msg_{n}", text) for n, text in enumerate(texts)))
     policy, window = CompactionPolicy(keep_tokens=tokens, summary_tokens=50), Window(context)
-    made = plan(session, IDENTITY, policy, window)
-    if isinstance(made, NothingToCompact):
+    outcome = plan(session, IDENTITY, policy, window)
+    if isinstance(outcome, NothingToCompact):
         return
 
-    ended = end(session, run_of(made, policy), summary)
+    ended = end(session, run_of(outcome, policy), summary)
 
-    assert estimate.tokens(prompt_of(made)) <= context - 50
+    assert estimate.tokens(prompt_of(outcome)) <= context - 50
     if isinstance(ended, CompactionEnded):
         after = fit(then(session, ended), IDENTITY, Offer(), CompactionPolicy(auto=False), window)
         before = fit(session, IDENTITY, Offer(), CompactionPolicy(auto=False), window)

@@ -67,7 +67,7 @@ from fairlead_session.state.turn import CompactionProgress
 from fairlead_session.turn.boundary import begin_epoch, reconcile
 from fairlead_session.turn.epoch import Blocked
 from fairlead_session.turn.history import history
-from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.unfinished import find_unfinished_work
 
 STARTED = CompactionStarted(message_id="msg_c", reason="auto")
 ENDED = CompactionEnded(message_id="msg_c", reason="auto", text="summary", recent="tail")
@@ -169,11 +169,11 @@ def test_what_was_tried_counts_for_one_turn_only() -> None:
 
 def test_a_compaction_that_is_asked_for_moves_an_idle_session() -> None:
     """G-40, C-25: it stirs, it is done before anything is promoted, and then there is rest."""
-    asked = compact(given(CREATED))
-    assert asked != ()
+    request = compact(given(CREATED))
+    assert request != ()
     session = given(CREATED, INITIALISED, promoted("msg_1"), step_started(), step_ended())
 
-    requested = then(session, *asked)
+    requested = then(session, *request)
 
     assert is_moving(requested)
     assert next_move(requested) == Compact("manual")
@@ -206,15 +206,15 @@ KEPT = (CREATED, INITIALISED, admitted("msg_1"), InterruptRequested(), Compactio
 def test_a_compaction_that_is_asked_for_runs_no_input_that_an_interrupt_kept() -> None:
     """G-40, C-16: whoever asks for it asks for nothing else, even if its owner dies after it."""
     done = CompactionFailed(reason="manual", outcome="nothing", message="no")
-    asked = given(*KEPT)
+    session = given(*KEPT)
 
-    compacted = then(asked, claimed(), done)
+    compacted = then(session, claimed(), done)
 
-    assert (is_moving(asked), next_move(asked)) == (True, Compact("manual"))
+    assert (is_moving(session), next_move(session)) == (True, Compact("manual"))
     assert next_move(compacted) == next_move(then(compacted, claimed(2))) == Rest("idle")
     rested = then(compacted, released())
     assert (len(rested.inbox.pending), is_moving(rested)) == (1, False)
-    assert unfinished(recorded(*KEPT, claimed(), done, released())) == ()
+    assert find_unfinished_work(recorded(*KEPT, claimed(), done, released())) == ()
 
 
 @pytest.mark.parametrize("more", [admitted("msg_2"), ResumeRequested(forced=False)])
@@ -240,13 +240,18 @@ def test_a_session_that_is_given_up_asks_for_no_compaction_any_more() -> None:
     session = given(CREATED, INITIALISED, CompactionRequested(), claimed(), released("failed"))
 
     assert not is_moving(session)
-    assert unfinished(recorded(CREATED, CompactionRequested(), claimed(), released("failed"))) == ()
+    assert (
+        find_unfinished_work(
+            recorded(CREATED, CompactionRequested(), claimed(), released("failed"))
+        )
+        == ()
+    )
 
 
 def test_a_compaction_waits_until_its_budget_is_known() -> None:
     """G-40: no provider is called for it in the dark; it stays asked for."""
     session = given(CREATED, INITIALISED, CompactionRequested(), claimed())
-    dark = DrainLimits(tenant=TenantUsage(cost_max=1.0, known=False))
+    dark = DrainLimits(tenant=TenantUsage(cost_max=1.0, is_known=False))
 
     move = next_move(session, dark)
 
@@ -295,8 +300,8 @@ def test_a_summary_counts_in_the_totals_and_against_the_budget() -> None:
     assert session.profile is not None
     assert (session.usage.cost, session.usage.tokens) == (0.5, Tokens(input=90, output=10))
     assert next_move(session) == Rest("over-budget", "the session has used 100 of 100 tokens")
-    asked = then(session, CompactionRequested())
-    assert next_move(asked) == Compact("manual", "the session has used 100 of 100 tokens")
+    requested = then(session, CompactionRequested())
+    assert next_move(requested) == Compact("manual", "the session has used 100 of 100 tokens")
 
 
 def initialised(value: object) -> ContextInitialised:
@@ -310,14 +315,14 @@ def initialised(value: object) -> ContextInitialised:
 def test_after_a_compaction_the_next_attempt_has_a_fresh_baseline() -> None:
     """F-38, G-19: it begins at the compaction's own sequence, though nothing changed."""
     session = given(CREATED, initialised(1), promoted("msg_1"), STARTED, ENDED)
-    here = session.seq
+    seq = session.seq
 
     (event,) = reconcile(session, sample(observed("core/date", 1)), "msg_s")
     replaced = then(session, event)
 
     assert isinstance(event, ContextReplaced)
     assert replaced.epoch is not None
-    assert replaced.epoch.seq == here
+    assert replaced.epoch.seq == seq
     assert reconcile(replaced, sample(observed("core/date", 1)), "msg_s2") == ()
 
 
@@ -328,8 +333,8 @@ def test_while_a_fresh_baseline_is_blocked_the_old_one_and_its_updates_stay() ->
 
     assert reconcile(session, sample(away("core/date")), "msg_s2") == ()
     assert [message.id for message in history(session)] == ["msg_s", "msg_c"]
-    told, _ = reconcile(session, sample(away("core/date"), observed("core/env", 1)), "msg_s2")
-    assert isinstance(told, ContextUpdated)
+    events, _ = reconcile(session, sample(away("core/date"), observed("core/env", 1)), "msg_s2")
+    assert isinstance(events, ContextUpdated)
 
 
 def test_an_update_told_while_it_was_blocked_ends_with_the_old_baseline() -> None:
@@ -376,11 +381,11 @@ def test_a_compaction_waits_for_people_and_calls_like_everything_else() -> None:
     )
     assert (is_moving(parked), isinstance(next_move(parked), AwaitCalls)) == (False, True)
 
-    answered = then(parked, PermissionReplied(request_id="per_1", reply="once"))
+    after_reply = then(parked, PermissionReplied(request_id="per_1", reply="once"))
     done = ToolSucceeded(structured={}, content=(), provider=Executor(), **call)
-    settled = then(answered, done, claimed(2), step_ended())
+    settled = then(after_reply, done, claimed(2), step_ended())
 
-    assert is_moving(answered)
+    assert is_moving(after_reply)
     assert next_move(settled) == Compact("manual")
     after = then(settled, CompactionFailed(reason="manual", outcome="nothing", message="no"))
     assert taking(after).step == 2

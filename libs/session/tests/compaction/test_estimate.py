@@ -44,7 +44,7 @@ def test_an_estimate_is_never_negative_and_grows_with_its_text(left: str, right:
 
 def test_a_request_is_estimated_by_all_that_the_model_reads() -> None:
     """G-02: system, messages and tools as JSON; headers and options are not read by it."""
-    asked = ModelRequest(
+    request = ModelRequest(
         "m",
         system=("Be careful.",),
         turns=(UserTurn((TextPart("hello"),)),),
@@ -57,7 +57,7 @@ def test_a_request_is_estimated_by_all_that_the_model_reads() -> None:
         "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
     }
 
-    assert estimate.estimate_request(asked) == estimate.tokens(
+    assert estimate.estimate_request(request) == estimate.tokens(
         json.dumps(read, separators=(",", ":"))
     )
 
@@ -96,11 +96,11 @@ def test_a_steady_provider_is_learned() -> None:
 def test_the_log_teaches_the_ratio_of_each_model() -> None:
     """Folded from the attempt's estimate and the step's usage, cached tokens included."""
     counted = Tokens(input=100, output=9, cache=CacheTokens(read=40, write=10))
-    left = dispatched().model_copy(update={"estimate": 100})
+    attempt = dispatched().model_copy(update={"estimate": 100})
     session = session_of(CREATED, INITIALISED, promoted("msg_1"))
 
-    told = then(session, left, step_started(), step_ended(tokens=counted))
+    after = then(session, attempt, step_started(), step_ended(tokens=counted))
     silent = then(session, dispatched(), step_started(), step_ended(tokens=counted))
 
-    assert told.requests.token_ratios == {KEY: 1.5}
+    assert after.requests.token_ratios == {KEY: 1.5}
     assert silent.requests.token_ratios == {}

@@ -141,11 +141,13 @@ def test_between_two_compactions_it_happens_once() -> None:
     assert cut(compacted) is not None
 
 
-def asked(session: Session, turn: tuple[SessionEvent, ...]) -> Session:
+def with_request(session: Session, turn: tuple[SessionEvent, ...]) -> Session:
     """One more turn, whose request leaves its fingerprint."""
-    left, *rest = turn
-    told = left.model_copy(update={"request_hash": fingerprint(build(session, IDENTITY))})
-    return then(session, told, *rest)
+    attempt, *rest = turn
+    recorded_attempt = attempt.model_copy(
+        update={"request_hash": fingerprint(build(session, IDENTITY))}
+    )
+    return then(session, recorded_attempt, *rest)
 
 
 @PROPERTY
@@ -158,11 +160,11 @@ def test_the_prefix_breaks_once_and_says_why(sizes: list[str], at: int) -> None:
         session = then(session, event) if event is not None else session
         now = prefix(build(session, IDENTITY))
         breaks.append(broken_since_last_request(session, now, "build", MODEL))
-        session = asked(session, called(number, output))
+        session = with_request(session, called(number, output))
 
-    found = [source for source in breaks if source is not None]
-    assert found in ([], ["pruning"])
-    assert bool(found) == (session.requests.prune_cutoff is not None)
+    parts = [source for source in breaks if source is not None]
+    assert parts in ([], ["pruning"])
+    assert bool(parts) == (session.requests.prune_cutoff is not None)
 
 
 def test_what_was_pruned_stays_the_same_bytes() -> None:

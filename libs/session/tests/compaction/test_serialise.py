@@ -38,7 +38,7 @@ from fairlead_session.compaction.serialise import entry, join_entries
 AT = CreationTime(created=0)
 
 
-def told(message: Message, excerpt: int = 2000) -> str:
+def entry_of(message: Message, excerpt: int = 2000) -> str:
     return entry(message, excerpt=excerpt)
 
 
@@ -57,12 +57,12 @@ def call(state: ToolState, *, hosted: bool = False) -> AssistantMessage:
 def done(
     *content: TextContent | FileContent, structured: dict[str, int] | None = None
 ) -> AssistantMessage:
-    given = {"path": "a.py"}
-    return call(CompletedCall(input=given, content=content, structured=structured or {}))
+    arguments = {"path": "a.py"}
+    return call(CompletedCall(input=arguments, content=content, structured=structured or {}))
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "text"),
     [
         (UserMessage(id="msg_m", text="hi", time=AT), "[User]: hi"),
         (
@@ -98,9 +98,9 @@ def done(
         (call(RunningCall(input={})), "[Tool call]: read({})"),
     ],
 )
-def test_each_kind_has_its_prefix(message: Message, said: str) -> None:
+def test_each_kind_has_its_prefix(message: Message, text: str) -> None:
     """G-25."""
-    assert told(message) == said
+    assert entry_of(message) == text
 
 
 def test_long_output_is_cut_with_a_marker() -> None:
@@ -112,8 +112,8 @@ def test_long_output_is_cut_with_a_marker() -> None:
     result = done(TextContent(text=output))
 
     for message in (shell, result):
-        assert told(message).endswith("x" * 2000 + "\n[1 more characters were left out]")
-    assert told(shell, excerpt=2001).endswith("x" * 2001)
+        assert entry_of(message).endswith("x" * 2000 + "\n[1 more characters were left out]")
+    assert entry_of(shell, excerpt=2001).endswith("x" * 2001)
 
 
 def test_files_are_notes_with_their_kind_and_name() -> None:
@@ -124,9 +124,9 @@ def test_files_are_notes_with_their_kind_and_name() -> None:
         PromptFile(uri="data:image/png;base64,AAAA", mime="image/png"),
     )
 
-    said = told(UserMessage(id="msg_m", text="see", files=files, time=AT))
+    text = entry_of(UserMessage(id="msg_m", text="see", files=files, time=AT))
 
-    assert said.splitlines() == [
+    assert text.splitlines() == [
         "[User]: see",
         "[Attached image/png: map.png]",
         "[Attached text/plain: file:///w/a.txt]",
@@ -142,7 +142,7 @@ def test_media_of_tools_is_told_by_kind_and_name() -> None:
         FileContent(uri=uri, mime="image/png"),
     )
 
-    assert told(done(*media)).splitlines()[1:] == [
+    assert entry_of(done(*media)).splitlines()[1:] == [
         "[Tool result]: [image/png: plot]",
         "[image/png]",
     ]
@@ -152,7 +152,7 @@ def test_a_hosted_result_is_told_as_it_came() -> None:
     """G-25: what a provider's own tool found."""
     state = CompletedCall(input={}, result=[{"url": "u"}])
 
-    assert told(call(state, hosted=True)).endswith('[Tool result]: [{"url":"u"}]')
+    assert entry_of(call(state, hosted=True)).endswith('[Tool result]: [{"url":"u"}]')
 
 
 def test_switches_and_checkpoints_say_nothing() -> None:
@@ -163,7 +163,7 @@ def test_switches_and_checkpoints_say_nothing() -> None:
         CompactionMessage(id="msg_m", reason="auto", summary="s", recent="r", time=AT),
     )
 
-    assert [told(message) for message in silent] == ["", "", ""]
+    assert [entry_of(message) for message in silent] == ["", "", ""]
 
 
 def test_entries_have_blank_lines_between_them() -> None:

@@ -7,18 +7,18 @@ from fairlead_session.compaction.summary_prompt import FIRST, TEMPLATE, UPDATE, 
 
 def test_a_first_summary_is_asked_of_the_conversation_alone() -> None:
     """G-22: the conversation in its tags, the instruction, then the template."""
-    told = prompt("[User]: hi", None)
+    text = prompt("[User]: hi", None)
 
-    assert told == f"<conversation>\n[User]: hi\n</conversation>\n\n{FIRST}\n\n{TEMPLATE}"
-    assert "prior-summary" not in told
+    assert text == f"<conversation>\n[User]: hi\n</conversation>\n\n{FIRST}\n\n{TEMPLATE}"
+    assert "prior-summary" not in text
 
 
 def test_a_later_summary_brings_the_earlier_one_up_to_date() -> None:
     """G-23: conversation, prior summary, rules for merging, template, in this order."""
-    told = prompt("[User]: hi", "## Objective\n- sail")
+    text = prompt("[User]: hi", "## Objective\n- sail")
 
     parts = ("</conversation>", "<prior-summary>\n## Objective\n- sail", UPDATE, TEMPLATE)
-    assert [told.index(part) for part in parts] == sorted(told.index(part) for part in parts)
+    assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
     for rule in ("not finished", "newer fact", "Completed", "objective and the next move"):
         assert rule in UPDATE
 

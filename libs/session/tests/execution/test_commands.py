@@ -152,7 +152,7 @@ def test_whoever_waits_is_told_when_the_whole_chain_is_at_rest() -> None:
     first = given(CREATED, admitted("msg_1"), claimed(), *turn, admitted("msg_2"), step_ended())
     second = then(first, promoted("msg_2"), dispatched(), step_started(), step_ended())
 
-    assert [is_at_rest(one) for one in (first, second, then(second, released()))] == [
+    assert [is_at_rest(item) for item in (first, second, then(second, released()))] == [
         False,
         False,
         True,
@@ -176,9 +176,9 @@ def test_an_interrupt_after_a_newer_prompt_drops_that_too() -> None:
 
 def test_an_interrupt_closes_every_ask_and_says_what_it_did() -> None:
     """C-12: an idle session has nothing to stop, but its question is answered."""
-    asked = QuestionAsked(request=QuestionRequest(id="que_1", session_id="ses_1", questions=()))
+    question = QuestionAsked(request=QuestionRequest(id="que_1", session_id="ses_1", questions=()))
     rejected = QuestionRejected(request_id="que_1")
-    idle, running = given(CREATED, asked), given(*RUNNING, asked)
+    idle, running = given(CREATED, question), given(*RUNNING, question)
 
     closed, stopped = interrupt(idle), interrupt(running)
 
@@ -199,9 +199,9 @@ def test_an_interrupt_of_work_that_has_not_begun_drops_it() -> None:
 
 def test_a_resume_answers_the_question_whether_to_continue() -> None:
     """P-01: the question that no call waits for is closed."""
-    asked = QuestionAsked(request=QuestionRequest(id="que_1", session_id="ses_1", questions=()))
+    question = QuestionAsked(request=QuestionRequest(id="que_1", session_id="ses_1", questions=()))
 
-    events = resume(given(CREATED, asked))
+    events = resume(given(CREATED, question))
 
     assert events == (QuestionRejected(request_id="que_1"), ResumeRequested())
 

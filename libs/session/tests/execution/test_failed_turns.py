@@ -108,15 +108,15 @@ def test_a_provider_error_after_a_local_call_records_the_call_and_does_not_conti
 
 
 @pytest.mark.parametrize(
-    "asked", [admitted("msg_2"), ResumeRequested(), ResumeRequested(forced=False)]
+    "new_work", [admitted("msg_2"), ResumeRequested(), ResumeRequested(forced=False)]
 )
-def test_what_is_asked_since_the_turn_began_is_a_wake_of_its_own(asked: SessionEvent) -> None:
+def test_what_is_asked_since_the_turn_began_is_a_wake_of_its_own(new_work: SessionEvent) -> None:
     """C-08: the failure is told, and a fresh drain follows; asked before or after it the same."""
-    before = given(*TURN, asked, failed(raised=True))
-    after = given(*TURN, failed(raised=True), asked)
-    during = after_its_calls(asked, raised=True)
+    before = given(*TURN, new_work, failed(raised=True))
+    after = given(*TURN, failed(raised=True), new_work)
+    during = after_its_calls(new_work, raised=True)
 
-    assert [isinstance(next_move(one), TakeTurn) for one in (before, after, during)] == [True] * 3
+    assert [isinstance(next_move(item), TakeTurn) for item in (before, after, during)] == [True] * 3
 
 
 def test_input_that_asks_for_nothing_is_no_wake() -> None:
@@ -152,16 +152,16 @@ def test_an_empty_text_that_was_ended_is_not_ended_again() -> None:
 
     recovered = settle_attempt(session, session.turn.attempt, "auto", "que_1")
     for events in (recovered, stop_open_work(session)):
-        assert [one.text_id for one in events if isinstance(one, TextEnded)] == ["t2"]
+        assert [event.text_id for event in events if isinstance(event, TextEnded)] == ["t2"]
 
 
 def test_a_hand_over_uses_nothing_of_the_recovery_budget() -> None:
     """P-01, P-02: a runner that leaves in good order is no crash, however often one does."""
     session = given(*TURN)
     assert session.turn.attempt is not None
-    left = then(session, *hand_over(session.turn.attempt), released("handover"))
+    after = then(session, *hand_over(session.turn.attempt), released("handover"))
     crash = ExecutionRecovered(attempt_id="att_1", action="retried", detail="it died")
 
-    assert (left.execution.recoveries, left.execution.owed) == (0, True)
-    assert isinstance(next_move(left, DrainLimits(recoveries_max=0)), TakeTurn)
-    assert then(left, crash).execution.recoveries == 1
+    assert (after.execution.recoveries, after.execution.owed) == (0, True)
+    assert isinstance(next_move(after, DrainLimits(recoveries_max=0)), TakeTurn)
+    assert then(after, crash).execution.recoveries == 1

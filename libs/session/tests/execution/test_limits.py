@@ -107,7 +107,7 @@ def test_a_finished_stream_waits_for_its_calls_and_then_ends_its_step() -> None:
     done = then(one_left, settled(2))
 
     assert next_move(waiting) == AwaitCalls(waiting.calls)
-    assert [one.call_id for one in one_left.calls] == ["c2"]
+    assert [call.call_id for call in one_left.calls] == ["c2"]
     move = next_move(done)
     assert isinstance(move, EndStep)
     (ending,) = end_step(move.attempt)
@@ -201,10 +201,10 @@ def test_while_a_tenants_sum_is_unknown_no_provider_is_called() -> None:
     """A limit is never passed unseen; without one nobody has to know."""
     session = given(*READY)
 
-    asked = next_move(session, DrainLimits(tenant=TenantUsage(cost_max=1.0, known=False)))
+    move = next_move(session, DrainLimits(tenant=TenantUsage(cost_max=1.0, is_known=False)))
 
-    assert asked == Rest("budget-unknown", "what the tenant has used cannot be asked now")
-    assert isinstance(next_move(session, DrainLimits(tenant=TenantUsage(known=False))), TakeTurn)
+    assert move == Rest("budget-unknown", "what the tenant has used cannot be asked now")
+    assert isinstance(next_move(session, DrainLimits(tenant=TenantUsage(is_known=False))), TakeTurn)
     resting = then(session, released("budget-unknown"))
     assert is_moving(resting), "it goes on by itself"
 
@@ -234,14 +234,14 @@ def test_a_tenant_over_its_budget_calls_no_provider(spent: TenantUsage) -> None:
 @pytest.mark.parametrize("policy", ["ask", "hold"])
 def test_a_policy_may_hold_a_recovered_turn_back(policy: RecoveryPolicy) -> None:
     """P-01: under ask and hold nothing runs until somebody resumes it."""
-    left = given(*READY, dispatched(), claimed(2, "run_b"))
-    assert left.turn.attempt is not None
-    held = then(left, *settle_attempt(left, left.turn.attempt, policy, "que_1"))
+    crashed = given(*READY, dispatched(), claimed(2, "run_b"))
+    assert crashed.turn.attempt is not None
+    recovered = then(crashed, *settle_attempt(crashed, crashed.turn.attempt, policy, "que_1"))
 
-    move = next_move(held)
+    move = next_move(recovered)
     assert isinstance(move, Rest)
     assert move.reason == "held"
-    assert isinstance(next_move(then(held, ResumeRequested())), TakeTurn)
+    assert isinstance(next_move(then(recovered, ResumeRequested())), TakeTurn)
 
 
 def test_an_interrupt_settles_everything_that_is_open() -> None:
@@ -279,11 +279,11 @@ def test_a_wake_after_the_interrupt_counts_and_one_before_does_not() -> None:
     """C-12, C-13: earlier wakes are dropped, the inbox is kept, what comes after runs."""
     before = given(*READY, admitted("msg_2"), dispatched(), InterruptRequested())
     quiet = then(before, released("interrupted"))
-    asked = then(before, admitted("msg_3"), released("interrupted"))
+    after_prompt = then(before, admitted("msg_3"), released("interrupted"))
 
     assert len(quiet.inbox.pending) == 1
     assert not is_moving(quiet)
-    assert is_moving(asked)
+    assert is_moving(after_prompt)
 
 
 def test_calls_that_an_interrupt_settles_do_not_stir() -> None:
@@ -299,21 +299,21 @@ def test_calls_that_an_interrupt_settles_do_not_stir() -> None:
 
 def test_a_resume_during_the_cleanup_of_an_interrupt_is_owed_after_it() -> None:
     """C-14: unless it is interrupted again."""
-    asked = given(*READY, dispatched(), step_started(), InterruptRequested(), ResumeRequested())
-    again = then(asked, InterruptRequested())
+    session = given(*READY, dispatched(), step_started(), InterruptRequested(), ResumeRequested())
+    again = then(session, InterruptRequested())
 
     assert isinstance(
-        next_move(then(asked, *stop_open_work(asked), released("interrupted"))), TakeTurn
+        next_move(then(session, *stop_open_work(session), released("interrupted"))), TakeTurn
     )
     assert next_move(then(again, *stop_open_work(again), released("interrupted"))) == Rest("idle")
 
 
 def test_a_dead_owners_calls_are_awaited_before_its_turn_is_settled() -> None:
     """E-14: results of running tools are recorded before the failure surfaces."""
-    left = given(*READY, dispatched(), step_started(), *call(1), claimed(2, "run_b"))
+    crashed = given(*READY, dispatched(), step_started(), *call(1), claimed(2, "run_b"))
 
-    assert next_move(left) == AwaitCalls(left.calls)
-    recovered = then(left, settled(1))
+    assert next_move(crashed) == AwaitCalls(crashed.calls)
+    recovered = then(crashed, settled(1))
     assert recovered.turn.attempt is not None
     events = settle_attempt(recovered, recovered.turn.attempt, "auto", "que_1")
     assert isinstance(events[-1], ExecutionRecovered)
@@ -324,6 +324,6 @@ def test_a_session_that_goes_on_beyond_an_old_limit_survives_a_hand_over() -> No
     """P-02: the claim says that it moves again, whoever drains it after that."""
     over = given(CREATED, admitted("msg_1"), claimed(), released("over-budget"))
 
-    left = then(over, claimed(2), released("handover"))
+    after = then(over, claimed(2), released("handover"))
 
-    assert (is_moving(over), is_moving(left)) == (False, True)
+    assert (is_moving(over), is_moving(after)) == (False, True)

@@ -87,10 +87,10 @@ def test_the_id_of_a_purged_session_is_used_up() -> None:
     """H-29: nobody begins a new session with the id of an old one."""
     session = given(CREATED)
 
-    gone = then(session, *purge(session))
+    purged = then(session, *purge(session))
 
-    assert create(gone, CREATED) == SessionIdUsed("ses_1")
-    assert purge(gone) == ()
+    assert create(purged, CREATED) == SessionIdUsed("ses_1")
+    assert purge(purged) == ()
 
 
 def test_archiving_closes_asks_and_stops_their_calls() -> None:
@@ -158,8 +158,8 @@ def test_a_move_to_the_same_directory_is_none() -> None:
 
 def test_a_move_ends_the_epoch_and_forgets_the_workspace() -> None:
     """N-21: the new place is exactly what was asked for."""
-    here = LocationRef(directory="/work", workspace_id="wrk_1")
-    session = given(CREATED.model_copy(update={"location": here}), INITIALISED)
+    location = LocationRef(directory="/work", workspace_id="wrk_1")
+    session = given(CREATED.model_copy(update={"location": location}), INITIALISED)
 
     events = move(session, THERE)
 

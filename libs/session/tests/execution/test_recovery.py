@@ -169,21 +169,21 @@ def test_before_a_turn_every_call_that_nobody_will_settle_is_failed() -> None:
         input={},
         provider=Executor(executed=True, metadata=metadata),
     )
-    begun = ToolInputStarted(assistant_message_id="msg_a", call_id="p", name="read")
+    pending_input = ToolInputStarted(assistant_message_id="msg_a", call_id="p", name="read")
     named = ToolInputStarted(assistant_message_id="msg_a", call_id="h", name="search")
-    session = given(*BEFORE, step_started(), begun, named, hosted, step_ended())
+    session = given(*BEFORE, step_started(), pending_input, named, hosted, step_ended())
 
     events = fail_abandoned_calls(session)
 
-    failed = [one for one in events if isinstance(one, ToolFailed)]
-    assert [(one.call_id, one.error.message, one.provider.executed) for one in failed] == [
+    failed = [event for event in events if isinstance(event, ToolFailed)]
+    assert [(event.call_id, event.error.message, event.provider.executed) for event in failed] == [
         ("p", INTERRUPTED_TOOL, False),
         ("h", INTERRUPTED_TOOL, True),
     ]
     after = then(session, *events)
     assert fail_abandoned_calls(after) == ()
-    blocks = [one for one in assistant_of(after).content if isinstance(one, ToolBlock)]
-    assert [one.state.status for one in blocks] == ["error", "error"]
+    blocks = [event for event in assistant_of(after).content if isinstance(event, ToolBlock)]
+    assert [block.state.status for block in blocks] == ["error", "error"]
     assert blocks[1].provider is not None
     assert blocks[1].provider.metadata == metadata
 
@@ -195,8 +195,8 @@ def test_a_call_that_a_worker_has_is_not_abandoned() -> None:
 
 def test_what_compaction_took_out_of_the_context_stays_as_it_was() -> None:
     """E-21: nothing of it reaches a model any more."""
-    begun = ToolInputStarted(assistant_message_id="msg_a", call_id="p", name="read")
-    session = given(*BEFORE, step_started(), begun, step_ended())
+    pending_input = ToolInputStarted(assistant_message_id="msg_a", call_id="p", name="read")
+    session = given(*BEFORE, step_started(), pending_input, step_ended())
     compacted = then(
         session,
         CompactionStarted(message_id="msg_c", reason="manual"),
@@ -211,21 +211,21 @@ def test_a_settlement_names_the_message_whose_call_it_settles() -> None:
     """D-20: a call id that comes again in a later turn settles the later one."""
     first = given(*BEFORE, step_started(), *called("c1"), success("msg_a"), step_ended())
     again = tuple(
-        one.model_copy(update={"assistant_message_id": "msg_b"})
-        for one in (dispatched(), step_started(), *called("c1"))
+        event.model_copy(update={"assistant_message_id": "msg_b"})
+        for event in (dispatched(), step_started(), *called("c1"))
     )
 
     second = then(first, *again)
     stale = then(second, success("msg_a"))
     settled_ = then(second, success("msg_b"))
 
-    assert [one.assistant_message_id for one in second.calls] == ["msg_b"]
+    assert [call.assistant_message_id for call in second.calls] == ["msg_b"]
     assert stale.calls == second.calls
     assert settled_.calls == ()
-    found = settled_.transcript.find("msg_b")
-    assert isinstance(found, AssistantMessage)
-    assert isinstance(found.content[0], ToolBlock)
-    assert found.content[0].state.status == "completed"
+    message = settled_.transcript.find("msg_b")
+    assert isinstance(message, AssistantMessage)
+    assert isinstance(message.content[0], ToolBlock)
+    assert message.content[0].state.status == "completed"
 
 
 def success(assistant: str) -> ToolSucceeded:
@@ -266,7 +266,7 @@ def test_an_answer_that_the_log_cannot_hold_fails_its_turn() -> None:
     ended = then(done, *end_step(move.attempt))
     assert next_move(ended).reason == "failed"  # type: ignore[union-attr]
     assert fail_unrecordable_turn(ended, "too long") == ()
-    told = (*BEFORE, step_started(), TextStarted(assistant_message_id="msg_a", text_id="t"))
+    before = (*BEFORE, step_started(), TextStarted(assistant_message_id="msg_a", text_id="t"))
     rest = (
         *called("c1"),
         *called("h", executed=True),
@@ -274,4 +274,4 @@ def test_an_answer_that_the_log_cannot_hold_fails_its_turn() -> None:
         success("msg_a"),
         *end_step(move.attempt),
     )
-    assert verify(recorded(*told, *rest)) == []
+    assert verify(recorded(*before, *rest)) == []

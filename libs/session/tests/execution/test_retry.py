@@ -46,11 +46,11 @@ def test_a_retry_is_told_and_the_turn_is_owed_again() -> None:
 
 
 def test_retry_after_is_honoured_and_capped() -> None:
-    asked = ProviderFailure("rate-limit", "later", retryable=True, retry_after_s=7.0)
+    failure_ = ProviderFailure("rate-limit", "later", retryable=True, retry_after_s=7.0)
     long = ProviderFailure("rate-limit", "much later", retryable=True, retry_after_s=9e9)
 
     seven, capped = (
-        retry(ASKED, one, RetryPolicy(delay_s_max=60), chance=0) for one in (asked, long)
+        retry(ASKED, item, RetryPolicy(delay_s_max=60), chance=0) for item in (failure_, long)
     )
 
     assert seven is not None
@@ -60,11 +60,11 @@ def test_retry_after_is_honoured_and_capped() -> None:
 
 def test_an_asked_wait_is_spread_only_to_later() -> None:
     """Sessions that were refused together do not come back together, and none too early."""
-    asked = ProviderFailure("rate-limit", "later", retryable=True, retry_after_s=10.0)
+    failure_ = ProviderFailure("rate-limit", "later", retryable=True, retry_after_s=10.0)
 
-    delays = [retry(ASKED, asked, RetryPolicy(), chance=chance) for chance in (0, 0.5, 0.999)]
+    delays = [retry(ASKED, failure_, RetryPolicy(), chance=chance) for chance in (0, 0.5, 0.999)]
 
-    assert [one and one.delay_s for one in delays] == [10.0, 11.0, pytest.approx(11.998)]
+    assert [delay and delay.delay_s for delay in delays] == [10.0, 11.0, pytest.approx(11.998)]
 
 
 WAITING = then(
@@ -100,8 +100,8 @@ def test_what_may_be_asked_before_its_time_ends_the_wait(news: SessionEvent, wai
     after = then(WAITING, news)
 
     assert (retry_wait_s(after, now_ms=1_000) > 0) is waits
-    told = explain(after)
-    assert (told.code == "retry-later") is waits
+    explanation = explain(after)
+    assert (explanation.code == "retry-later") is waits
 
 
 def test_what_cannot_help_is_not_retried() -> None:

@@ -47,12 +47,12 @@ PLACE = observed("core/environment", "/work")
 OTHER = ModelRef(provider_id="acme", id="deep")
 
 
-def changed(session: Session, seen: ContextSample, id_: str = "msg_sys") -> Session:
-    return then(session, *prepare_turn(session, (), seen, TurnIds("att_1", "msg_a", id_)))
+def changed(session: Session, sample_: ContextSample, id_: str = "msg_sys") -> Session:
+    return then(session, *prepare_turn(session, (), sample_, TurnIds("att_1", "msg_a", id_)))
 
 
-def begun(seen: ContextSample) -> Session:
-    events = begin_epoch(seen)
+def begin(sample_: ContextSample) -> Session:
+    events = begin_epoch(sample_)
     assert not isinstance(events, Blocked)
     return given(CREATED, *events)
 
@@ -85,7 +85,7 @@ TURN = (CREATED, claimed(), INITIALISED, dispatched(), step_started())
 
 def test_an_update_is_ordinary_history_and_replay_rebuilds_it() -> None:
     """F-29, F-30: a system message in the transcript, seen by the next request."""
-    session = changed(begun(sample(PLACE)), sample(observed("core/environment", "/else")))
+    session = changed(begin(sample(PLACE)), sample(observed("core/environment", "/else")))
 
     assert [message.type for message in messages(session)] == ["system"]
     assert history(session) == messages(session)
@@ -93,7 +93,7 @@ def test_an_update_is_ordinary_history_and_replay_rebuilds_it() -> None:
 
 def test_the_epoch_itself_is_in_the_log() -> None:
     """F-31: replay rebuilds baseline and snapshot too, and so does a snapshot of the fold."""
-    session = changed(begun(sample(PLACE)), sample(observed("core/environment", "/else")))
+    session = changed(begin(sample(PLACE)), sample(observed("core/environment", "/else")))
 
     assert session.epoch is not None
     assert session.epoch.snapshot["core/environment"].value == "/else"
@@ -103,13 +103,13 @@ def test_the_epoch_itself_is_in_the_log() -> None:
 
 def test_a_removal_is_told_in_order_with_the_stored_words() -> None:
     """F-32, M-05: the message stands where the source left, and the snapshot is empty then."""
-    session = begun(sample(observed("core/instructions", 1, removed="No instructions now.")))
+    session = begin(sample(observed("core/instructions", 1, removed="No instructions now.")))
 
     after = changed(session, sample())
 
-    (told,) = messages(after)
-    assert isinstance(told, SystemMessage)
-    assert told.text == "No instructions now."
+    (lines,) = messages(after)
+    assert isinstance(lines, SystemMessage)
+    assert lines.text == "No instructions now."
     assert after.epoch is not None
     assert after.epoch.snapshot == {}
     assert changed(after, sample(), "msg_again") == after
@@ -117,7 +117,7 @@ def test_a_removal_is_told_in_order_with_the_stored_words() -> None:
 
 def test_a_model_switch_is_told_and_keeps_the_epoch() -> None:
     """F-23, F-33: the baseline stays, and earlier system messages stay with it."""
-    session = begun(add_session_sources(sample(PLACE), MODEL))
+    session = begin(add_session_sources(sample(PLACE), MODEL))
     elsewhere = sample(observed("core/environment", "/else"))
     moved = changed(session, add_session_sources(elsewhere, MODEL), "msg_s1")
 
@@ -129,20 +129,20 @@ def test_a_model_switch_is_told_and_keeps_the_epoch() -> None:
     assert switched.epoch.seq == session.epoch.seq
     assert switched.epoch.baseline == session.epoch.baseline
     assert [message.id for message in history(switched)] == ["msg_s1", "msg_s2"]
-    (_, told) = history(switched)
-    assert isinstance(told, SystemMessage)
-    assert "acme/deep" in told.text
-    assert "core/" not in told.text
+    (_, lines) = history(switched)
+    assert isinstance(lines, SystemMessage)
+    assert "acme/deep" in lines.text
+    assert "core/" not in lines.text
 
 
 def test_the_model_is_the_sessions_own_source() -> None:
     """F-23, F-25: before the location's sources; a location cannot speak for it."""
     forged = sample(observed(MODEL_KEY, "forged"), PLACE)
 
-    seen = add_session_sources(forged, MODEL)
+    combined = add_session_sources(forged, MODEL)
 
-    assert [one.key for one in seen.observations] == [MODEL_KEY, "core/environment"]
-    assert "forged" not in str(seen)
+    assert [source.key for source in combined.observations] == [MODEL_KEY, "core/environment"]
+    assert "forged" not in str(combined)
     assert add_session_sources(sample(PLACE), None) == sample(PLACE)
 
 
@@ -221,9 +221,9 @@ def test_what_was_read_elsewhere_is_forgotten_by_a_move() -> None:
 
 @PROPERTY
 @for_all(st.lists(st.integers(0, 2 * READ_DIRECTORIES_MAX), max_size=40))
-def test_remembered_directories_are_bounded_and_never_dropped(seen: list[int]) -> None:
+def test_remembered_directories_are_bounded_and_never_dropped(numbers: list[int]) -> None:
     """L-28: what was told stays told."""
-    names = (*range(READ_DIRECTORIES_MAX - 5), *seen)
+    names = (*range(READ_DIRECTORIES_MAX - 5), *numbers)
     reads = (event for name in names for event in (*read(f"{name}/x"), succeeded()))
     session = given(*TURN, *reads)
 

@@ -102,8 +102,8 @@ def test_a_snapshot_of_another_shape_is_folded_again() -> None:
 
 def test_asks_wait_until_they_are_answered() -> None:
     """N-24: pending permissions and questions are part of the session."""
-    asked = tuple(golden(kind) for kind in (PermissionAsked, QuestionAsked))
-    session = then(SENSIBLE, *asked)
+    events = tuple(golden(kind) for kind in (PermissionAsked, QuestionAsked))
+    session = then(SENSIBLE, *events)
     (permission,), (question,) = session.asks.permissions, session.asks.questions
 
     replied = PermissionReplied(request_id=permission, reply="once")

@@ -82,10 +82,10 @@ def test_a_shell_message_is_filled_by_its_end() -> None:
     ended = then(session, ShellEnded(message_id="msg_1", call_id="c", output="a.py"))
     stray = then(ended, ShellEnded(message_id="msg_9", call_id="c", output="x"))
 
-    (begun,), (done,) = messages(session), messages(ended)
-    assert isinstance(begun, ShellMessage)
+    (before,), (done,) = messages(session), messages(ended)
+    assert isinstance(before, ShellMessage)
     assert isinstance(done, ShellMessage)
-    assert (begun.output, begun.time.completed) == ("", None)
+    assert (before.output, before.time.completed) == ("", None)
     assert (done.output, done.time) == ("a.py", Span(created=ms(2), completed=ms(3)))
     assert messages(stray) == messages(ended)
 
@@ -173,9 +173,9 @@ def test_a_reasoning_end_replaces_metadata_only_if_it_has_some() -> None:
                 provider_metadata=metadata,
             ),
         )
-        found = assistant_of(session).content[0]
-        assert isinstance(found, ReasoningBlock)
-        return found
+        block_ = assistant_of(session).content[0]
+        assert isinstance(block_, ReasoningBlock)
+        return block_
 
     assert block(None).provider_metadata == {"start": 1}
     assert block({"end": 2}).provider_metadata == {"end": 2}

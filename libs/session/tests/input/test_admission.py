@@ -188,9 +188,9 @@ def test_a_reverted_id_is_never_admissible_again() -> None:
 
     assert [item.message_id for item in session.inbox.pending] == []
     assert session.transcript.find("msg_2") is None
-    for gone in ("msg_2", "msg_3", "msg_s"):
-        assert admit(session, gone, Prompt(text="other"), "steer") == MessageIdInUse(gone)
-        assert admit(session, gone, HELLO, "steer", resume=False) in ((), MessageIdInUse(gone))
+    for id_ in ("msg_2", "msg_3", "msg_s"):
+        assert admit(session, id_, Prompt(text="other"), "steer") == MessageIdInUse(id_)
+        assert admit(session, id_, HELLO, "steer", resume=False) in ((), MessageIdInUse(id_))
 
 
 def test_a_bare_promotion_counts_as_its_own_admission() -> None:

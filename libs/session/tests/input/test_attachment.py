@@ -34,13 +34,13 @@ def test_a_media_type_comes_from_the_data_then_the_path_then_the_name(
 def test_resolving_keeps_everything_the_caller_said() -> None:
     """A-24: resolution adds media types and loses nothing."""
     span = TextSpan(start=0, end=5, text="@a.py")
-    asked = PromptInput(
+    prompt_input = PromptInput(
         text="see @a.py",
         files=(FileInput(uri="a.py", name="a", description="code", source=span),),
         agents=(AgentMention(name="plan"),),
     )
 
-    prompt = resolve_attachments(asked)
+    prompt = resolve_attachments(prompt_input)
 
     assert prompt.files is not None
     assert prompt.files[0].model_dump() == {
@@ -50,7 +50,7 @@ def test_resolving_keeps_everything_the_caller_said() -> None:
         "description": "code",
         "source": span.model_dump(),
     }
-    assert (prompt.text, prompt.agents) == (asked.text, asked.agents)
+    assert (prompt.text, prompt.agents) == (prompt_input.text, prompt_input.agents)
 
 
 def test_a_prompt_without_files_stays_without() -> None:

@@ -30,12 +30,12 @@ def test_pending_inputs_are_listed_in_the_order_of_admission() -> None:
 
     listed = pending_receipts(session)
 
-    assert [(one.id, one.delivery, one.prompt.text) for one in listed] == [
+    assert [(item.id, item.delivery, item.prompt.text) for item in listed] == [
         ("msg_2", "queue", "two"),
         ("msg_3", "steer", "three"),
     ]
     assert (listed[0].admitted_seq, listed[0].time_created) == (3, ms(3))
-    assert all(one.promoted_seq is None and one.session_id == "ses_1" for one in listed)
+    assert all(item.promoted_seq is None and item.session_id == "ses_1" for item in listed)
 
 
 def test_a_pending_input_is_withdrawn() -> None:
@@ -46,7 +46,7 @@ def test_a_pending_input_is_withdrawn() -> None:
 
     assert outcome == (InputCancelled(message_id="msg_1"),)
     after = then(session, *outcome)
-    assert [one.id for one in pending_receipts(after)] == ["msg_2"]
+    assert [receipt.id for receipt in pending_receipts(after)] == ["msg_2"]
     assert [item.message_id for item in eligible_inputs(after)] == ["msg_2"]
 
 

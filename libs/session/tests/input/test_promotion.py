@@ -97,10 +97,10 @@ def test_queued_input_follows_once_nothing_continues() -> None:
     )
 
     assert boundary(session) == ["msg_s"]
-    answered = then(
+    after = then(
         session, promoted("msg_s"), dispatched("msg_b"), step_started("msg_b"), step_ended("msg_b")
     )
-    assert boundary(answered) == ["msg_2"]
+    assert boundary(after) == ["msg_2"]
 
 
 def test_a_boundary_takes_a_bounded_number_of_steers() -> None:

@@ -79,15 +79,15 @@ def called(call: str = "call_1", agent: str = "build") -> tuple[SessionEvent, ..
 
 
 def session(*calls: str) -> Session:
-    made = (event for call in calls or ("call_1",) for event in called(call))
-    return given(CREATED, claimed(), dispatched(), step_started(), *made)
+    events_ = (event for call in calls or ("call_1",) for event in called(call))
+    return given(CREATED, claimed(), dispatched(), step_started(), *events_)
 
 
 def call_of(session: Session, call_id: str = "call_1") -> UnsettledCall:
     return next(call for call in session.calls if call.call_id == call_id)
 
 
-def asked(
+def ask(
     session: Session, call_id: str = "call_1", need: Need = BASH, id_: str | None = None
 ) -> Session:
     event = asks.permission_for_call(
@@ -114,13 +114,13 @@ def events(answering: asks.AnswerDecision) -> tuple[SessionEvent, ...]:
     return answering
 
 
-def begun(session: Session, call_id: str = "call_1") -> object:
+def begin_call(session: Session, call_id: str = "call_1") -> object:
     return begin(session, "msg_a", call_id, "wkr_a", None)
 
 
 def test_a_request_carries_its_call_and_what_always_would_stand_for() -> None:
     """K-14, K-35: durable, and tied to the call that waits."""
-    waiting = asked(session())
+    waiting = ask(session())
 
     (pending,) = waiting.asks.permissions.values()
     assert pending.request == PermissionRequest(
@@ -142,9 +142,9 @@ def test_a_request_carries_its_call_and_what_always_would_stand_for() -> None:
 def test_the_agent_that_called_decides_whatever_the_session_says_later() -> None:
     """K-08, K-09: the agent is kept with the call and with its request."""
     calls = called(agent="plan")
-    made = given(CREATED, claimed(), dispatched(), step_started(), *calls)
+    session_ = given(CREATED, claimed(), dispatched(), step_started(), *calls)
 
-    waiting = asked(made)
+    waiting = ask(session_)
 
     assert call_of(waiting).agent == "plan"
     assert waiting.asks.permissions["per_call_1"].agent == "plan"
@@ -178,9 +178,9 @@ def test_a_denial_is_told_with_its_rule_and_before_anybody_is_asked() -> None:
     saved = (PermissionRule(action="*", resource="*", effect="allow"),)
     needs = (BASH, Need("edit", ("src/a", "docs/b")))
 
-    found = permit(rules, saved, (Grant("edit", ("src/a", "docs/b")),), needs)
+    denial = permit(rules, saved, (Grant("edit", ("src/a", "docs/b")),), needs)
 
-    assert found == Denied("Permission denied: edit (rule: edit docs/* deny)")
+    assert denial == Denied("Permission denied: edit (rule: edit docs/* deny)")
 
 
 def test_needs_are_asked_one_after_another() -> None:
@@ -195,47 +195,47 @@ def test_needs_are_asked_one_after_another() -> None:
 
 def test_a_call_waits_while_a_person_is_asked_and_only_then() -> None:
     """K-13, K-15: no worker begins it; once permitted it begins."""
-    waiting = asked(session())
+    waiting = ask(session())
     permitted = then(waiting, *events(replied(waiting, "once")))
 
-    assert begun(waiting) == WaitsForPerson()
-    assert isinstance(begun(permitted), Begin)
+    assert begin_call(waiting) == WaitsForPerson()
+    assert isinstance(begin_call(permitted), Begin)
     assert call_of(permitted).grants == (Grant("bash", ("git push",)),)
 
 
 def test_once_answers_that_request_alone() -> None:
     """K-15: the other call goes on waiting."""
-    waiting = asked(asked(session("call_1", "call_2")), "call_2")
+    waiting = ask(ask(session("call_1", "call_2")), "call_2")
 
-    written = events(replied(waiting, "once"))
+    events_ = events(replied(waiting, "once"))
 
-    assert written == (PermissionReplied(request_id="per_call_1", reply="once"),)
-    assert [call.call_id for call in ready_calls(then(waiting, *written))] == ["call_1"]
+    assert events_ == (PermissionReplied(request_id="per_call_1", reply="once"),)
+    assert [call.call_id for call in ready_calls(then(waiting, *events_))] == ["call_1"]
 
 
 def test_always_also_answers_what_is_allowed_by_now_in_the_session() -> None:
     """K-17, K-18: what the approval covers, and nothing that a rule denies or that it leaves out."""
-    waiting = asked(session("call_1", "call_2", "call_3", "call_4"))
-    waiting = asked(waiting, "call_2", Need("bash", ("git pull",)))
-    waiting = asked(waiting, "call_3", Need("bash", ("rm a",)))
-    waiting = asked(waiting, "call_4", Need("bash", ("git reset",)))
+    waiting = ask(session("call_1", "call_2", "call_3", "call_4"))
+    waiting = ask(waiting, "call_2", Need("bash", ("git pull",)))
+    waiting = ask(waiting, "call_3", Need("bash", ("rm a",)))
+    waiting = ask(waiting, "call_4", Need("bash", ("git reset",)))
     saved = approval_rules(
         [SavedPermission(id="psv_1", project_id="p", action="bash", resource="git *")]
     )
     rules = (*ASKING, PermissionRule(action="bash", resource="git reset", effect="deny"))
 
-    written = events(replied(waiting, "always", rules=rules, saved=saved))
+    events_ = events(replied(waiting, "always", rules=rules, saved=saved))
 
-    assert written == (
+    assert events_ == (
         PermissionReplied(request_id="per_call_1", reply="always"),
         PermissionReplied(request_id="per_call_2", reply="always"),
     )
-    assert events(replied(waiting, "always")) == written[:1]
+    assert events(replied(waiting, "always")) == events_[:1]
 
 
 def test_a_request_is_looked_at_again_by_its_own_agents_rules() -> None:
     """K-09, K-17: an approval in another session answers it, unless its agent may not."""
-    waiting = asked(given(CREATED, claimed(), dispatched(), step_started(), *called(agent="plan")))
+    waiting = ask(given(CREATED, claimed(), dispatched(), step_started(), *called(agent="plan")))
     saved = (PermissionRule(action="bash", resource="git *", effect="allow"),)
     denying = (*ASKING, PermissionRule(action="bash", resource="*", effect="deny"))
 
@@ -252,13 +252,13 @@ def test_a_request_is_looked_at_again_by_its_own_agents_rules() -> None:
 
 def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> None:
     """E-12, K-20, K-21, K-22: the words arrive; the other request goes on waiting."""
-    waiting = asked(asked(session("call_1", "call_2")), "call_2")
+    waiting = ask(ask(session("call_1", "call_2")), "call_2")
 
-    written = events(replied(waiting, "reject", "use the API"))
-    after = then(waiting, *written)
+    events_ = events(replied(waiting, "reject", "use the API"))
+    after = then(waiting, *events_)
 
-    assert [event.type for event in written] == ["permission.replied", "tool.failed"]
-    failed = written[1]
+    assert [event.type for event in events_] == ["permission.replied", "tool.failed"]
+    failed = events_[1]
     assert isinstance(failed, ToolFailed)
     assert failed.error.message == "Permission refused: bash. The user says: use the API"
     assert (list(after.asks.permissions), after.execution.interrupted) == (["per_call_2"], False)
@@ -268,7 +268,7 @@ def test_a_refusal_with_words_fails_that_call_alone_and_tells_the_model() -> Non
 @pytest.mark.parametrize("message", [None, ""])
 def test_a_decline_stops_the_session_and_answers_everything_else(message: str | None) -> None:
     """E-10, K-19, K-23: empty words are none; calls and step are settled by the stop."""
-    waiting = asked(asked(session("call_1", "call_2")), "call_2")
+    waiting = ask(ask(session("call_1", "call_2")), "call_2")
     waiting = then(waiting, asks.question_for_call("ses_1", call_of(waiting), (), "que_1"))
     finished = AttemptFinished(
         attempt_id="att_msg_a",
@@ -279,13 +279,13 @@ def test_a_decline_stops_the_session_and_answers_everything_else(message: str | 
     )
     waiting = then(waiting, finished, released("parked"))
 
-    written = events(replied(waiting, "reject", message))
-    declined = then(waiting, *written)
+    events_ = events(replied(waiting, "reject", message))
+    declined = then(waiting, *events_)
     stopped = then(
         declined, claimed(2), *recovery.stop_open_work(declined), released("declined", 2)
     )
 
-    assert [event.type for event in written] == [
+    assert [event.type for event in events_] == [
         "permission.replied",
         "permission.replied",
         "question.rejected",
@@ -293,14 +293,14 @@ def test_a_decline_stops_the_session_and_answers_everything_else(message: str | 
     ]
     assert declined.execution.declined == "permission to run bash (git push) was declined"
     assert (next_move(declined), close_asks(declined)) == (Stop(), ())
-    assert isinstance(begun(declined), NotOpen)
+    assert isinstance(begin_call(declined), NotOpen)
     assert (stopped.calls, stopped.turn.attempt, stopped.execution.interrupted) == ((), None, False)
     assert (stopped.execution.declined, next_move(stopped)) == (None, Rest("idle"))
 
 
 def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
     """E-10, E-11: the calls fail as interrupted and the step ends durably, in one commit."""
-    waiting = asked(session())
+    waiting = ask(session())
 
     declined = then(waiting, *events(replied(waiting, "reject")))
     settled = recovery.stop_open_work(declined)
@@ -312,7 +312,7 @@ def test_nothing_of_the_step_is_left_open_by_a_decline() -> None:
 
 def test_an_interrupt_leaves_no_request_behind() -> None:
     """K-26: what stops the asker answers the request, durably."""
-    waiting = asked(session("call_1", "call_2"))
+    waiting = ask(session("call_1", "call_2"))
     waiting = then(
         waiting, asks.question_for_call("ses_1", call_of(waiting, "call_2"), (), "que_1")
     )
@@ -338,35 +338,35 @@ def test_the_same_reply_again_changes_nothing_and_another_is_too_late(
     first: tuple[Reply, str | None], second: tuple[Reply, str | None], *, same: bool
 ) -> None:
     """K-24: a client may lose the answer to its reply; a different one finds nothing pending."""
-    waiting = asked(session())
-    answered = then(waiting, *events(replied(waiting, *first)))
+    waiting = ask(session())
+    after = then(waiting, *events(replied(waiting, *first)))
 
-    again = replied(answered, second[0], second[1] or None)
+    again = replied(after, second[0], second[1] or None)
 
     assert again == (() if same else AskNotPending())
 
 
 def test_what_was_never_asked_is_not_pending() -> None:
     """K-24, K-34, N-25: unknown, and what another session asked, which is unknown here."""
-    here = session()
+    session_ = session()
 
-    assert replied(here, "once") == AskNotPending()
+    assert replied(session_, "once") == AskNotPending()
     assert (
-        asks.answer_question(here, QuestionReplied(request_id="que_1", answers=()))
+        asks.answer_question(session_, QuestionReplied(request_id="que_1", answers=()))
         == AskNotPending()
     )
-    assert asks.reject_question(here, QuestionRejected(request_id="que_1")) == AskNotPending()
+    assert asks.reject_question(session_, QuestionRejected(request_id="que_1")) == AskNotPending()
 
 
 def test_only_the_newest_answers_are_remembered() -> None:
     """K-24: what makes a repeated reply harmless does not grow for ever."""
-    here = session()
+    session_ = session()
     for number in range(ANSWERS_MAX + 5):
-        here = asked(here, id_=f"per_{number}")
-        here = then(here, PermissionReplied(request_id=f"per_{number}", reply="once"))
+        session_ = ask(session_, id_=f"per_{number}")
+        session_ = then(session_, PermissionReplied(request_id=f"per_{number}", reply="once"))
 
-    assert len(here.asks.answers) == ANSWERS_MAX
-    assert "per_0" not in here.asks.answers
+    assert len(session_.asks.answers) == ANSWERS_MAX
+    assert "per_0" not in session_.asks.answers
 
 
 COLOUR = QuestionInfo(question="Which colour?", header="Colour", options=())
@@ -374,8 +374,10 @@ SIZE = QuestionInfo(question="Which size?", header="Size", options=(), multiple=
 
 
 def questioned() -> Session:
-    made = session()
-    return then(made, asks.question_for_call("ses_1", call_of(made), (COLOUR, SIZE), "que_1"))
+    session_ = session()
+    return then(
+        session_, asks.question_for_call("ses_1", call_of(session_), (COLOUR, SIZE), "que_1")
+    )
 
 
 @pytest.mark.parametrize(
@@ -400,7 +402,7 @@ def test_answers_are_the_result_of_the_call(
     assert replied_ == answer
     assert isinstance(settled, ToolSucceeded)
     assert settled.content == (TextContent(text=text),)
-    assert settled.structured == {"answers": [list(one) for one in answers]}
+    assert settled.structured == {"answers": [list(answer) for answer in answers]}
     after = then(waiting, replied_, settled)
     assert (after.calls, after.asks.questions, after.execution.work_requested) == ((), {}, True)
     assert asks.answer_question(after, answer) == ()
@@ -410,13 +412,13 @@ def test_dismissing_a_question_is_a_decline() -> None:
     """E-13, L-70, N-24: it halts the drain and is never told to the model."""
     waiting = questioned()
 
-    written = events(asks.reject_question(waiting, QuestionRejected(request_id="que_1")))
+    events_ = events(asks.reject_question(waiting, QuestionRejected(request_id="que_1")))
 
-    assert [event.type for event in written] == ["question.rejected", "interrupt.requested"]
-    assert next_move(then(waiting, *written)) == Stop()
+    assert [event.type for event in events_] == ["question.rejected", "interrupt.requested"]
+    assert next_move(then(waiting, *events_)) == Stop()
 
 
-def held() -> Session:
+def held_session() -> Session:
     """A session whose turn died with its runner, under the policy `ask`."""
     crashed = given(CREATED, claimed(), dispatched(), step_started())
     assert crashed.turn.attempt is not None
@@ -432,44 +434,44 @@ def test_a_person_decides_whether_a_crashed_turn_runs_again(
     answers: tuple[tuple[str, ...], ...], *, goes_on: bool
 ) -> None:
     """P-01: nothing runs before the answer; stop leaves it held, for a resume or new input."""
-    waiting = held()
+    waiting = held_session()
 
-    written = events(
+    events_ = events(
         asks.answer_question(waiting, QuestionReplied(request_id="que_1", answers=answers))
     )
-    after = then(waiting, *written)
+    after = then(waiting, *events_)
 
     assert isinstance(next_move(waiting), Rest)
-    assert (ResumeRequested() in written) is goes_on
+    assert (ResumeRequested() in events_) is goes_on
     assert (after.execution.held, isinstance(next_move(after), Rest)) == (not goes_on, not goes_on)
 
 
 def test_dismissing_the_question_of_a_crash_stops_nothing_more() -> None:
     """P-01: nothing is under way; the turn stays held."""
-    waiting = held()
+    waiting = held_session()
 
-    written = events(asks.reject_question(waiting, QuestionRejected(request_id="que_1")))
+    events_ = events(asks.reject_question(waiting, QuestionRejected(request_id="que_1")))
 
-    assert written == (QuestionRejected(request_id="que_1"),)
-    assert then(waiting, *written).execution.held
+    assert events_ == (QuestionRejected(request_id="que_1"),)
+    assert then(waiting, *events_).execution.held
 
 
 def test_saying_what_to_do_otherwise_takes_the_question_back() -> None:
     """P-01: a resume or new input is an answer; a call's question is not touched by it."""
-    assert withdraw_continue_question(held()) == (QuestionRejected(request_id="que_1"),)
+    assert withdraw_continue_question(held_session()) == (QuestionRejected(request_id="que_1"),)
     assert withdraw_continue_question(questioned()) == ()
 
 
 def test_an_old_request_expires_like_a_decline() -> None:
     """K-19: only when it is that old, and it says why."""
-    waiting = asked(session())
+    waiting = ask(session())
     at = waiting.asks.permissions["per_call_1"].asked
 
     assert asks.expire_ask(waiting, "per_call_1", before=at) == ()
     assert asks.expire_ask(waiting, "per_other", before=at + 1) == ()
-    written = asks.expire_ask(waiting, "per_call_1", before=at + 1)
-    assert written[0] == PermissionReplied(request_id="per_call_1", reply="reject")
-    assert written[-1] == InterruptRequested(
+    events_ = asks.expire_ask(waiting, "per_call_1", before=at + 1)
+    assert events_[0] == PermissionReplied(request_id="per_call_1", reply="reject")
+    assert events_[-1] == InterruptRequested(
         declined="permission to run bash (git push) was not answered in time"
     )
 
@@ -479,9 +481,9 @@ def test_a_request_from_outside_stops_nothing_when_it_is_declined() -> None:
     request = PermissionRequest(id="per_x", session_id="ses_1", action="deploy", resources=("*",))
     waiting = given(CREATED, PermissionAsked(request=request, agent="build"))
 
-    written = events(replied(waiting, "reject", id_="per_x"))
+    events_ = events(replied(waiting, "reject", id_="per_x"))
 
-    assert written == (PermissionReplied(request_id="per_x", reply="reject"),)
+    assert events_ == (PermissionReplied(request_id="per_x", reply="reject"),)
     assert not waits_for_people(waiting)
 
 
@@ -489,9 +491,9 @@ def test_a_request_from_outside_stops_nothing_when_it_is_declined() -> None:
 @over(st.lists(st.sampled_from(["ask", "once", "always", "feedback", "decline"]), max_size=12))
 def test_whatever_people_answer_every_request_is_answered_once(steps: list[str]) -> None:
     """K-24: the log of any answers passes the checker, and no call is settled twice."""
-    written: list[SessionEvent] = [CREATED, claimed(), dispatched(), step_started()]
-    written += [event for call in ("call_1", "call_2") for event in called(call)]
-    here, minted = given(*written), 0
+    log: list[SessionEvent] = [CREATED, claimed(), dispatched(), step_started()]
+    log += [event for call in ("call_1", "call_2") for event in called(call)]
+    session_, minted = given(*log), 0
     replies: dict[str, tuple[Reply, str | None]] = {
         "once": ("once", None),
         "always": ("always", None),
@@ -500,19 +502,23 @@ def test_whatever_people_answer_every_request_is_answered_once(steps: list[str])
     }
     for step in steps:
         new: tuple[SessionEvent, ...] = ()
-        waiting = next(iter(here.asks.permissions), None)
-        if step == "ask" and ready_calls(here) and not here.execution.interrupted:
+        waiting = next(iter(session_.asks.permissions), None)
+        if step == "ask" and ready_calls(session_) and not session_.execution.interrupted:
             minted += 1
-            new = (asks.permission_for_call("ses_1", ready_calls(here)[0], BASH, f"per_{minted}"),)
+            new = (
+                asks.permission_for_call("ses_1", ready_calls(session_)[0], BASH, f"per_{minted}"),
+            )
         elif step != "ask" and waiting is not None:
-            new = events(replied(here, *replies[step], id_=waiting))
-        here, written = then(here, *new), [*written, *new]
-        assert len(here.asks.permissions) <= len(here.calls) or here.execution.interrupted
-    stop = (InterruptRequested(),) if not here.execution.interrupted else ()
-    here = then(here, *stop)
-    written += [*stop, *recovery.stop_open_work(here), released("interrupted")]
+            new = events(replied(session_, *replies[step], id_=waiting))
+        session_, log = then(session_, *new), [*log, *new]
+        assert (
+            len(session_.asks.permissions) <= len(session_.calls) or session_.execution.interrupted
+        )
+    stop = (InterruptRequested(),) if not session_.execution.interrupted else ()
+    session_ = then(session_, *stop)
+    log += [*stop, *recovery.stop_open_work(session_), released("interrupted")]
 
-    assert verify(recorded(*written)) == []
+    assert verify(recorded(*log)) == []
 
 
 def test_a_step_that_asked_nobody_ends_as_ever() -> None:
@@ -530,26 +536,26 @@ def test_a_question_is_asked_for_a_call_and_waits_like_a_permission() -> None:
     assert isinstance(asks.question_for_call("ses_1", call_of(waiting), (), "que_2"), QuestionAsked)
     assert pending.request.tool is not None
     assert (pending.request.id, pending.request.tool.call_id) == ("que_1", "call_1")
-    assert (begun(waiting), waits_for_people(waiting)) == (WaitsForPerson(), True)
+    assert (begin_call(waiting), waits_for_people(waiting)) == (WaitsForPerson(), True)
 
 
 def test_a_permission_is_asked_once_by_its_id() -> None:
     """The same request again writes nothing. Another request cannot take its id."""
-    here = session()
-    event = asks.permission_for_call(here.id, call_of(here), BASH, "per_1")
-    other = asks.permission_for_call(here.id, call_of(here), Need("read", ("a",)), "per_1")
+    session_ = session()
+    event = asks.permission_for_call(session_.id, call_of(session_), BASH, "per_1")
+    other = asks.permission_for_call(session_.id, call_of(session_), Need("read", ("a",)), "per_1")
 
-    assert asks.ask_permission(here, event) == (event,)
-    waiting = then(here, event)
+    assert asks.ask_permission(session_, event) == (event,)
+    waiting = then(session_, event)
     assert asks.ask_permission(waiting, event) == ()
     assert asks.ask_permission(waiting, other) == PermissionIdInUse("per_1")
-    answered = then(waiting, PermissionReplied(request_id="per_1", reply="once"))
-    assert asks.ask_permission(answered, event) == PermissionIdInUse("per_1")
+    after = then(waiting, PermissionReplied(request_id="per_1", reply="once"))
+    assert asks.ask_permission(after, event) == PermissionIdInUse("per_1")
 
 
 def test_only_an_approval_for_always_of_a_request_with_patterns_is_saved() -> None:
     """K-16: the request names the patterns that the project keeps."""
-    waiting = asked(asked(session("call_1", "call_2")), "call_2", Need("bash", ("rm a",)))
+    waiting = ask(ask(session("call_1", "call_2")), "call_2", Need("bash", ("rm a",)))
 
     def saved(id_: str, reply: Reply) -> bool:
         answer = PermissionReplied(request_id=id_, reply=reply)

@@ -38,7 +38,7 @@ from fairlead_session.explain import explain
 from fairlead_session.fold.snapshot import freeze, thaw
 from fairlead_session.next_move import AwaitCalls, is_moving, next_move
 from fairlead_session.people.pending import waits_for_people
-from fairlead_session.verify.unfinished import unfinished
+from fairlead_session.verify.unfinished import find_unfinished_work
 from fairlead_session.verify.verify import verify
 
 BEFORE: tuple[SessionEvent, ...] = (
@@ -109,11 +109,11 @@ def test_a_session_waits_for_people_when_nothing_else_can_go_on(
 def test_it_is_parked_but_not_moving_until_somebody_answers() -> None:
     """K-25: no wake, no sweep, no runner; the answer stirs it."""
     waiting = given(*PARKED)
-    answered = then(waiting, permitted())
+    after = then(waiting, permitted())
 
     assert (is_moving(waiting), is_at_rest(waiting)) == (False, False)
     assert isinstance(next_move(waiting), AwaitCalls)
-    assert is_moving(answered)
+    assert is_moving(after)
     assert is_moving(then(waiting, InterruptRequested()))
 
 
@@ -126,13 +126,15 @@ def test_the_checker_does_not_take_it_for_stranded() -> None:
     """K-25: only a person can move it on, and until then nothing is unfinished."""
     late = admitted("msg_2")
 
-    assert unfinished(recorded(*PARKED)) == ()
-    assert unfinished(recorded(*PARKED, late)) == ()
-    assert unfinished(recorded(*PARKED, permitted())) == ("call c1 is not settled",)
-    assert unfinished(recorded(*BOTH, permission(), released("parked"))) == (
+    assert find_unfinished_work(recorded(*PARKED)) == ()
+    assert find_unfinished_work(recorded(*PARKED, late)) == ()
+    assert find_unfinished_work(recorded(*PARKED, permitted())) == ("call c1 is not settled",)
+    assert find_unfinished_work(recorded(*BOTH, permission(), released("parked"))) == (
         "call c2 is not settled",
     )
-    assert "an interrupt is not honoured" in unfinished(recorded(*PARKED, InterruptRequested()))
+    assert "an interrupt is not honoured" in find_unfinished_work(
+        recorded(*PARKED, InterruptRequested())
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,19 +160,19 @@ def test_the_checker_finds_what_no_ask_may_show(
     events: tuple[SessionEvent, ...], rule: str
 ) -> None:
     """K-13, K-24: asked once, answered once, and nothing runs in between."""
-    assert [found.rule for found in verify(recorded(*events))] == [rule]
+    assert [violation.rule for violation in verify(recorded(*events))] == [rule]
 
 
 def test_it_explains_who_waits_for_what() -> None:
     """K-35: one sentence, and the request to answer."""
-    told = explain(given(*PARKED))
+    explanation = explain(given(*PARKED))
 
-    assert (told.state, told.reason) == (
+    assert (explanation.state, explanation.reason) == (
         "waiting",
         "It waits for a person: permission to run bash (ls), a person: an answer to a question.",
     )
-    assert told.waiting_on is not None
-    assert [(one.kind, one.id) for one in told.waiting_on] == [
+    assert explanation.waiting_on is not None
+    assert [(item.kind, item.id) for item in explanation.waiting_on] == [
         ("permission", "per_c1"),
         ("question", "que_c2"),
     ]
@@ -182,12 +184,14 @@ def test_a_decline_is_explained_as_one() -> None:
     release = released("declined", 2).model_copy(update={"detail": declined.declined})
     stopped = then(given(*PARKED), permitted(), declined, claimed(2), release)
 
-    told = explain(then(stopped, failed("c1"), failed("c2"), QuestionRejected(request_id="que_c2")))
+    explanation = explain(
+        then(stopped, failed("c1"), failed("c2"), QuestionRejected(request_id="que_c2"))
+    )
 
-    assert told.reason == (
+    assert explanation.reason == (
         "It rests: a person declined a tool call (permission to run bash (ls) was declined)."
     )
-    assert told.next == "a new prompt or a resume runs it"
+    assert explanation.next == "a new prompt or a resume runs it"
 
 
 def test_what_waits_is_part_of_a_snapshot() -> None:
@@ -198,9 +202,11 @@ def test_what_waits_is_part_of_a_snapshot() -> None:
 
 def test_a_call_that_runs_waits_for_nobody_although_it_asks() -> None:
     """K-12: a tool may ask from outside while it runs; its worker still has it."""
-    begun = ToolStarted(assistant_message_id="msg_a", call_id="c1", worker="wkr_a", generation=1)
-    running = (*BEFORE, *called("c1"), begun, permission())
+    start = ToolStarted(assistant_message_id="msg_a", call_id="c1", worker="wkr_a", generation=1)
+    running = (*BEFORE, *called("c1"), start, permission())
 
     assert not waits_for_people(given(*running))
     assert verify(recorded(*running)) == []
-    assert unfinished(recorded(*running, released("parked"))) == ("call c1 is not settled",)
+    assert find_unfinished_work(recorded(*running, released("parked"))) == (
+        "call c1 is not settled",
+    )

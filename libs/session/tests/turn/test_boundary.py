@@ -35,16 +35,16 @@ TUESDAY = sample(observed("core/date", "tuesday"))
 
 
 def initialised(*events: SessionEvent, by: ContextSample = MONDAY) -> Session:
-    begun = begin_epoch(by)
-    assert not isinstance(begun, Blocked)
-    return given(CREATED, *begun, *events)
+    baseline_events = begin_epoch(by)
+    assert not isinstance(baseline_events, Blocked)
+    return given(CREATED, *baseline_events, *events)
 
 
-def crossed(session: Session, seen: ContextSample) -> tuple[SessionEvent, ...]:
+def crossed(session: Session, sample_: ContextSample) -> tuple[SessionEvent, ...]:
     attempt = dispatch(
         IDS, agent="build", model=MODEL, step=1, request_hash=FINGERPRINT, estimate=7
     )
-    return (*prepare_turn(session, eligible_inputs(session), seen, IDS), attempt)
+    return (*prepare_turn(session, eligible_inputs(session), sample_, IDS), attempt)
 
 
 def test_a_first_baseline_is_one_event_and_no_message() -> None:
@@ -108,10 +108,10 @@ def test_a_change_is_told_once() -> None:
     """F-42: the update that was committed is not emitted again by the next boundary."""
     session = initialised()
 
-    told = then(session, *reconcile(session, TUESDAY, "msg_sys"))
+    after = then(session, *reconcile(session, TUESDAY, "msg_sys"))
 
-    assert isinstance(messages(told)[-1], SystemMessage)
-    assert reconcile(told, TUESDAY, "msg_other") == ()
+    assert isinstance(messages(after)[-1], SystemMessage)
+    assert reconcile(after, TUESDAY, "msg_other") == ()
 
 
 def test_unavailable_context_keeps_the_old_baseline_silently() -> None:

@@ -77,11 +77,11 @@ def test_what_nobody_requires_is_left_out_until_it_is_there() -> None:
     """F-06, F-09: the first turn does not wait for it, and it is introduced later."""
     optional = UnavailableSource(key="acme/x", reason="hung", required=False)
 
-    begun = initialise(sample(observed("core/a", 1), optional))
+    baseline = initialise(sample(observed("core/a", 1), optional))
 
-    assert isinstance(begun, Baseline)
-    assert list(begun.snapshot) == ["core/a"]
-    outcome = reconcile(begun.snapshot, sample(observed("core/a", 1), observed("acme/x", 2)))
+    assert isinstance(baseline, Baseline)
+    assert list(baseline.snapshot) == ["core/a"]
+    outcome = reconcile(baseline.snapshot, sample(observed("core/a", 1), observed("acme/x", 2)))
     assert isinstance(outcome, Updated)
     assert outcome.text == "acme/x is 2"
 
@@ -90,14 +90,14 @@ def test_what_waiting_would_not_mend_is_told_by_what_stands_in_for_it() -> None:
     """F-06, F-10, F-16: a first baseline only; afterwards it is unavailable like any other."""
     bad = away("core/a").model_copy(update={"instead": observed("core/a", "bad", removed="gone")})
 
-    begun = initialise(sample(bad))
+    baseline = initialise(sample(bad))
 
-    assert isinstance(begun, Baseline)
-    assert text(begun.parts) == "core/a is bad"
-    assert reconcile(begun.snapshot, sample(bad)) == ContextUnchanged()
+    assert isinstance(baseline, Baseline)
+    assert text(baseline.parts) == "core/a is bad"
+    assert reconcile(baseline.snapshot, sample(bad)) == ContextUnchanged()
     assert reconcile(TOLD, sample(bad, observed("core/b", 2))) == ContextUnchanged()
     assert replace(TOLD, sample(bad)) == Blocked(("core/a",))
-    mended = reconcile(begun.snapshot, sample(observed("core/a", 1)))
+    mended = reconcile(baseline.snapshot, sample(observed("core/a", 1)))
     assert isinstance(mended, Updated)
     assert mended.text == "core/a became 1"
 
@@ -161,9 +161,9 @@ def test_a_vanished_source_is_told_in_the_words_stored_for_it() -> None:
 
 def test_removals_follow_updates_in_key_order() -> None:
     """F-12: several removals come after every update, sorted."""
-    told = {key: SnapshotEntry(value=1, removed=f"no {key}") for key in ("core/z", "core/y")}
+    snapshot = {key: SnapshotEntry(value=1, removed=f"no {key}") for key in ("core/z", "core/y")}
 
-    outcome = reconcile({**told, **TOLD}, sample(observed("core/a", 5), observed("core/b", 2)))
+    outcome = reconcile({**snapshot, **TOLD}, sample(observed("core/a", 5), observed("core/b", 2)))
 
     assert isinstance(outcome, Updated)
     assert outcome.text == "core/a became 5\n\nno core/y\n\nno core/z"
@@ -171,9 +171,9 @@ def test_removals_follow_updates_in_key_order() -> None:
 
 def test_a_source_that_vanishes_without_words_forces_a_replacement() -> None:
     """F-13, F-15: the fresh baseline comes from the same sample and holds no update text."""
-    seen = sample(observed("core/b", 7), observed("core/c", 3))
+    sample_ = sample(observed("core/b", 7), observed("core/c", 3))
 
-    outcome = reconcile(TOLD, seen)
+    outcome = reconcile(TOLD, sample_)
 
     assert isinstance(outcome, Replaced)
     assert text(outcome.baseline.parts) == "core/b is 7\n\ncore/c is 3"
@@ -207,13 +207,13 @@ def test_namespaces_may_nest(key: str) -> None:
 
 def test_a_key_twice_is_an_error_with_its_name() -> None:
     """F-02, F-20: whoever combines is told which key; on the wire such a sample is none."""
-    one, other = sample(observed("core/a", 1)), sample(away("core/a"))
+    first, other = sample(observed("core/a", 1)), sample(away("core/a"))
 
     with pytest.raises(DuplicateKey, match="core/a") as raised:
-        combine(one, other)
+        combine(first, other)
     assert raised.value.key == "core/a"
     with pytest.raises(ValidationError, match="core/a"):
-        sample(*one.observations, *other.observations)
+        sample(*first.observations, *other.observations)
 
 
 @PROPERTY
@@ -233,14 +233,14 @@ def test_combining_keeps_every_source_in_the_order_given(parts: list[ContextSamp
 def test_a_value_in_another_form_forces_a_replacement() -> None:
     """F-14, F-15: nobody can say what changed, so everything is told again, and no update text."""
     reshaped = observed("core/a", 1).model_copy(update={"shape": 2})
-    seen = sample(reshaped, observed("core/b", 9))
+    sample_ = sample(reshaped, observed("core/b", 9))
 
-    outcome = reconcile(TOLD, seen)
+    outcome = reconcile(TOLD, sample_)
 
     assert isinstance(outcome, Replaced)
     assert text(outcome.baseline.parts) == "core/a is 1\n\ncore/b is 9"
     assert outcome.baseline.snapshot["core/a"] == SnapshotEntry(value=1, shape=2)
-    assert reconcile(outcome.baseline.snapshot, seen) == ContextUnchanged()
+    assert reconcile(outcome.baseline.snapshot, sample_) == ContextUnchanged()
 
 
 def test_a_value_in_another_form_waits_for_what_is_away() -> None:
@@ -274,10 +274,10 @@ def test_what_json_cannot_hold_is_no_value(value: object) -> None:
         observed("core/a", value)
 
 
-@pytest.mark.parametrize(("stored", "seen"), [(1, True), (0, False), (1, 1.0), ([1], [True])])
-def test_values_are_compared_as_json(stored: object, seen: object) -> None:
+@pytest.mark.parametrize(("stored", "value"), [(1, True), (0, False), (1, 1.0), ([1], [True])])
+def test_values_are_compared_as_json(stored: object, value: object) -> None:
     """F-05: what Python takes for equal may be another value on the wire."""
-    outcome = reconcile({"core/a": SnapshotEntry(value=stored)}, sample(observed("core/a", seen)))
+    outcome = reconcile({"core/a": SnapshotEntry(value=stored)}, sample(observed("core/a", value)))
 
     assert isinstance(outcome, Updated)
 
@@ -304,54 +304,60 @@ def test_what_blocks_is_told_with_its_reasons() -> None:
 
 @PROPERTY
 @given(snapshots, samples)
-def test_what_is_away_is_neither_told_nor_forgotten(told: Snapshot, seen: ContextSample) -> None:
+def test_what_is_away_is_neither_told_nor_forgotten(
+    snapshot: Snapshot, sample_: ContextSample
+) -> None:
     """F-10, F-11: after an update the snapshot holds what is there, and what is away unchanged."""
-    outcome = reconcile(told, seen)
+    outcome = reconcile(snapshot, sample_)
 
     if isinstance(outcome, Updated):
-        gone = {one.key for one in seen.observations if isinstance(one, UnavailableSource)}
-        there = {one.key for one in seen.observations if isinstance(one, ObservedSource)}
-        assert set(outcome.snapshot) == there | (gone & set(told))
-        assert all(outcome.snapshot[key] == told[key] for key in gone & set(told))
+        unavailable = {
+            source.key for source in sample_.observations if isinstance(source, UnavailableSource)
+        }
+        observed_keys = {
+            source.key for source in sample_.observations if isinstance(source, ObservedSource)
+        }
+        assert set(outcome.snapshot) == observed_keys | (unavailable & set(snapshot))
+        assert all(outcome.snapshot[key] == snapshot[key] for key in unavailable & set(snapshot))
 
 
 @PROPERTY
 @given(snapshots, samples)
-def test_removals_need_words_or_a_new_epoch(told: Snapshot, seen: ContextSample) -> None:
+def test_removals_need_words_or_a_new_epoch(snapshot: Snapshot, sample_: ContextSample) -> None:
     """F-11, F-12, F-13: for any change, exactly one of the two happens to a source that left."""
-    left = set(told) - {one.key for one in seen.observations}
-    silent = {key for key in left if told[key].removed is None}
+    removed = set(snapshot) - {source.key for source in sample_.observations}
+    silent = {key for key in removed if snapshot[key].removed is None}
 
-    outcome = reconcile(told, seen)
+    outcome = reconcile(snapshot, sample_)
 
     assert isinstance(outcome, Replaced | Blocked) == bool(silent)
-    if isinstance(outcome, Updated) and left:
+    if isinstance(outcome, Updated) and removed:
         assert outcome.text.endswith("gone")
 
 
 @PROPERTY
 @given(samples)
-def test_reconciling_what_was_just_observed_says_nothing(seen: ContextSample) -> None:
+def test_reconciling_what_was_just_observed_says_nothing(sample_: ContextSample) -> None:
     """F-07: for any sample, the baseline's own snapshot is unchanged by it."""
-    baseline = initialise(seen)
+    baseline = initialise(sample_)
 
     if isinstance(baseline, Baseline):
-        assert reconcile(baseline.snapshot, seen) == ContextUnchanged()
+        assert reconcile(baseline.snapshot, sample_) == ContextUnchanged()
 
 
 @PROPERTY
 @given(snapshots, samples)
-def test_a_change_is_told_exactly_once(told: Snapshot, seen: ContextSample) -> None:
+def test_a_change_is_told_exactly_once(previous: Snapshot, sample_: ContextSample) -> None:
     """F-08, F-15: after any update or replacement the same sample says nothing more."""
-    outcome = reconcile(told, seen)
+    outcome = reconcile(previous, sample_)
 
     match outcome:
         case Updated(snapshot=snapshot):
             assert outcome.text
-            assert reconcile(snapshot, seen) == ContextUnchanged()
+            assert reconcile(snapshot, sample_) == ContextUnchanged()
         case Replaced(baseline=baseline):
-            assert reconcile(baseline.snapshot, seen) == ContextUnchanged()
+            assert reconcile(baseline.snapshot, sample_) == ContextUnchanged()
         case Blocked(keys=blocked):
-            assert set(blocked) <= set(told)
+            assert set(blocked) <= set(previous)
         case ContextUnchanged():
-            assert reconcile(told, seen) == outcome
+            assert reconcile(previous, sample_) == outcome

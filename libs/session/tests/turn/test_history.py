@@ -17,11 +17,11 @@ COMPACTED = CompactionEnded(message_id="msg_c", reason="auto", text="summary", r
 REPLACED = ContextReplaced(baseline=(), snapshot={}, reason="compaction")
 
 
-def told(id_: str) -> ContextUpdated:
+def update(id_: str) -> ContextUpdated:
     return ContextUpdated(message_id=id_, text=f"news {id_}")
 
 
-def seen(*events: SessionEvent) -> list[str]:
+def texts(*events: SessionEvent) -> list[str]:
     return [message.id for message in history(given(CREATED, *events))]
 
 
@@ -29,7 +29,7 @@ def test_without_cutoffs_everything_is_history_in_sequence_order() -> None:
     """I-02, I-30: switches included; ids and times do not order."""
     switched = AgentSwitched(message_id="msg_0", agent="plan")
 
-    assert seen(promoted("msg_9", created=9), promoted("msg_1", created=1), switched) == [
+    assert texts(promoted("msg_9", created=9), promoted("msg_1", created=1), switched) == [
         "msg_9",
         "msg_1",
         "msg_0",
@@ -40,36 +40,36 @@ def test_history_starts_at_the_newest_compaction() -> None:
     """I-29: what the summary replaced is no longer seen."""
     newer = COMPACTED.model_copy(update={"message_id": "msg_d"})
 
-    assert seen(promoted("msg_1"), COMPACTED, promoted("msg_2")) == ["msg_c", "msg_2"]
-    assert seen(promoted("msg_1"), COMPACTED, promoted("msg_2"), newer) == ["msg_d"]
+    assert texts(promoted("msg_1"), COMPACTED, promoted("msg_2")) == ["msg_c", "msg_2"]
+    assert texts(promoted("msg_1"), COMPACTED, promoted("msg_2"), newer) == ["msg_d"]
 
 
 def test_a_compaction_that_never_ended_changes_nothing() -> None:
     """I-29: a start without an end is no cutoff."""
     started = CompactionStarted(message_id="msg_c", reason="auto")
 
-    assert seen(promoted("msg_1"), CompactionRequested(), started) == ["msg_1"]
+    assert texts(promoted("msg_1"), CompactionRequested(), started) == ["msg_1"]
 
 
 def test_system_messages_are_seen_only_after_their_epoch_began() -> None:
     """I-29, F-40: a replacement hides every earlier system message and nothing else."""
-    before = (INITIALISED, promoted("msg_1"), told("msg_s1"))
+    before = (INITIALISED, promoted("msg_1"), update("msg_s1"))
 
-    assert seen(*before) == ["msg_1", "msg_s1"]
-    assert seen(*before, REPLACED, told("msg_s2")) == ["msg_1", "msg_s2"]
+    assert texts(*before) == ["msg_1", "msg_s1"]
+    assert texts(*before, REPLACED, update("msg_s2")) == ["msg_1", "msg_s2"]
 
 
 def test_without_an_epoch_every_system_message_is_seen() -> None:
     """I-29: nothing is hidden by an epoch that does not exist."""
-    assert seen(told("msg_s1"), promoted("msg_1")) == ["msg_s1", "msg_1"]
+    assert texts(update("msg_s1"), promoted("msg_1")) == ["msg_s1", "msg_1"]
 
 
 def test_updates_of_the_epoch_in_force_survive_a_compaction_until_it_is_replaced() -> None:
     """F-38, F-39: the old baseline needs its updates; a fresh one does not."""
-    before = (INITIALISED, promoted("msg_1"), told("msg_s1"), COMPACTED, promoted("msg_2"))
+    before = (INITIALISED, promoted("msg_1"), update("msg_s1"), COMPACTED, promoted("msg_2"))
 
-    assert seen(*before) == ["msg_s1", "msg_c", "msg_2"]
-    assert seen(*before, REPLACED) == ["msg_c", "msg_2"]
+    assert texts(*before) == ["msg_s1", "msg_c", "msg_2"]
+    assert texts(*before, REPLACED) == ["msg_c", "msg_2"]
 
 
 def test_the_working_state_forgets_what_a_compaction_replaced() -> None:

@@ -34,24 +34,24 @@ def test_a_hosted_result_stays_as_the_provider_gave_it() -> None:
 def test_media_that_are_kept_aside_are_told_as_text() -> None:
     """J-22, J-29: a provider cannot fetch them; the model can, by their path."""
     path = managed_path("out_1")
-    kept = FileContent(uri=path, mime="image/png", name="shot.png")
+    file = FileContent(uri=path, mime="image/png", name="shot.png")
     inline = FileContent(uri="data:image/png;base64,AAAA", mime="image/png")
     block = ToolBlock(
         id="c",
         name="read",
-        state=CompletedCall(input={}, content=(TextContent(text="two"), kept, inline)),
+        state=CompletedCall(input={}, content=(TextContent(text="two"), file, inline)),
         time=CallSpan(created=1),
     )
     assistant = AssistantMessage(
         id="msg_a", agent="build", model=MODEL, content=(block,), time=Span(created=1)
     )
 
-    (turn,) = [one for one in lower((assistant,), MODEL) if isinstance(one, ToolTurn)]
+    (turn,) = [turn for turn in lower((assistant,), MODEL) if isinstance(turn, ToolTurn)]
 
-    text, told, picture = turn.result.value
+    text, value, picture = turn.result.value
     assert text == {"type": "text", "text": "two"}
-    assert told["type"] == "text"
-    assert f"shot.png (image/png). It is at {path};" in told["text"]
+    assert value["type"] == "text"
+    assert f"shot.png (image/png). It is at {path};" in value["text"]
     assert picture == inline.wire()
 
 

@@ -45,14 +45,18 @@ FIRST = ModelRequest("m", system=("Be careful.",), turns=(ONE,), tools=(TOOL,))
 SECOND = replace(FIRST, turns=(ONE, TWO))
 
 
-def asked(session: Session, identity: ModelIdentity = IDENTITY, tokens: Tokens = NONE) -> Session:
+def with_request(
+    session: Session, identity: ModelIdentity = IDENTITY, tokens: Tokens = NONE
+) -> Session:
     """The session after a request that left a fingerprint."""
-    left = dispatched().model_copy(update={"request_hash": fingerprint(build(session, identity))})
-    said = (
+    attempt = dispatched().model_copy(
+        update={"request_hash": fingerprint(build(session, identity))}
+    )
+    text_events = (
         TextStarted(assistant_message_id="msg_a", text_id="t"),
         TextEnded(assistant_message_id="msg_a", text_id="t", text="hey"),
     )
-    return then(session, left, step_started(), *said, step_ended(tokens=tokens))
+    return then(session, attempt, step_started(), *text_events, step_ended(tokens=tokens))
 
 
 def test_a_fingerprint_names_its_parts() -> None:
@@ -108,7 +112,7 @@ def test_a_final_step_that_offers_no_tools_is_no_break_before_or_after_it() -> N
 
 
 def test_a_session_that_grows_keeps_its_prefix() -> None:
-    session = asked(given(CREATED, INITIALISED, promoted("msg_1")))
+    session = with_request(given(CREATED, INITIALISED, promoted("msg_1")))
 
     grown = then(session, promoted("msg_2"))
 
@@ -118,7 +122,7 @@ def test_a_session_that_grows_keeps_its_prefix() -> None:
 
 def test_an_unbroken_prefix_lets_expect_all_of_the_last_request_in_the_cache() -> None:
     """What the provider counted of it; a new epoch, a break or another model expects nothing."""
-    session = asked(given(CREATED, INITIALISED, promoted("msg_1")), tokens=Tokens(input=70))
+    session = with_request(given(CREATED, INITIALISED, promoted("msg_1")), tokens=Tokens(input=70))
     now, slow = prefix(build(session, IDENTITY)), MODEL.model_copy(update={"id": "slow"})
 
     assert expected_cached_tokens(session, now, "build", MODEL) == 70
@@ -128,7 +132,7 @@ def test_an_unbroken_prefix_lets_expect_all_of_the_last_request_in_the_cache() -
 
 
 def test_other_words_of_the_same_agent_are_a_break() -> None:
-    session = asked(given(CREATED, INITIALISED, promoted("msg_1")))
+    session = with_request(given(CREATED, INITIALISED, promoted("msg_1")))
 
     now = prefix(build(session, replace(IDENTITY, system="Be bold.")))
 
@@ -150,7 +154,7 @@ def test_other_words_of_the_same_agent_are_a_break() -> None:
     ids=["epoch", "compaction", "revert"],
 )
 def test_what_begins_history_anew_is_no_break(event: SessionEvent) -> None:
-    session = then(asked(given(CREATED, INITIALISED, promoted("msg_1"))), event)
+    session = then(with_request(given(CREATED, INITIALISED, promoted("msg_1"))), event)
 
     now = prefix(ModelRequest("m", system=("New.",), turns=(TWO,)))
 

@@ -62,9 +62,9 @@ class Story:
 
     def __init__(self) -> None:
         self.day, self.number, self.silent = 0, 0, True
-        begun = begin_epoch(self._seen())
-        assert not isinstance(begun, Blocked)
-        self.session = given(CREATED, *begun)
+        events = begin_epoch(self._seen())
+        assert not isinstance(events, Blocked)
+        self.session = given(CREATED, *events)
         self.before: ModelRequest | None = None
         self.seen = Counter[str]()
         self.anew = True
@@ -79,8 +79,8 @@ class Story:
             self._turn(*called(self.number, "x" * (600 if moment == "large" else 20)))
         id_ = f"msg_b{self.number}"
         text: dict[str, Any] = {"assistant_message_id": id_, "text_id": "t"}
-        said = (TextStarted(**text), TextEnded(text="hey", **text))
-        self._turn(dispatched(id_), step_started(id_), *said, step_ended(id_))
+        text_events = (TextStarted(**text), TextEnded(text="hey", **text))
+        self._turn(dispatched(id_), step_started(id_), *text_events, step_ended(id_))
 
     def _turn(self, *events: SessionEvent) -> None:
         ready = self._ready()

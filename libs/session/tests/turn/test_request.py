@@ -55,11 +55,11 @@ def test_a_child_names_its_parent_too() -> None:
 )
 def test_the_cache_key_is_the_session_id_where_it_fits(session_id: str, key: str | None) -> None:
     """D-39: `ses_` and 64 hex characters lose the prefix; no key is longer than 64."""
-    made = cache_key(session_id)
+    cache_key_ = cache_key(session_id)
 
-    assert made == (key or made)
-    assert len(made) <= 64
-    assert made == cache_key(session_id)
+    assert cache_key_ == (key or cache_key_)
+    assert len(cache_key_) <= 64
+    assert cache_key_ == cache_key(session_id)
 
 
 def test_the_request_carries_the_cache_key() -> None:

@@ -1,4 +1,4 @@
-"""Publication of what a model says: durable starts and ends, live deltas in between."""
+"""The stream of a turn: durable starts and ends, and live deltas in between."""
 
 import pytest
 from libs.session.tests.conftest import MODEL
@@ -43,17 +43,17 @@ FAILED = ProviderFailure("server-error", "it broke")
 STARTED = StepStarted(assistant_message_id="msg_a", agent="build", model=MODEL)
 
 
-def publication() -> TurnStream:
+def turn_stream() -> TurnStream:
     return TurnStream("msg_a", "build", MODEL)
 
 
-def received(publishing: TurnStream, *events: ProviderEvent) -> tuple[SessionEvent, ...]:
-    return tuple(made for event in events for made in publishing.receive(event)[0])
+def received(stream: TurnStream, *events: ProviderEvent) -> tuple[SessionEvent, ...]:
+    return tuple(durable for event in events for durable in stream.receive(event)[0])
 
 
 def published(*events: ProviderEvent) -> tuple[SessionEvent, ...]:
-    publishing = publication()
-    return (*received(publishing, *events), *publishing.complete())
+    stream = turn_stream()
+    return (*received(stream, *events), *stream.complete())
 
 
 def text_started(id_: str) -> TextStarted:
@@ -87,15 +87,15 @@ def test_a_plain_text_turn_has_its_exact_durable_order() -> None:
 
 def test_chunks_are_live_and_never_durable() -> None:
     """D-07: each fragment is a delta that names its block and its message."""
-    publishing = publication()
-    received(publishing, TextStart("t"), ReasoningStart("r"), ToolInputStart("c", "read"))
+    stream = turn_stream()
+    received(stream, TextStart("t"), ReasoningStart("r"), ToolInputStart("c", "read"))
 
-    told = [
-        publishing.receive(event)
+    outputs = [
+        stream.receive(event)
         for event in (TextChunk("t", "a"), ReasoningChunk("r", "b"), ToolInputChunk("c", "{"))
     ]
 
-    assert told == [
+    assert outputs == [
         ((), TextDelta(assistant_message_id="msg_a", text_id="t", delta="a")),
         ((), ReasoningDelta(assistant_message_id="msg_a", reasoning_id="r", delta="b")),
         ((), ToolInputDelta(assistant_message_id="msg_a", call_id="c", delta="{")),
@@ -104,10 +104,10 @@ def test_chunks_are_live_and_never_durable() -> None:
 
 def test_the_step_starts_with_its_first_output() -> None:
     """D-03: nothing is durable before there is something to say, and the start comes once."""
-    publishing = publication()
+    stream = turn_stream()
 
-    assert not publishing.started
-    assert received(publishing, TextStart("t"), TextStart("u")) == (
+    assert not stream.started
+    assert received(stream, TextStart("t"), TextStart("u")) == (
         STARTED,
         text_started("t"),
         text_started("u"),
@@ -153,20 +153,20 @@ def test_a_raised_failure_closes_partial_text_before_the_step_fails() -> None:
 
 def test_an_interrupted_turn_keeps_what_was_said() -> None:
     """D-11: partial text and reasoning close, and the step fails as interrupted."""
-    publishing = publication()
-    received(publishing, TextStart("t"), TextChunk("t", "par"), ReasoningStart("r"))
+    stream = turn_stream()
+    received(stream, TextStart("t"), TextChunk("t", "par"), ReasoningStart("r"))
 
-    assert publishing.interrupt() == (
+    assert stream.interrupt() == (
         text_ended("t", "par"),
         ReasoningEnded(assistant_message_id="msg_a", reasoning_id="r", text=""),
         step_failed(INTERRUPTED_TURN),
     )
-    assert publishing.complete() == ()
+    assert stream.complete() == ()
 
 
 def test_interrupting_a_turn_that_said_nothing_leaves_nothing() -> None:
     """D-11, D-04: there is no assistant to fail."""
-    assert publication().interrupt() == ()
+    assert turn_stream().interrupt() == ()
 
 
 def test_open_blocks_close_as_texts_then_reasoning_then_inputs() -> None:
@@ -196,14 +196,14 @@ def test_open_blocks_close_as_texts_then_reasoning_then_inputs() -> None:
 
 def test_reasoning_keeps_both_sides_of_its_metadata_unless_it_was_flushed() -> None:
     """D-13: an end that never came has no metadata of its own."""
-    asked = {"signature": "s"}
-    whole = published(ReasoningStart("r", {"a": 1}), ReasoningEnd("r", asked), STOP)
+    metadata = {"signature": "s"}
+    whole = published(ReasoningStart("r", {"a": 1}), ReasoningEnd("r", metadata), STOP)
     flushed = published(ReasoningStart("r", {"a": 1}), ReasoningChunk("r", "hm"), FAILED)
 
     started, ended = whole[1:3]
     assert isinstance(started, ReasoningStarted)
     assert isinstance(ended, ReasoningEnded)
-    assert (started.provider_metadata, ended.provider_metadata) == ({"a": 1}, asked)
+    assert (started.provider_metadata, ended.provider_metadata) == ({"a": 1}, metadata)
     assert flushed[2] == ReasoningEnded(
         assistant_message_id="msg_a", reasoning_id="r", text="hm", provider_metadata=None
     )
@@ -211,9 +211,9 @@ def test_reasoning_keeps_both_sides_of_its_metadata_unless_it_was_flushed() -> N
 
 def test_text_keeps_the_metadata_of_its_end() -> None:
     """O-08: what a provider wants back with a text is durable with it."""
-    said = published(TextStart("t"), TextChunk("t", "hi"), TextEnd("t", {"phase": "final"}), STOP)
+    events = published(TextStart("t"), TextChunk("t", "hi"), TextEnd("t", {"phase": "final"}), STOP)
 
-    assert said[2] == TextEnded(
+    assert events[2] == TextEnded(
         assistant_message_id="msg_a", text_id="t", text="hi", provider_metadata={"phase": "final"}
     )
 
@@ -243,10 +243,10 @@ def test_a_stream_that_ends_without_a_finish_fails_its_step() -> None:
 
 def test_a_step_costs_what_its_tokens_cost() -> None:
     """D-35: beyond the gap, the cost is computed from the model's price."""
-    publishing = TurnStream("msg_a", "build", MODEL, TokenPrice(input=2.0, output=10.0))
-    publishing.receive(StepFinish("stop", ProviderUsage(input=1000, output=100, reasoning=100)))
+    stream = TurnStream("msg_a", "build", MODEL, TokenPrice(input=2.0, output=10.0))
+    stream.receive(StepFinish("stop", ProviderUsage(input=1000, output=100, reasoning=100)))
 
-    ended = publishing.complete()[-1]
+    ended = stream.complete()[-1]
 
     assert isinstance(ended, StepEnded)
     assert ended.cost == pytest.approx(0.004)
@@ -268,17 +268,17 @@ def test_a_step_costs_what_its_tokens_cost() -> None:
 def test_a_stream_that_breaks_its_grammar_is_a_violation(events: tuple[ProviderEvent, ...]) -> None:
     """D-18: duplicate starts, parts before their start and a second finish are defects."""
     with pytest.raises(ProtocolViolation):
-        received(publication(), *events)
+        received(turn_stream(), *events)
 
 
 def test_a_violation_can_still_be_published_as_a_failure() -> None:
     """D-18, D-10: what was said before the defect is closed and the step fails."""
-    publishing = publication()
-    received(publishing, TextStart("t"), TextChunk("t", "par"))
+    stream = turn_stream()
+    received(stream, TextStart("t"), TextChunk("t", "par"))
     with pytest.raises(ProtocolViolation):
-        publishing.receive(TextStart("t"))
+        stream.receive(TextStart("t"))
 
-    assert received(publishing, FAILED) == (
+    assert received(stream, FAILED) == (
         text_ended("t", "par"),
         step_failed("it broke", raised=True),
     )
@@ -286,15 +286,15 @@ def test_a_violation_can_still_be_published_as_a_failure() -> None:
 
 def test_a_block_without_end_is_cut_off_where_the_log_could_not_hold_it() -> None:
     """D-18, D-10: a provider that never stops costs neither all memory nor what it said so far."""
-    publishing, piece = publication(), "x" * (BLOCK_LENGTH_MAX // 4)
-    received(publishing, TextStart("t"), ReasoningStart("r"))
+    stream, piece = turn_stream(), "x" * (BLOCK_LENGTH_MAX // 4)
+    received(stream, TextStart("t"), ReasoningStart("r"))
 
     for _ in range(4):
-        publishing.receive(TextChunk("t", piece))
-        publishing.receive(ReasoningChunk("r", "hm"))
+        stream.receive(TextChunk("t", piece))
+        stream.receive(ReasoningChunk("r", "hm"))
     with pytest.raises(ProtocolViolation, match="text t is longer than"):
-        publishing.receive(TextChunk("t", "x"))
+        stream.receive(TextChunk("t", "x"))
 
-    ended = received(publishing, FAILED)[0]
+    ended = received(stream, FAILED)[0]
     assert isinstance(ended, TextEnded)
     assert ended.text == piece * 4

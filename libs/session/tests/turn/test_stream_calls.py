@@ -1,4 +1,4 @@
-"""Publication of tool calls: each is called once, and a hosted one settled once."""
+"""Tool calls of a stream: each is called once, and a hosted call is settled once."""
 
 from typing import Any
 
@@ -52,9 +52,9 @@ HOSTED = ToolCall("c", "search", {"q": 1}, executed=True, metadata={"call": 1})
 
 
 def published(*events: ProviderEvent) -> tuple[SessionEvent, ...]:
-    publishing = TurnStream("msg_a", "build", MODEL)
-    made = tuple(one for event in events for one in publishing.receive(event)[0])
-    return (*made, *publishing.complete())
+    turn_stream = TurnStream("msg_a", "build", MODEL)
+    events_ = tuple(item for event in events for item in turn_stream.receive(event)[0])
+    return (*events_, *turn_stream.complete())
 
 
 def of(events: tuple[SessionEvent, ...], kind: type[SessionEvent]) -> list[Any]:
@@ -74,9 +74,13 @@ def test_a_call_without_streamed_input_gets_an_input_of_its_own() -> None:
 
 def test_streamed_input_is_stored_whole_before_its_call() -> None:
     """D-07, D-17: the raw text ends the input, the parsed value makes the call."""
-    begun = (ToolInputStart("c", "read"), ToolInputChunk("c", '{"a":'), ToolInputChunk("c", "1}"))
-    ended = published(*begun, ToolInputEnd("c"), ToolCall("c", "read", {"a": 1}), STOP)
-    unended = published(*begun, ToolCall("c", "read", {"a": 1}), STOP)
+    input_events = (
+        ToolInputStart("c", "read"),
+        ToolInputChunk("c", '{"a":'),
+        ToolInputChunk("c", "1}"),
+    )
+    ended = published(*input_events, ToolInputEnd("c"), ToolCall("c", "read", {"a": 1}), STOP)
+    unended = published(*input_events, ToolCall("c", "read", {"a": 1}), STOP)
 
     assert ended == unended
     assert of(ended, ToolInputEnded) == [
@@ -104,15 +108,15 @@ def test_an_input_never_followed_by_a_call_stays_uncalled() -> None:
 
 def test_hosted_calls_are_recorded_but_neither_run_here_nor_a_reason_to_continue() -> None:
     """D-21: the provider executed it, so the turn is over."""
-    publishing = TurnStream("msg_a", "build", MODEL)
+    turn_stream = TurnStream("msg_a", "build", MODEL)
     events = (
-        *publishing.receive(HOSTED)[0],
-        *publishing.receive(ToolResult("c", "found"))[0],
-        *publishing.receive(STOP)[0],
-        *publishing.complete(),
+        *turn_stream.receive(HOSTED)[0],
+        *turn_stream.receive(ToolResult("c", "found"))[0],
+        *turn_stream.receive(STOP)[0],
+        *turn_stream.complete(),
     )
 
-    assert publishing.local_calls == ()
+    assert turn_stream.local_calls == ()
     assert of(events, ToolCalled)[0].provider == Executor(executed=True, metadata={"call": 1})
     turn = (admitted("msg_1"), claimed(), promoted("msg_1"), dispatched())
     session = given(CREATED, INITIALISED, *turn, *events)
@@ -121,11 +125,11 @@ def test_hosted_calls_are_recorded_but_neither_run_here_nor_a_reason_to_continue
 
 def test_local_calls_are_for_us_to_run() -> None:
     """D-21: only calls that the provider does not execute are ours."""
-    publishing = TurnStream("msg_a", "build", MODEL)
-    publishing.receive(ToolCall("l", "read", {}))
-    publishing.receive(HOSTED)
+    turn_stream = TurnStream("msg_a", "build", MODEL)
+    turn_stream.receive(ToolCall("l", "read", {}))
+    turn_stream.receive(HOSTED)
 
-    assert publishing.local_calls == ("l",)
+    assert turn_stream.local_calls == ("l",)
 
 
 @pytest.mark.parametrize(
@@ -139,19 +143,21 @@ def test_calls_beyond_what_was_offered_are_settled_at_once(
     offer: Offer, run: tuple[str, ...], reason: str
 ) -> None:
     """E-24, E-30: each fails beside its call and waits for nobody; hosted ones are not ours."""
-    publishing = TurnStream("msg_a", "build", MODEL, offer=offer)
-    made = (ToolCall("c1", "read", {}), HOSTED, ToolCall("c2", "read", {}))
-    stream = (*made, ToolResult("c", "x"), ToolCall("c3", "read", {}), STOP)
-    events = tuple(one for event in stream for one in publishing.receive(event)[0])
+    turn_stream = TurnStream("msg_a", "build", MODEL, offer=offer)
+    calls = (ToolCall("c1", "read", {}), HOSTED, ToolCall("c2", "read", {}))
+    stream = (*calls, ToolResult("c", "x"), ToolCall("c3", "read", {}), STOP)
+    events = tuple(item for event in stream for item in turn_stream.receive(event)[0])
 
     failed = of(events, ToolFailed)
-    assert [one.call_id for one in failed] == [id_ for id_ in ("c1", "c2", "c3") if id_ not in run]
-    assert {one.error.message for one in failed} == {reason}
-    assert publishing.local_calls == run
-    assert [of(events[events.index(one) - 1 :], ToolCalled)[0].call_id for one in failed] == [
-        one.call_id for one in failed
+    assert [event.call_id for event in failed] == [
+        id_ for id_ in ("c1", "c2", "c3") if id_ not in run
     ]
-    assert isinstance(publishing.complete()[-1], AttemptFinished if run else StepEnded)
+    assert {event.error.message for event in failed} == {reason}
+    assert turn_stream.local_calls == run
+    assert [of(events[events.index(event) - 1 :], ToolCalled)[0].call_id for event in failed] == [
+        event.call_id for event in failed
+    ]
+    assert isinstance(turn_stream.complete()[-1], AttemptFinished if run else StepEnded)
 
 
 @pytest.mark.parametrize(
@@ -257,30 +263,30 @@ def test_a_tool_stream_that_breaks_its_grammar_is_a_violation(
 
     Nor is an id that no log can hold a reason to crash.
     """
-    publishing = TurnStream("msg_a", "build", MODEL)
+    turn_stream = TurnStream("msg_a", "build", MODEL)
 
     *before, last = events
     for event in before:
-        publishing.receive(event)
+        turn_stream.receive(event)
     with pytest.raises(ProtocolViolation):
-        publishing.receive(last)
+        turn_stream.receive(last)
 
     # The step starts once, whatever the stream broke: its failure has a message to stand on.
-    told = publishing.receive(ProviderFailure("malformed-stream", "no"))[0]
-    started = any(isinstance(event, StepStarted) for event in told)
+    durable = turn_stream.receive(ProviderFailure("malformed-stream", "no"))[0]
+    started = any(isinstance(event, StepStarted) for event in durable)
     assert started is (not before)
 
 
 def test_an_interrupt_in_the_middle_of_a_tools_input_fails_it() -> None:
     """D-14: nobody will call it any more, and a session at rest has nothing pending."""
-    publishing = TurnStream("msg_a", "build", MODEL)
-    begun = (ToolInputStart("c1", "read"), ToolInputChunk("c1", '{"pa'), HOSTED)
-    events = tuple(one for event in begun for one in publishing.receive(event)[0])
+    turn_stream = TurnStream("msg_a", "build", MODEL)
+    input_events = (ToolInputStart("c1", "read"), ToolInputChunk("c1", '{"pa'), HOSTED)
+    events = tuple(item for event in input_events for item in turn_stream.receive(event)[0])
 
-    stopped = publishing.interrupt()
+    stopped = turn_stream.interrupt()
 
     assert of(stopped, ToolInputEnded)[0].text == '{"pa'
-    assert [(one.call_id, one.error.message) for one in of(stopped, ToolFailed)] == [
+    assert [(event.call_id, event.error.message) for event in of(stopped, ToolFailed)] == [
         ("c1", INTERRUPTED_TOOL),
         ("c", INTERRUPTED_TOOL),
     ]
@@ -300,4 +306,4 @@ def test_a_raised_failure_in_the_middle_of_a_tools_input_leaves_it_pending() -> 
     (block,) = assistant_of(session).content
     assert isinstance(block, ToolBlock)
     assert block.state == PendingCall(input='{"pa')
-    assert [one.call_id for one in of(fail_abandoned_calls(session), ToolFailed)] == ["c1"]
+    assert [event.call_id for event in of(fail_abandoned_calls(session), ToolFailed)] == ["c1"]

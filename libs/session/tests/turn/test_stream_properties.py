@@ -96,7 +96,7 @@ OFFERS = st.sampled_from([Offer(), Offer(calls_max=1), Offer(final=True)])
 Heard: TypeAlias = tuple[tuple[SessionEvent, ...], list[Delta]]
 
 
-def heard(publishing: TurnStream, stream: list[ProviderEvent], *, strict: bool = True) -> Heard:
+def heard(turn_stream: TurnStream, stream: list[ProviderEvent], *, strict: bool = True) -> Heard:
     """What a stream makes of a turn; one that breaks its grammar fails it, as the runner does.
 
     Not `strict`, what would break it is left out, so that longer streams are tried.
@@ -105,23 +105,23 @@ def heard(publishing: TurnStream, stream: list[ProviderEvent], *, strict: bool =
     deltas: list[Delta] = []
     for event in stream:
         try:
-            durable, delta = publishing.receive(event)
+            durable, delta = turn_stream.receive(event)
         except ProtocolViolation as violation:
             if not strict:
                 continue
             broken = ProviderFailure("malformed-stream", str(violation))
-            return (*events, *publishing.receive(broken)[0]), deltas
+            return (*events, *turn_stream.receive(broken)[0]), deltas
         events = (*events, *durable)
         deltas += [] if delta is None else [delta]
     return events, deltas
 
 
-def closed(session: Session, publishing: TurnStream, how: str) -> tuple[SessionEvent, ...]:
+def closed(session: Session, turn_stream: TurnStream, how: str) -> tuple[SessionEvent, ...]:
     """How the turn ends: by itself, by its runner, by the next owner, or because it does not fit."""
     if how == "completed":
-        return publishing.complete()
+        return turn_stream.complete()
     if how == "interrupted":
-        return publishing.interrupt()
+        return turn_stream.interrupt()
     if how == "stopped":
         return (InterruptRequested(), *stop_open_work(then(session, InterruptRequested())))
     return fail_unrecordable_turn(session, "too long") if how == "unrecordable" else ()
@@ -163,14 +163,14 @@ def test_every_turn_ends_and_leaves_nothing_open(
     strict: bool,  # noqa: FBT001
 ) -> None:
     """D-09, D-10, D-11, D-14, D-18, E-19: blocks close once, calls settle once, the step ends once."""
-    publishing = TurnStream("msg_a", "build", MODEL, offer=offer, attempt_id="att_msg_a")
-    said, _deltas = heard(publishing, stream, strict=strict)
-    session = given(*BEFORE, *said)
+    turn_stream = TurnStream("msg_a", "build", MODEL, offer=offer, attempt_id="att_msg_a")
+    events, _deltas = heard(turn_stream, stream, strict=strict)
+    session = given(*BEFORE, *events)
 
-    ending = closed(session, publishing, how)
+    ending = closed(session, turn_stream, how)
     after = settled(then(session, *ending))
 
-    log = (*BEFORE, *said, *ending, *after)
+    log = (*BEFORE, *events, *ending, *after)
     assert verify(recorded(*log)) == []
     done = given(*log)
     assert (done.turn.attempt, done.calls) == (None, ())
@@ -186,32 +186,36 @@ def test_every_turn_ends_and_leaves_nothing_open(
 @examples(stream=STREAMS, how=st.sampled_from(["completed", "interrupted"]))
 def test_the_deltas_of_a_block_are_its_durable_text(stream: list[ProviderEvent], how: str) -> None:
     """D-07: whoever heard every fragment has what the end of the block says."""
-    publishing = TurnStream("msg_a", "build", MODEL)
-    said, deltas = heard(publishing, stream, strict=False)
-    said = (*said, *closed(given(*BEFORE, *said), publishing, how))
+    turn_stream = TurnStream("msg_a", "build", MODEL)
+    events, deltas = heard(turn_stream, stream, strict=False)
+    events = (*events, *closed(given(*BEFORE, *events), turn_stream, how))
 
     live = "".join(sorted("".join(delta.delta for delta in deltas)))  # type: ignore[union-attr]
-    ends = [one for one in said if isinstance(one, TextEnded | ReasoningEnded | ToolInputEnded)]
-    assert "".join(sorted("".join(one.text for one in ends))) == live
-    assert all(isinstance(one, TextDelta | ReasoningDelta | ToolInputDelta) for one in deltas)
-    kinds = [one for one in said if isinstance(one, TextEnded)]
+    ends = [
+        event for event in events if isinstance(event, TextEnded | ReasoningEnded | ToolInputEnded)
+    ]
+    assert "".join(sorted("".join(item.text for item in ends))) == live
+    assert all(isinstance(delta, TextDelta | ReasoningDelta | ToolInputDelta) for delta in deltas)
+    kinds = [event for event in events if isinstance(event, TextEnded)]
     texts = {
         id_: "".join(d.delta for d in deltas if isinstance(d, TextDelta) and d.text_id == id_)
-        for id_ in {one.text_id for one in kinds}
+        for id_ in {kind.text_id for kind in kinds}
     }
-    assert texts == {id_: "".join(one.text for one in kinds if one.text_id == id_) for id_ in texts}
+    assert texts == {
+        id_: "".join(kind.text for kind in kinds if kind.text_id == id_) for id_ in texts
+    }
 
 
 def test_the_property_sees_what_it_should() -> None:
     """A plain turn ends in rest: the walk above is no walk around the point."""
-    publishing = TurnStream("msg_a", "build", MODEL)
+    turn_stream = TurnStream("msg_a", "build", MODEL)
     stream: list[ProviderEvent] = [
         TextStart("1"),
         TextChunk("1", "a"),
         StepFinish("stop", ProviderUsage()),
     ]
-    said, _deltas = heard(publishing, stream)
-    done = given(*BEFORE, *said, *publishing.complete())
+    events, _deltas = heard(turn_stream, stream)
+    done = given(*BEFORE, *events, *turn_stream.complete())
 
     assert settled(done) == ()
     assert next_move(done) == Rest("idle")

@@ -43,7 +43,7 @@ def block(state: ToolState, provider: CallExecutor | None = None, id_: str = "c"
     return ToolBlock(id=id_, name="read", state=state, provider=provider, time=CallSpan(created=1))
 
 
-def said(
+def turns_of(
     *content: Content, model: ModelRef = MODEL, error: ErrorInfo | None = None
 ) -> tuple[AssistantTurn, tuple[ToolResultPart, ...]]:
     """The assistant's turn, and the results that follow it as turns of their own."""
@@ -66,7 +66,7 @@ def metadata(part: object) -> object:
 
 
 def result(state: ToolState, provider: CallExecutor | None = None) -> ToolResultPart:
-    _turn, (only,) = said(block(state, provider))
+    _turn, (only,) = turns_of(block(state, provider))
     return only
 
 
@@ -74,7 +74,7 @@ def test_hosted_results_stay_inside_and_local_results_follow() -> None:
     """O-11: a hosted call and its result are one turn; local results are turns of their own."""
     done = CompletedCall(input={"a": 1}, content=(TEXT,))
 
-    turn, results = said(
+    turn, results = turns_of(
         TextBlock(id="t", text="so"), block(done, HOSTED, "h"), block(done, None, "l"), block(done)
     )
 
@@ -87,7 +87,7 @@ def test_a_hosted_result_prefers_what_the_provider_sent() -> None:
     """O-12: the raw value, and the metadata of the result."""
     done = CompletedCall(input={}, structured={"shown": 1}, result=[{"raw": 1}])
 
-    turn, _ = said(block(done, HOSTED))
+    turn, _ = turns_of(block(done, HOSTED))
 
     assert metadata(turn.content[0]) == {"call": 1}
     assert turn.content[1] == ToolResultPart("c", "read", "json", [{"raw": 1}], {"result": 2})
@@ -97,7 +97,7 @@ def test_result_metadata_falls_back_to_the_calls() -> None:
     """O-12: a result without metadata of its own goes with its call's."""
     hosted = CallExecutor(executed=True, metadata={"call": 1})
 
-    turn, _ = said(block(CompletedCall(input={}, result="x"), hosted))
+    turn, _ = turns_of(block(CompletedCall(input={}, result="x"), hosted))
 
     assert metadata(turn.content[1]) == {"call": 1}
 
@@ -105,7 +105,7 @@ def test_result_metadata_falls_back_to_the_calls() -> None:
 @pytest.mark.parametrize(("raw", "sent"), [('{"a": 1}', {"a": 1}), ('{"a": ', '{"a": '), ("", "")])
 def test_pending_input_is_parsed_if_it_can_be(raw: str, sent: object) -> None:
     """O-13: half an input is sent as the words it is, and has no result."""
-    assert said(block(PendingCall(input=raw))) == (
+    assert turns_of(block(PendingCall(input=raw))) == (
         AssistantTurn((ToolCallPart("c", "read", sent),)),
         (),
     )
@@ -113,7 +113,7 @@ def test_pending_input_is_parsed_if_it_can_be(raw: str, sent: object) -> None:
 
 def test_a_running_call_has_no_result_yet() -> None:
     """O-13: the call alone."""
-    turn, results = said(block(RunningCall(input={"a": 1})))
+    turn, results = turns_of(block(RunningCall(input={"a": 1})))
 
     assert turn.content == (ToolCallPart("c", "read", {"a": 1}),)
     assert results == ()
@@ -174,19 +174,19 @@ def test_tool_metadata_goes_only_to_the_model_that_gave_it(
     """O-08, O-09, O-10: another model, or a failed turn, gets calls and results without it."""
     done = CompletedCall(input={}, result="x")
 
-    kept, _ = said(block(done, LOCAL))
-    turn, results = said(block(done, HOSTED), block(done, LOCAL, "l"), model=model, error=error)
+    turns, _ = turns_of(block(done, LOCAL))
+    turn, results = turns_of(block(done, HOSTED), block(done, LOCAL, "l"), model=model, error=error)
 
-    assert metadata(kept.content[0]) == {"call": 1}
+    assert metadata(turns.content[0]) == {"call": 1}
     assert [metadata(part) for part in (*turn.content, *results)] == [None, None, None, None]
 
 
 def test_a_tools_file_that_lies_elsewhere_is_told_as_text() -> None:
     """O-16: a result with a mere reference to a file can be sent, and is plain text alone."""
-    there = FileContent(uri="https://host/a.png", mime="image/png", name="a.png")
+    file = FileContent(uri="https://host/a.png", mime="image/png", name="a.png")
 
-    alone = result(CompletedCall(input={}, content=(there,)), LOCAL)
-    beside = result(CompletedCall(input={}, content=(there, IMAGE)), LOCAL)
+    alone = result(CompletedCall(input={}, content=(file,)), LOCAL)
+    beside = result(CompletedCall(input={}, content=(file, IMAGE)), LOCAL)
 
     assert alone.kind == "text"
     assert "https://host/a.png" in alone.value
@@ -196,7 +196,7 @@ def test_a_tools_file_that_lies_elsewhere_is_told_as_text() -> None:
 @pytest.mark.parametrize("text", ['{"pa', "[" * 100_000, "]", ""])
 def test_an_input_that_broke_off_is_told_as_it_stands(text: str) -> None:
     """D-14: however it broke off, also nested beyond what can be read."""
-    turn, results = said(block(PendingCall(input=text)))
+    turn, results = turns_of(block(PendingCall(input=text)))
 
     (call,) = turn.content
     assert isinstance(call, ToolCallPart)

@@ -207,10 +207,10 @@ VALID: dict[str, tuple[SessionEvent, ...]] = {
 def test_a_planted_violation_is_found_at_its_event(rule: str) -> None:
     events = recorded(*PLANTED[rule])
 
-    found = verify(events)
+    violations = verify(events)
 
-    assert rule in {violation.rule for violation in found}
-    assert {violation.seq for violation in found} == {events[-1].seq}
+    assert rule in {violation.rule for violation in violations}
+    assert {violation.seq for violation in violations} == {events[-1].seq}
     assert verify(events[:-1]) == []
 
 
@@ -220,12 +220,12 @@ def test_what_is_allowed_is_no_violation(name: str) -> None:
 
 
 def test_a_gap_a_repetition_and_a_missing_beginning_are_found() -> None:
-    one, two, three = recorded(CREATED, admitted("msg_1"), admitted("msg_2"))
-    again = Recorded(one.id, 2, 0, two.event)
+    first, two, three = recorded(CREATED, admitted("msg_1"), admitted("msg_2"))
+    again = Recorded(first.id, 2, 0, two.event)
 
-    assert [found.rule for found in verify((one, three))] == ["sequence"]
-    assert [found.rule for found in verify((one, again))] == ["event-id"]
-    assert [found.rule for found in verify((two,))] == ["sequence", "created-first"]
+    assert [violation.rule for violation in verify((first, three))] == ["sequence"]
+    assert [violation.rule for violation in verify((first, again))] == ["event-id"]
+    assert [violation.rule for violation in verify((two,))] == ["sequence", "created-first"]
 
 
 def test_a_purged_sessions_last_word_may_stand_alone() -> None:
@@ -233,24 +233,28 @@ def test_a_purged_sessions_last_word_may_stand_alone() -> None:
     assert verify(recorded(*OPENED, SessionPurged())) == []
 
 
-@pytest.mark.parametrize("asked", [admitted("msg_2"), ResumeRequested()])
-def test_what_an_interrupt_kept_is_not_overlooked_once_somebody_asks(asked: SessionEvent) -> None:
-    kept = (CREATED, claimed(), admitted("msg_1"), InterruptRequested(), released("interrupted"))
-    events = recorded(*kept, asked, claimed(2), released(generation=2))
+@pytest.mark.parametrize("new_work", [admitted("msg_2"), ResumeRequested()])
+def test_what_an_interrupt_kept_is_not_overlooked_once_somebody_asks(
+    new_work: SessionEvent,
+) -> None:
+    before = (CREATED, claimed(), admitted("msg_1"), InterruptRequested(), released("interrupted"))
+    events = recorded(*before, new_work, claimed(2), released(generation=2))
 
-    assert [found.rule for found in verify(events)] == ["rest"]
+    assert [violation.rule for violation in verify(events)] == ["rest"]
 
 
 def test_an_input_is_not_promoted_after_it_was_cancelled() -> None:
     """B-05: what is cancelled is never seen by the model."""
     events = recorded(CREATED, admitted("msg_1"), InputCancelled(message_id="msg_1"))
-    found = verify((*events, *recorded(promoted("msg_1"), after=3)))
+    violations = verify((*events, *recorded(promoted("msg_1"), after=3)))
 
-    assert [violation.detail for violation in found] == ["msg_1 is promoted and cancelled"]
+    assert [violation.detail for violation in violations] == ["msg_1 is promoted and cancelled"]
 
 
 def test_an_input_is_edited_only_while_it_is_pending() -> None:
-    assert [found.rule for found in verify(recorded(*OPENED, edited("msg_1")))] == ["pending-only"]
+    assert [violation.rule for violation in verify(recorded(*OPENED, edited("msg_1")))] == [
+        "pending-only"
+    ]
 
 
 def test_a_step_of_another_model_is_still_the_dispatched_one() -> None:

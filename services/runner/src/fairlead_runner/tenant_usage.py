@@ -41,7 +41,7 @@ class TenantUsageReader:
             return usage
         if cached is not None and age_s < timings.usage_kept_s:
             return cached
-        return TenantUsage(cost_max=limit.cost, tokens_max=limit.tokens, known=False)
+        return TenantUsage(cost_max=limit.cost, tokens_max=limit.tokens, is_known=False)
 
     async def _request(self, tenant: TenantId) -> tuple[float, int] | None:
         """The projector's cost and tokens; None if it does not answer."""

@@ -37,7 +37,7 @@ class Begin:
     call: UnsettledCall
 
     @property
-    def started(self) -> UnsettledCall:
+    def started_call(self) -> UnsettledCall:
         """The call after the event is written."""
         return replace(self.call, worker=self.event.worker)
 

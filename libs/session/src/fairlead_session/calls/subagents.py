@@ -52,32 +52,32 @@ def uncounted_children(session: Session) -> tuple[SessionId, ...]:
     return tuple(child for child in session.usage.children.uncounted if child not in waiting)
 
 
-def next_unread(children: Iterable[SessionId], known: KnownSessions) -> SessionId | None:
-    """The next session to read, before the usage of these children and their children is known."""
+def next_unread(children: Iterable[SessionId], sessions: KnownSessions) -> SessionId | None:
+    """The next session to read, before the usage of these children and their children is sessions."""
     for child in children:
-        if child not in known:
+        if child not in sessions:
             return child
-        deeper = next_unread(known[child].usage.children.uncounted, known)
+        deeper = next_unread(sessions[child].usage.children.uncounted, sessions)
         if deeper is not None:
             return deeper
     return None
 
 
-def count_children(session: Session, known: KnownSessions) -> tuple[ChildFinished, ...]:
+def count_children(session: Session, sessions: KnownSessions) -> tuple[ChildFinished, ...]:
     """Count the usage of uncounted children that are at rest.
 
     A child that was never created has used nothing and counts as 0.
     """
-    rested = (known[child] for child in uncounted_children(session) if is_at_rest(known[child]))
-    return tuple(_finished_event(child, known) for child in rested)
+    children = (sessions[child] for child in uncounted_children(session))
+    return tuple(_finished_event(child, sessions) for child in children if is_at_rest(child))
 
 
-def child_outcome(child: Session, known: KnownSessions = NO_SESSIONS) -> Outcome | None:
+def child_outcome(child: Session, sessions: KnownSessions = NO_SESSIONS) -> Outcome | None:
     """The result of a call from its child. None while the child works, waits or asks a person."""
     prompt = child.inbox.admissions.get(first_prompt(child.id))
     if prompt is None or child.asks.questions or not is_at_rest(child):
         return None
-    finished = _finished_event(child, known)
+    finished = _finished_event(child, sessions)
     if child.execution.rested != "idle" or prompt.promoted_seq is None:
         why = child.execution.rest_detail or child.execution.rested or "it never began"
         return Failed(f"The sub-agent stopped: {why}", facts=(finished,))
@@ -85,17 +85,17 @@ def child_outcome(child: Session, known: KnownSessions = NO_SESSIONS) -> Outcome
     return Succeeded({"sessionID": child.id}, (text,), facts=(finished,))
 
 
-def _finished_event(child: Session, known: KnownSessions) -> ChildFinished:
-    cost, tokens = _usage_with_children(child, known)
+def _finished_event(child: Session, sessions: KnownSessions) -> ChildFinished:
+    cost, tokens = _usage_with_children(child, sessions)
     return ChildFinished(session_id=child.id, cost=cost, tokens=tokens)
 
 
-def _usage_with_children(session: Session, known: KnownSessions) -> tuple[float, int]:
+def _usage_with_children(session: Session, sessions: KnownSessions) -> tuple[float, int]:
     """The usage of a session, with its uncounted children."""
     cost, tokens = total_usage(session)
     for child in session.usage.children.uncounted:
-        if child in known:
-            more = _usage_with_children(known[child], known)
+        if child in sessions:
+            more = _usage_with_children(sessions[child], sessions)
             cost, tokens = cost + more[0], tokens + more[1]
     return cost, tokens
 

@@ -11,17 +11,17 @@ from fairlead_session.state.usage import Budget
 class TenantUsage:
     """What a tenant has used, and its limits. An absent limit does not limit.
 
-    `known` is false while nobody reports the usage. A limit may be exceeded then.
+    `is_known` is false while nobody reports the usage. A limit may be exceeded then.
     """
 
     cost: float = 0.0
     tokens: int = 0
     cost_max: float | None = None
     tokens_max: int | None = None
-    known: bool = True
+    is_known: bool = True
 
     @property
-    def limited(self) -> bool:
+    def has_limits(self) -> bool:
         return self.cost_max is not None or self.tokens_max is not None
 
 

@@ -51,7 +51,7 @@ def settle_attempt(
     and the next turn is owed. Under `ask` and `hold` that turn waits; `ask` also asks a person.
     """
     question = _ask_to_continue(session, policy, question_id)
-    recovered: tuple[SessionEvent, ...] = (_recovered(attempt, policy), *question)
+    recovered: tuple[SessionEvent, ...] = (_recovered_event(attempt, policy), *question)
     assistant = session.transcript.find(attempt.assistant_message_id)
     if not attempt.started or not isinstance(assistant, AssistantMessage):
         return recovered
@@ -184,7 +184,7 @@ def fail_overflowed_step(attempt: Attempt) -> tuple[SessionEvent, ...]:
     )
 
 
-def _recovered(attempt: Attempt, policy: RecoveryPolicy) -> ExecutionRecovered:
+def _recovered_event(attempt: Attempt, policy: RecoveryPolicy) -> ExecutionRecovered:
     state = "partial output was closed" if attempt.started else "nothing had come back"
     if policy == "auto":
         detail = f"{state}: the turn runs again"

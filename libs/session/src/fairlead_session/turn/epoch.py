@@ -88,7 +88,7 @@ def initialise(sample: ContextSample) -> Baseline | Blocked:
     """
     complete = ContextSample(observations=tuple(map(_with_substitute, sample.observations)))
     missing = tuple(source for source in _unavailable(complete) if source.required)
-    return _blocked(missing) if missing else _baseline(complete)
+    return _blocked_by(missing) if missing else _baseline(complete)
 
 
 def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
@@ -114,7 +114,7 @@ def reconcile(snapshot: Snapshot, sample: ContextSample) -> Outcome:
 def replace(snapshot: Snapshot, sample: ContextSample) -> Replaced | Blocked:
     """A new baseline. Blocked while a source that the model knows cannot be observed."""
     missing = tuple(source for source in _unavailable(sample) if source.key in snapshot)
-    return _blocked(missing) if missing else Replaced(_baseline(sample))
+    return _blocked_by(missing) if missing else Replaced(_baseline(sample))
 
 
 def text(parts: tuple[BaselinePart, ...]) -> str:
@@ -155,7 +155,7 @@ def _sort_keys(value: object) -> object:
     return value
 
 
-def _blocked(missing: tuple[UnavailableSource, ...]) -> Blocked:
+def _blocked_by(missing: tuple[UnavailableSource, ...]) -> Blocked:
     return Blocked(
         tuple(source.key for source in missing), tuple(source.reason for source in missing)
     )

@@ -85,7 +85,7 @@ class _RequestedWork:
                 pass
 
 
-def unfinished(events: Iterable[Recorded]) -> tuple[str, ...]:
+def find_unfinished_work(events: Iterable[Recorded]) -> tuple[str, ...]:
     """One sentence for each piece of undone work. Nothing for a session that may rest."""
     reading, work = LogReading(), _RequestedWork()
     for recorded in events:

@@ -152,7 +152,7 @@ class BeginDecider:
                 return (), Duplicate() if is_duplicate else Left(ANSWER_RECHECK_S)
             case Permitted(needs=needs):
                 permitted = replace(context, permitted=needs)
-                return (begun.event,), Runnable(prepared, begun.started, permitted)
+                return (begun.event,), Runnable(prepared, begun.started_call, permitted)
             case _:
                 assert_never(permission)
 
