@@ -12,6 +12,7 @@ from tests.model.state import (
     Setting,
     State,
     Worker,
+    canonical,
     initial_state,
     is_moving,
     is_undone,
@@ -63,20 +64,26 @@ def _holds(actor: Worker, *, second: bool) -> bool:
 
 @dataclass(slots=True)
 class Exploration:
-    """Every reachable state, and which of them are faulty or stranded."""
+    """Every reachable state in its canonical form, and which states are faulty or stranded."""
 
+    setting: Setting
     states: list[State] = field(default_factory=list)
-    origins: list[tuple[int, str]] = field(default_factory=list)
+    origins: list[int] = field(default_factory=list)
     faulty: list[int] = field(default_factory=list)
     stranded: list[int] = field(default_factory=list)
 
     def trace(self, index: int) -> tuple[str, ...]:
-        """A shortest way to a state."""
-        way: list[str] = []
+        """A shortest way to a state, with the same number for the same actor from start to end."""
+        way: list[State] = []
         while index:
-            index, label = self.origins[index]
-            way.append(label)
-        return tuple(reversed(way))
+            way.append(self.states[index])
+            index = self.origins[index]
+        s, labels = self.states[0], list[str]()
+        for target in reversed(way):
+            possible = steps(s, self.setting)
+            label, s = next(step for step in possible if canonical(step[1]) == target)
+            labels.append(label)
+        return tuple(labels)
 
     def shortest_stranding(self) -> tuple[str, ...]:
         """A shortest way to a stranded state."""
@@ -84,20 +91,24 @@ class Exploration:
 
 
 def explore(setting: Setting) -> Exploration:
-    """Breadth first, so that the first way to a state is a shortest one."""
+    """Breadth first, so that the first way to a state is a shortest one.
+
+    Equal actors are interchangeable, so one canonical state stands for up to four.
+    """
     first = initial_state(setting)
-    exploration = Exploration([first], [(0, "")])
+    exploration = Exploration(setting, [first], [0])
     index = {first: 0}
     before: list[list[int]] = [[]]
     todo = deque([0])
     while todo:
         here = todo.popleft()
-        for label, after in steps(exploration.states[here], setting):
+        for _label, reached in steps(exploration.states[here], setting):
+            after = canonical(reached)
             there = index.get(after)
             if there is None:
                 there = index[after] = len(exploration.states)
                 exploration.states.append(after)
-                exploration.origins.append((here, label))
+                exploration.origins.append(here)
                 before.append([])
                 todo.append(there)
                 if after.fault:

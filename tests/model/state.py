@@ -177,6 +177,34 @@ def with_wake(s: State) -> State | None:
     return s._replace(wake=AVAILABLE) if s.wake == NO_TOKEN else None
 
 
+def canonical(s: State) -> State:
+    """One state for all that differ only in the numbers of equal runners and equal workers."""
+    if _must_swap(s.runners, (s.owner, s.wake)):
+        runners = s.runners[::-1]
+        s = s._replace(runners=runners, owner=_swap(s.owner), wake=_swap(s.wake))
+    if _must_swap(s.workers, (s.starter, s.request, s.second)):
+        s = s._replace(
+            workers=s.workers[::-1],
+            starter=_swap(s.starter),
+            request=_swap(s.request),
+            second=_swap(s.second),
+        )
+    return s
+
+
+def _must_swap(actors: tuple[Runner, ...] | tuple[Worker, ...], numbers: tuple[int, ...]) -> bool:
+    """Of two actors the smaller comes first; of two equal ones, the one that is named first."""
+    if len(actors) < 2:
+        return False
+    if actors[0] != actors[1]:
+        return actors[0] > actors[1]
+    return next((number for number in numbers if number >= 0), 0) == 1
+
+
+def _swap(number: int) -> int:
+    return 1 - number if number >= 0 else number
+
+
 def _note_fault(s: State, setting: Setting) -> State:
     """Note the first rule that a commit broke."""
     faults = (

@@ -8,7 +8,7 @@ import pytest
 from fairlead_schema.prompt import Delivery
 from tests.model.corners import CORNERS, Corner
 from tests.model.explore import explore, replay, steps
-from tests.model.state import Setting, is_undone
+from tests.model.state import Setting, canonical, initial_state, is_undone
 
 ONE: tuple[Delivery, ...] = ("steer",)
 
@@ -109,6 +109,24 @@ def test_without_crashes_nothing_is_stranded_even_without_the_sweep(name: str) -
         (exploration.states[i].fault, exploration.trace(i)) for i in exploration.faulty[:1]
     ] == []
     assert [exploration.trace(i) for i in exploration.stranded[:1]] == []
+
+
+@pytest.mark.parametrize(
+    "setting", [PAUSED, replace(PARKING, workers=2)], ids=["runners", "workers"]
+)
+def test_the_canonical_states_are_those_of_a_plain_search(setting: Setting) -> None:
+    plain = {initial_state(setting)}
+    todo = list(plain)
+    while todo:
+        reached = {after for _label, after in steps(todo.pop(), setting)} - plain
+        plain |= reached
+        todo += reached
+
+    exploration = explore(setting)
+
+    assert set(exploration.states) == {canonical(s) for s in plain}
+    assert len(exploration.states) < len(plain)
+    assert replay(setting, exploration.trace(len(exploration.states) - 1)) in plain
 
 
 @pytest.mark.parametrize("name", NAIVE)

@@ -10,6 +10,7 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 from tests.tidy.coverage_reasons import DECIDED, NOT_BUILT
@@ -40,6 +41,7 @@ def ids() -> list[str]:
     return sorted(set(ROW.findall(TABLE.read_text())))
 
 
+@cache
 def citations() -> dict[str, list[str]]:
     """The tests that cite each id."""
     tests: dict[str, list[str]] = defaultdict(list)
