@@ -19,7 +19,7 @@ async def test_an_instance_is_gone_until_it_answers(eventlog: EventLog) -> None:
     instance = ids.runner_id()
 
     assert await eventlog.liveness.ping(instance, timeout_s=2) == "gone"
-    await eventlog.liveness.answer_pings(instance)
+    await eventlog.liveness.start_answering(instance)
     assert await eventlog.liveness.ping(instance, timeout_s=2) == "alive"
 
 

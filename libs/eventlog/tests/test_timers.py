@@ -29,7 +29,7 @@ async def test_a_session_is_due_at_its_last_set_time(eventlog: EventLog, at: Add
 async def test_a_nudge_reaches_the_instance_it_is_for(eventlog: EventLog, at: Address) -> None:
     nudges: asyncio.Queue[Address] = asyncio.Queue()
     instance = ids.runner_id()
-    await eventlog.liveness.answer_pings(instance, nudges.put_nowait)
+    await eventlog.liveness.start_answering(instance, nudges.put_nowait)
 
     await eventlog.liveness.nudge(ids.runner_id(), at)
     await eventlog.liveness.nudge(instance, at)

@@ -156,7 +156,7 @@ async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog:
     """K-15: it waits for the other call, and sends this one again."""
     nudges: list[Address] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
-    await eventlog.liveness.answer_pings("run_a", nudges.append)
+    await eventlog.liveness.start_answering("run_a", nudges.append)
     await waiting(context, eventlog, rested=False)
 
     await permission.reply(context, "default", reply("once"))

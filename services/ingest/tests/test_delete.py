@@ -56,7 +56,7 @@ async def test_a_purge_interrupts_the_sessions_below(
 async def test_its_owner_is_told(context: CommandContext, eventlog: EventLog) -> None:
     """H-29: a turn under way is given up now, not at its next look."""
     heard: list[Address] = []
-    await eventlog.liveness.answer_pings("run_a", heard.append)
+    await eventlog.liveness.start_answering("run_a", heard.append)
     await handing(context, eventlog)
 
     await delete(context, "default", COMMAND)

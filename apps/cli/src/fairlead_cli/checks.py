@@ -53,7 +53,7 @@ def check_packages(names: Sequence[str] = DISTRIBUTIONS) -> Finding:
     return Finding("packages", "ok", f"{len(names)} packages, {versions[0]}")
 
 
-def check_binaries() -> list[Finding]:
+def check_server_binaries() -> list[Finding]:
     """Are the programs of the embedded servers installed?"""
     findings: list[Finding] = []
     for name, find in (("nats-server", nats.find_binary), ("postgres", postgres.find_install)):

@@ -188,7 +188,7 @@ OnNudge: TypeAlias = Callable[[Address], None]
 class Liveness(Protocol):
     """Which instances are alive. It says when to try a take-over, never whether one is allowed."""
 
-    async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
         """Answer pings to this instance from now on, and receive its nudges."""
 
     async def nudge(self, instance: str, at: Address) -> None:

@@ -35,17 +35,17 @@ async def admit_published_prompts(context: CommandContext) -> None:
 
     async def admit_all() -> None:
         async for job in context.eventlog.work.take("PROMPTS", "ingest", slots):
-            task = asyncio.create_task(_admit_job(context, job))
+            task = asyncio.create_task(_handle_job(context, job))
             running.add(task)
             task.add_done_callback(running.discard)
 
     await supervise("durable intake", admit_all)
 
 
-async def _admit_job(context: CommandContext, job: Job) -> None:
+async def _handle_job(context: CommandContext, job: Job) -> None:
     async with job:
         try:
-            await _answer_job(context, job)
+            await _admit_prompt(context, job)
             await job.ack()
         except LogError as error:
             # The message is not acknowledged, so it comes again. An exact retry admits nothing twice.
@@ -65,7 +65,11 @@ async def _admit_job(context: CommandContext, job: Job) -> None:
                 await job.ack()
 
 
-async def _answer_job(context: CommandContext, job: Job) -> None:
+async def _admit_prompt(context: CommandContext, job: Job) -> None:
+    """Admit the prompt, and store its receipt or refusal.
+
+    A prompt that cannot be read becomes a dead letter.
+    """
     _root, _kind, tenant, session_id = job.subject.split(".")
     at = Address(tenant, session_id)
     try:

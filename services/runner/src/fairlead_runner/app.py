@@ -34,7 +34,7 @@ async def work(settings: RunnerSettings, health: Health) -> AsyncIterator[None]:
                 get_client(transport)
         runner = ids.runner_id()
         consumer = WakeConsumer(build_context(runner, eventlog, get_client, settings))
-        await eventlog.liveness.answer_pings(runner, consumer.nudge)
+        await eventlog.liveness.start_answering(runner, consumer.nudge)
         consuming = asyncio.create_task(consumer.run())
         timers = asyncio.create_task(consumer.fire_timers())
         heartbeat = asyncio.create_task(consumer.heartbeat())

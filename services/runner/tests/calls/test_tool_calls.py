@@ -163,7 +163,7 @@ async def test_a_call_that_was_begun_is_sent_again_only_if_nobody_works_on_it(
     ids = {"assistant_message_id": called.assistant_message_id, "call_id": "c1"}
     await world.write(ToolStarted(**ids, worker="wkr_1", generation=1))
     if life in {"alive", "overdue"}:
-        await world.eventlog.liveness.answer_pings("wkr_1")
+        await world.eventlog.liveness.start_answering("wkr_1")
     if life == "overdue":
         await world.write(ToolDeferred(**ids, until=1))
     work = world.eventlog.work
@@ -190,7 +190,7 @@ def reconnect_worker(world: World, worker: str, monkeypatch: pytest.MonkeyPatch)
     async def ping_and_answer(instance: str, *, timeout_s: float) -> PingResult:
         life = await ping(instance, timeout_s=timeout_s)
         if instance == worker:
-            await liveness.answer_pings(worker)
+            await liveness.start_answering(worker)
         return life
 
     monkeypatch.setattr(liveness, "ping", ping_and_answer)

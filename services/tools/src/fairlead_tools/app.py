@@ -61,7 +61,7 @@ class ToolsService:
             ToolServers(self._settings.config, self.registry).connect(),
         ):
             health.depend("nats", eventlog.complaint)
-            await eventlog.liveness.answer_pings(self._worker_id)
+            await eventlog.liveness.start_answering(self._worker_id)
             config = self._settings.config
             timeout_s = config.context.timeout_s
             self.observer.registered_sources = RegisteredSources(

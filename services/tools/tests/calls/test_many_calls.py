@@ -68,7 +68,7 @@ async def test_two_hundred_calls_at_once_run_and_settle_once_each(server: Server
             body = request.model_dump_json(by_alias=True).encode()
             await eventlog.work.put(subjects.tool(AT, "default"), body, once=call.call_id)
         settings = ToolsConfig(location_concurrency=16)
-        await eventlog.liveness.answer_pings("wkr_a")
+        await eventlog.liveness.start_answering("wkr_a")
         worker = ToolWorker("wkr_a", eventlog, registry, settings)
         call_ids: list[str] = []
         tail = cast("AsyncGenerator[StoredCommit, None]", eventlog.log.tail(AT, after=0))

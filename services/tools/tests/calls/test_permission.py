@@ -346,7 +346,7 @@ async def test_a_call_that_would_do_something_else_now_does_not_run_again(harnes
 async def test_a_runner_that_waits_is_told_that_a_person_is_asked(harness: Harness) -> None:
     """K-25: the runner then parks at once."""
     echo_tool, nudges = register(harness, tool()), list[Address]()
-    await harness.eventlog.liveness.answer_pings("run_a", nudges.append)
+    await harness.eventlog.liveness.start_answering("run_a", nudges.append)
     await harness.call(echo_tool)
     await serve(harness, config_with(rule("echo")))
 

@@ -110,7 +110,7 @@ def test_an_image_that_never_fits_is_a_size_error() -> None:
 async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) -> None:
     """L-23: a setting."""
     (tmp_path / "a.png").write_bytes(draw_image("PNG", 40, 40))
-    strict = read.tool(ImageLimits(width_max=20, auto_resize=False))
+    strict = read.tool(image_limits=ImageLimits(width_max=20, auto_resize=False))
 
     told = await failure_of(strict, tmp_path, path="a.png")
 
@@ -126,7 +126,9 @@ async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
     assert [tool.name for tool in tools][:2] == ["read", "write"]
     told = await failure_of(tools[0], tmp_path, path="a.png")
     assert told.startswith("Image is too large to show")
-    resizing = read.tool(ImageLimits.of(settings.model_copy(update={"image_resize": True})))
+    resizing = read.tool(
+        image_limits=ImageLimits.of(settings.model_copy(update={"image_resize": True}))
+    )
     _, image = content_image(await run_call(resizing, tmp_path, path="a.png"))
     assert image.size == (20, 20)
 

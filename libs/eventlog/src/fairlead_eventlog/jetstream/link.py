@@ -69,15 +69,15 @@ class NatsLink:
         self.client = client
         self.timeout_s = timeout_s
         self._on_reconnect: set[Callable[[], None]] = set()
-        self._inboxes: dict[str, Callable[[Msg], Awaitable[None]]] = {}
-        self._inbox_prefix = ""
+        self._receivers: dict[str, Callable[[Msg], Awaitable[None]]] = {}
+        self._reply_prefix = ""
         self._tokens = 0
 
     async def open(self) -> None:
         """Install the one inbox that all multi-message answers share."""
-        self._inbox_prefix = self.client.new_inbox()
+        self._reply_prefix = self.client.new_inbox()
         await self.client.subscribe(
-            f"{self._inbox_prefix}.*",
+            f"{self._reply_prefix}.*",
             cb=self._dispatch,
             pending_msgs_limit=0,
             pending_bytes_limit=0,
@@ -101,12 +101,14 @@ class NatsLink:
         self._on_reconnect.add(notify)
         return lambda: self._on_reconnect.discard(notify)
 
-    def inbox(self, receive: Callable[[Msg], Awaitable[None]]) -> tuple[str, Callable[[], None]]:
+    def open_reply_subject(
+        self, receive: Callable[[Msg], Awaitable[None]]
+    ) -> tuple[str, Callable[[], None]]:
         """A new reply subject, and the function that closes it."""
         self._tokens += 1
         token = str(self._tokens)
-        self._inboxes[token] = receive
-        return f"{self._inbox_prefix}.{token}", lambda: self._close_inbox(token)
+        self._receivers[token] = receive
+        return f"{self._reply_prefix}.{token}", lambda: self._close_reply_subject(token)
 
     async def request(
         self,
@@ -198,7 +200,7 @@ class NatsLink:
                 )
             )
 
-        reply, close = self.inbox(receive)
+        reply, close = self.open_reply_subject(receive)
         try:
             await self.send(f"$JS.API.DIRECT.GET.{stream}", orjson.dumps(query), reply=reply)
             async with asyncio.timeout(self.timeout_s):
@@ -209,12 +211,12 @@ class NatsLink:
             close()
 
     async def _dispatch(self, msg: Msg) -> None:
-        receive = self._inboxes.get(msg.subject.rpartition(".")[2])
+        receive = self._receivers.get(msg.subject.rpartition(".")[2])
         if receive is not None:
             await receive(msg)
 
-    def _close_inbox(self, token: str) -> None:
-        self._inboxes.pop(token, None)
+    def _close_reply_subject(self, token: str) -> None:
+        self._receivers.pop(token, None)
 
 
 def _cancellations() -> int:

@@ -20,7 +20,7 @@ class NatsLiveness:
     def __init__(self, link: NatsLink) -> None:
         self._link = link
 
-    async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
         async def receive(msg: Msg) -> None:
             if msg.data:
                 tenant, _, session_id = msg.data.decode().partition(" ")

@@ -15,7 +15,7 @@ class MemoryLiveness:
         self.paused: set[str] = set()
         self._on_nudge: dict[str, OnNudge] = {}
 
-    async def answer_pings(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
+    async def start_answering(self, instance: str, on_nudge: OnNudge = lambda _at: None) -> None:
         self.alive.add(instance)
         self._on_nudge[instance] = on_nudge
 

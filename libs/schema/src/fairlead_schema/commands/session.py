@@ -66,14 +66,14 @@ class SetBudget(BudgetBody, SessionCommand):
     """`session.budget`: limit what the session may use."""
 
 
-class ExecutionReached(Model):
+class SeqReached(Model):
     """The last seq of a session after a command."""
 
     session_id: SessionId
     seq: int
 
 
-class InterruptReached(ExecutionReached):
+class InterruptReached(SeqReached):
     """An interrupt stops a drain, drops work that has not started, or does nothing."""
 
     outcome: Literal["stopping", "dropped", "idle"]

@@ -57,6 +57,7 @@ class ThinVerb:
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _answer(self, message: Message) -> None:
+        """Answer one request, and free the slot that `take` got for it."""
         began = perf_counter_ns()
         tenant = message.subject.split(".")[self._tenant_token]
         try:

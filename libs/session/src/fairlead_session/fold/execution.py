@@ -76,6 +76,10 @@ def _claim(execution: Execution, event: ExecutionClaimed, _seq: int) -> Executio
 
 
 def _release(execution: Execution, event: ExecutionReleased, _seq: int) -> Execution:
+    """Rest without an owner.
+
+    The rule of the reason says whether requested work stays requested, and ends an interrupt.
+    """
     rule = REST_RULES[event.reason]
     released = replace(
         execution,

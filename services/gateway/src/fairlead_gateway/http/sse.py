@@ -113,9 +113,10 @@ class EventStream(Response):
     async def _write(self, frames: FrameQueue, send: Send) -> None:
         while True:
             chunk = await frames.take(heartbeat_s=self._heartbeat_s)
-            await self._send(send, chunk)
+            await self._send_in_time(send, chunk)
 
-    async def _send(self, send: Send, chunk: bytes, *, more: bool = True) -> None:
+    async def _send_in_time(self, send: Send, chunk: bytes, *, more: bool = True) -> None:
+        """Send one chunk. Raises SlowClient if the client does not take the chunk in time."""
         message = {"type": "http.response.body", "body": chunk, "more_body": more}
         try:
             async with asyncio.timeout(self._stall_s):
@@ -132,7 +133,7 @@ class EventStream(Response):
             return
         chunk = b"".join(_failure_frame(error) for error in errors if isinstance(error, Exception))
         with suppress(SlowClient):
-            await self._send(send, chunk, more=False)
+            await self._send_in_time(send, chunk, more=False)
 
 
 @asynccontextmanager

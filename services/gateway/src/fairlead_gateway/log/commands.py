@@ -9,7 +9,7 @@ from fairlead_eventlog.errors import LogUnavailable
 from fairlead_gateway.runtime import Runtime
 from fairlead_schema import subjects
 from fairlead_schema.commands.answer import CommandAnswer
-from fairlead_schema.commands.session import ExecutionReached, SessionCommand
+from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import InvalidRequest, Refused, ServiceUnavailable
 from fairlead_schema.ids import MessageId, SessionId, TenantId
 from fairlead_schema.model import Model
@@ -44,7 +44,7 @@ async def send_session_command(
     runtime: Runtime, at: Address, verb: str, command: SessionCommand
 ) -> None:
     """Send one command whose success has no data."""
-    await send_command(runtime, at.tenant, verb, command, CommandAnswer[ExecutionReached])
+    await send_command(runtime, at.tenant, verb, command, CommandAnswer[SeqReached])
 
 
 def session_id_from_key(request: Request, tenant: TenantId) -> SessionId | None:

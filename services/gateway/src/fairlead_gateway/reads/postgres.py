@@ -57,7 +57,11 @@ class PostgresReadModel:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Keep a pool open during the block. The pool connects as soon as Postgres answers."""
+        """Keep a pool open during the block, and ping Postgres.
+
+        The block starts without a connection. Until a ping succeeds, `complaint` says why, and
+        reads raise ReadsUnavailable.
+        """
         pool = self._pool = AsyncConnectionPool(
             self._dsn,
             connection_class=psycopg.AsyncConnection[DictRow],

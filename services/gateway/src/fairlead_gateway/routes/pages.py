@@ -1,10 +1,14 @@
-"""The default size of pages, and the cursors of a page."""
+"""Pages: their default size, and which cursors a page has."""
 
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
+from fairlead_gateway.reads.read_model import Direction
 from fairlead_schema.model import Model
 
 PAGE_DEFAULT: Final = 50
+
+Item = TypeVar("Item")
 
 
 class PageCursors(Model):
@@ -12,3 +16,10 @@ class PageCursors(Model):
 
     previous: str | None = None
     next: str | None = None
+
+
+def page_cursors(items: Sequence[Item], encode: Callable[[Item, Direction], str]) -> PageCursors:
+    """A page with items has both cursors, also at the ends of the list; an empty page has none."""
+    if not items:
+        return PageCursors()
+    return PageCursors(previous=encode(items[0], "previous"), next=encode(items[-1], "next"))

@@ -1,7 +1,7 @@
 """Commands to a session that exists: load the session, change it, and answer with its sequence."""
 
 from fairlead_ingest.command_context import CommandContext, Committed, Decide, Events, Refusal
-from fairlead_schema.commands.session import ExecutionReached
+from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.errors import SessionNotFound
 from fairlead_schema.subjects import Address
 from fairlead_session.state.session import Session
@@ -23,9 +23,9 @@ async def change(
     return await context.commit(at, decide_existing)
 
 
-def sequence_answer(session: Session) -> ExecutionReached:
+def sequence_answer(session: Session) -> SeqReached:
     """The answer of a command without a result: the last sequence of the session."""
-    return ExecutionReached(session_id=session.id, seq=session.seq)
+    return SeqReached(session_id=session.id, seq=session.seq)
 
 
 def _check_exists(session: Session) -> Session:

@@ -57,10 +57,10 @@ async def project_shard(
         on_healthy()
         with share.hold(shard):
             writer = ShardWriter(ShardStore(connection, shard), eventlog, shard)
-            await _write_shard(writer, share, options, on_healthy)
+            await _project_until_surplus(writer, share, options, on_healthy)
 
 
-async def _write_shard(
+async def _project_until_surplus(
     writer: "ShardWriter", share: ShardShare, options: ReadOptions, on_healthy: Callable[[], None]
 ) -> None:
     await writer.load_checkpoint()

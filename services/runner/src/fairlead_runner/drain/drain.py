@@ -111,7 +111,7 @@ class Drain:
                 return False
             case Compact():
                 failure = await self._compactor.serve(move)
-                return failure is not None and await self._conclusion.close(failure)
+                return failure is not None and await self._conclusion.end_turn(failure)
             case InitialiseContext():
                 return await self._begin_epoch()
             case TakeTurn():

@@ -27,12 +27,13 @@ class TurnConclusion:
             return False
         if outcome.retry is not None:
             return await self._retry(outcome.retry)
-        return await self.close(outcome)
+        return await self.end_turn(outcome)
 
-    async def close(self, outcome: TurnOutcome) -> bool:
-        """Write the end of a turn, and rest in the same commit if nothing continues.
+    async def end_turn(self, outcome: TurnOutcome) -> bool:
+        """End the turn, and release the session in the same commit if the next move is a rest.
 
-        True: the session rests. If another writer was first, the end is written alone.
+        True: the session rests. If that commit is stale or too large, only the end of the turn is
+        written, and the drain goes on.
         """
         writer, generation = self._writer, self._writer.durable.execution.generation
         writer.stage(*outcome.events)

@@ -81,4 +81,4 @@ class TurnRunner:
             self._writer.unstage()
             event_writer.check_ownership()
             events = fail_unrecordable_turn(self._writer.durable, str(error))
-            return await self._conclusion.close(TurnOutcome("failed", events))
+            return await self._conclusion.end_turn(TurnOutcome("failed", events))

@@ -28,7 +28,11 @@ def builtins(config: Config) -> tuple[Tool, ...]:
         return ()
     outputs = ManagedOutputs()
     return (
-        read.tool(ImageLimits.of(config.tools), outputs, read.page_limits(config.tools)),
+        read.tool(
+            image_limits=ImageLimits.of(config.tools),
+            outputs=outputs,
+            output_limits=read.settlement_limits(config.tools),
+        ),
         write.tool(),
         edit.tool(),
         apply_patch.tool(),

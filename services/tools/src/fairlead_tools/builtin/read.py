@@ -171,7 +171,7 @@ class ReadTool:
             raise CallFailed(f"{error}: {path}") from error
 
 
-def page_limits(settings: ToolsConfig) -> OutputLimits | None:
+def settlement_limits(settings: ToolsConfig) -> OutputLimits | None:
     """The output limits for a whole page; None if the configured limits are smaller."""
     smaller = (
         settings.output_bytes_max < PAGE_BYTES_MAX or settings.output_lines_max < PAGE_LINES_MAX
@@ -184,12 +184,16 @@ def page_limits(settings: ToolsConfig) -> OutputLimits | None:
 
 
 def tool(
-    limits: ImageLimits | None = None,
+    *,
+    image_limits: ImageLimits | None = None,
     outputs: OutputFiles | None = None,
-    page: OutputLimits | None = None,
+    output_limits: OutputLimits | None = None,
 ) -> Tool:
-    """The tool, with its limits and the managed outputs, if there are any."""
-    reader = ReadTool(limits or ImageLimits(), outputs or NoOutputFiles())
+    """The `read` tool. Without `outputs` it reads no managed outputs.
+
+    `output_limits` bound the text of its settlement; None stands for the configured limits.
+    """
+    reader = ReadTool(image_limits or ImageLimits(), outputs or NoOutputFiles())
     return Tool(
         name="read",
         description=DESCRIPTION,
@@ -199,7 +203,7 @@ def tool(
         needs=reader.needs,
         project=project,
         retry="pure",
-        limits=page,
+        limits=output_limits,
     )
 
 

@@ -51,7 +51,7 @@ async def _run_checks(args: argparse.Namespace) -> list[Finding]:
     findings = [
         checks.check_python(sys.version_info[:3]),
         checks.check_packages(),
-        *checks.check_binaries(),
+        *checks.check_server_binaries(),
     ]
     existing = next(path for path in (state, *state.parents) if path.exists())
     findings.append(checks.check_disk(existing, shutil.disk_usage(existing).free // MEGABYTE))

@@ -15,7 +15,7 @@ def parse_request(body: dict[str, Any]) -> SimRequest:
 
 
 def _to_messages(message: dict[str, Any]) -> list[ConversationMessage]:
-    """The messages inside one: tool results come before the text of a user message."""
+    """Split one message: each tool result becomes a message of its own, before the text."""
     content = message["content"]
     blocks = content if isinstance(content, list) else []
     if message["role"] == "user":

@@ -4,7 +4,7 @@ from starlette.responses import Response
 
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
-from fairlead_gateway.log.events import PUBLIC, EnvelopeTranslator
+from fairlead_gateway.log.envelopes import PUBLIC, EnvelopeTranslator
 from fairlead_gateway.routes.events.replay import FollowQuery, Replay, event_stream
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.public_events import EventEnvelope

@@ -9,7 +9,7 @@ from fairlead_gateway.http.answers import answer
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
 from fairlead_gateway.http.sse import auto_close
-from fairlead_gateway.log.events import PUBLIC, EnvelopeTranslator, read_envelopes
+from fairlead_gateway.log.envelopes import PUBLIC, EnvelopeTranslator, read_envelopes
 from fairlead_gateway.routes.pages import PAGE_DEFAULT
 from fairlead_schema.errors import ServiceUnavailable, SessionNotFound
 from fairlead_schema.model import InputModel, Model

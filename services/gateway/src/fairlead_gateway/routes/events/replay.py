@@ -16,7 +16,7 @@ from fairlead_gateway.http.sse import (
     auto_close,
     event_frame,
 )
-from fairlead_gateway.log.events import EnvelopeTranslator
+from fairlead_gateway.log.envelopes import EnvelopeTranslator
 from fairlead_schema.errors import InvalidCursor
 from fairlead_schema.model import InputModel
 

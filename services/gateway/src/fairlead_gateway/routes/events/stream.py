@@ -5,7 +5,7 @@ from starlette.responses import Response
 from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput
 from fairlead_gateway.http.sse import FrameQueue, auto_close, event_frame
-from fairlead_gateway.log.events import PUBLIC_AND_NOTICE, EnvelopeTranslator
+from fairlead_gateway.log.envelopes import PUBLIC_AND_NOTICE, EnvelopeTranslator
 from fairlead_gateway.routes.events.replay import FollowQuery, Replay, event_stream
 from fairlead_schema import public_events
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound

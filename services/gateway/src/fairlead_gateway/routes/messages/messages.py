@@ -10,7 +10,7 @@ from fairlead_gateway.http.operation import ApiRequest, Operation
 from fairlead_gateway.http.request_parser import EmptyInput, WholeNumber
 from fairlead_gateway.reads.cursors import MESSAGES_MAX, MessageCursor, scan_order
 from fairlead_gateway.reads.read_model import Direction, Order
-from fairlead_gateway.routes.pages import PAGE_DEFAULT, PageCursors
+from fairlead_gateway.routes.pages import PAGE_DEFAULT, PageCursors, page_cursors
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable, SessionNotFound
 from fairlead_schema.message import Message
 from fairlead_schema.model import InputModel, Model
@@ -41,8 +41,17 @@ async def _list(request: ApiRequest[MessagesQuery, EmptyInput]) -> Response:
         request.at, order=scan_order(order, direction), after=after, limit=limit
     )
     data = tuple(messages) if direction == "next" else tuple(reversed(messages))
-    page = MessagePage(data=data, cursor=_page_cursors(request, data, order, limit))
-    return answer(page, stale=stale)
+
+    def encode(message: Message, direction: Direction) -> str:
+        return MessageCursor(
+            session=request.at.session_id,
+            id=message.id,
+            order=order,
+            direction=direction,
+            limit=limit,
+        ).encode()
+
+    return answer(MessagePage(data=data, cursor=page_cursors(data, encode)), stale=stale)
 
 
 def _cursor(request: ApiRequest[MessagesQuery, EmptyInput]) -> MessageCursor | None:
@@ -55,31 +64,6 @@ def _cursor(request: ApiRequest[MessagesQuery, EmptyInput]) -> MessageCursor | N
     if cursor.session != request.at.session_id:
         raise InvalidCursor
     return cursor
-
-
-def _page_cursors(
-    request: ApiRequest[MessagesQuery, EmptyInput],
-    data: tuple[Message, ...],
-    order: Order,
-    limit: int,
-) -> PageCursors:
-    if not data:
-        return PageCursors()
-    previous, following = (
-        MessageCursor(
-            session=request.at.session_id,
-            id=message.id,
-            order=order,
-            direction=direction,
-            limit=limit,
-        ).encode()
-        for message, direction in _ends(data)
-    )
-    return PageCursors(previous=previous, next=following)
-
-
-def _ends(data: tuple[Message, ...]) -> tuple[tuple[Message, Direction], ...]:
-    return (data[0], "previous"), (data[-1], "next")
 
 
 LIST = Operation(

@@ -1,5 +1,6 @@
 """`GET /api/session` and `GET /api/session/active`: lists of sessions."""
 
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -16,7 +17,7 @@ from fairlead_gateway.reads.cursors import (
     scan_order,
 )
 from fairlead_gateway.reads.read_model import Direction, Order, SessionAnchor, SessionFilter
-from fairlead_gateway.routes.pages import PAGE_DEFAULT, PageCursors
+from fairlead_gateway.routes.pages import PAGE_DEFAULT, PageCursors, page_cursors
 from fairlead_schema.errors import InvalidCursor, ServiceUnavailable
 from fairlead_schema.ids import SessionId
 from fairlead_schema.model import InputModel, Model
@@ -58,7 +59,7 @@ async def _list(request: ApiRequest[SessionsQuery, EmptyInput]) -> Response:
         limit=listing.limit,
     )
     data = tuple(sessions) if direction == "next" else tuple(reversed(sessions))
-    return answer(SessionPage(data=data, cursor=_page_cursors(listing, data)))
+    return answer(SessionPage(data=data, cursor=page_cursors(data, partial(_cursor, listing))))
 
 
 def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnchor | None]:
@@ -76,14 +77,6 @@ def _listing_and_anchor(query: SessionsQuery) -> tuple[SessionListing, CursorAnc
         limit=query.limit or PAGE_DEFAULT,
     )
     return listing, None
-
-
-def _page_cursors(listing: SessionListing, data: tuple[SessionInfo, ...]) -> PageCursors:
-    if not data:
-        return PageCursors()
-    return PageCursors(
-        previous=_cursor(listing, data[0], "previous"), next=_cursor(listing, data[-1], "next")
-    )
 
 
 def _cursor(listing: SessionListing, session: SessionInfo, direction: Direction) -> str:

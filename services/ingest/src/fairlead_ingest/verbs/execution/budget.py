@@ -2,14 +2,14 @@
 
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import change, sequence_answer
-from fairlead_schema.commands.session import ExecutionReached, SetBudget
+from fairlead_schema.commands.session import SeqReached, SetBudget
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import budget_lets_go_on, set_budget
 from fairlead_session.state.usage import Budget
 
 
-async def budget(context: ContextDep, tenant: TenantParam, command: SetBudget) -> ExecutionReached:
+async def budget(context: ContextDep, tenant: TenantParam, command: SetBudget) -> SeqReached:
     """Set both limits. A raised limit wakes a session that rests because of the old limit."""
     at, limits = Address(tenant, command.session_id), Budget(command.cost, command.tokens)
     committed = await change(context, at, lambda session: set_budget(session, limits))

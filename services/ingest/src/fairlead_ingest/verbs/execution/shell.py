@@ -2,15 +2,13 @@
 
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.sessions import load
-from fairlead_schema.commands.session import ExecutionReached, SessionCommand
+from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import ServiceUnavailable
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 
 
-async def shell(
-    context: ContextDep, tenant: TenantParam, command: SessionCommand
-) -> ExecutionReached:
+async def shell(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
     """Refuse a shell command of a user. Raises SessionNotFound or ServiceUnavailable."""
     await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(
@@ -18,9 +16,7 @@ async def shell(
     )
 
 
-async def skill(
-    context: ContextDep, tenant: TenantParam, command: SessionCommand
-) -> ExecutionReached:
+async def skill(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
     """Refuse a skill that a user loads by hand. Raises SessionNotFound or ServiceUnavailable."""
     await load(context, Address(tenant, command.session_id))
     raise ServiceUnavailable(

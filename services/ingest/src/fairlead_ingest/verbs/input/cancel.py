@@ -5,7 +5,7 @@ from typing import Final, assert_never
 from fairlead_ingest.command_context import Committed, ContextDep
 from fairlead_ingest.verbs.sessions import change, sequence_answer
 from fairlead_schema.commands.input import CancelInput
-from fairlead_schema.commands.session import ExecutionReached
+from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.errors import Conflict, MessageNotFound, Refused
 from fairlead_schema.ids import SessionId
 from fairlead_schema.subjects import Address
@@ -16,9 +16,7 @@ from fairlead_session.input.inbox import AlreadyPromoted, InputNotPending, Input
 PROMOTED: Final = "The input is already promoted"
 
 
-async def cancel(
-    context: ContextDep, tenant: TenantParam, command: CancelInput
-) -> ExecutionReached:
+async def cancel(context: ContextDep, tenant: TenantParam, command: CancelInput) -> SeqReached:
     """Cancel an input that the model has not seen. Raises Conflict or MessageNotFound."""
     at = Address(tenant, command.session_id)
     outcome: Committed | InputRefusal = await change(

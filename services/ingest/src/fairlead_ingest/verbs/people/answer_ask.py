@@ -2,14 +2,14 @@
 
 from fairlead_ingest.command_context import CommandContext, Committed, Decide, Refusal
 from fairlead_ingest.verbs.sessions import change, sequence_answer
-from fairlead_schema.commands.session import ExecutionReached
+from fairlead_schema.commands.session import SeqReached
 from fairlead_schema.subjects import Address
 from fairlead_session.next_move import is_moving
 
 
 async def answer_ask(
     context: CommandContext, at: Address, decide: Decide[Refusal]
-) -> ExecutionReached | Refusal:
+) -> SeqReached | Refusal:
     """Commit the answer, nudge the owner, and wake a runner if the session has work.
 
     A repeated answer wakes the session again, because the first caller may have died before its

@@ -12,7 +12,7 @@ from fairlead_schema.commands.asks import (
     PermissionDecision,
     ReplyPermission,
 )
-from fairlead_schema.commands.session import ExecutionReached, SessionCommand
+from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import Conflict, PermissionNotFound
 from fairlead_schema.events import PermissionAsked, PermissionReplied
 from fairlead_schema.permission import PermissionRequest, PermissionRule
@@ -52,9 +52,7 @@ async def ask(
     return PermissionDecision(id=id_, effect=effect)
 
 
-async def reply(
-    context: ContextDep, tenant: TenantParam, command: ReplyPermission
-) -> ExecutionReached:
+async def reply(context: ContextDep, tenant: TenantParam, command: ReplyPermission) -> SeqReached:
     """Write a person's answer in one commit, and let the session go on. Raises PermissionNotFound.
 
     A repeated reply gets the same answer, because a client may have lost the first one.
@@ -81,7 +79,7 @@ async def reply(
 
 async def recheck(
     context: ContextDep, tenant: TenantParam, command: PermissionCommand
-) -> ExecutionReached:
+) -> SeqReached:
     """Answer a request that was approved for always meanwhile, perhaps in another session."""
     at = Address(tenant, command.session_id)
     saved = await _saved_rules(context, at, await load(context, at))

@@ -4,7 +4,7 @@ from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.people.answer_ask import answer_ask
 from fairlead_ingest.verbs.sessions import load
 from fairlead_schema.commands.asks import PendingQuestions, QuestionCommand, ReplyQuestion
-from fairlead_schema.commands.session import ExecutionReached, SessionCommand
+from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import QuestionNotFound
 from fairlead_schema.events import QuestionRejected, QuestionReplied
 from fairlead_schema.subjects import Address
@@ -12,9 +12,7 @@ from fairlead_service.rpc.server import TenantParam
 from fairlead_session.people.asks import AskNotPending, answer_question, reject_question
 
 
-async def reply(
-    context: ContextDep, tenant: TenantParam, command: ReplyQuestion
-) -> ExecutionReached:
+async def reply(context: ContextDep, tenant: TenantParam, command: ReplyQuestion) -> SeqReached:
     """Write the answers, which settle the call that asked. Raises QuestionNotFound."""
     replied = QuestionReplied(request_id=command.request_id, answers=command.answers)
     answer = await answer_ask(
@@ -27,9 +25,7 @@ async def reply(
     return answer
 
 
-async def reject(
-    context: ContextDep, tenant: TenantParam, command: QuestionCommand
-) -> ExecutionReached:
+async def reject(context: ContextDep, tenant: TenantParam, command: QuestionCommand) -> SeqReached:
     """Dismiss a question, which stops the session as a decline does. Raises QuestionNotFound."""
     rejected = QuestionRejected(request_id=command.request_id)
     answer = await answer_ask(

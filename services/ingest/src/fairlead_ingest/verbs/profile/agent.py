@@ -3,14 +3,14 @@
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.profile.create import check_agent
 from fairlead_ingest.verbs.sessions import change, load, sequence_answer
-from fairlead_schema.commands.session import ExecutionReached, SwitchAgent
+from fairlead_schema.commands.session import SeqReached, SwitchAgent
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import switch_agent
 
 
-async def agent(context: ContextDep, tenant: TenantParam, command: SwitchAgent) -> ExecutionReached:
+async def agent(context: ContextDep, tenant: TenantParam, command: SwitchAgent) -> SeqReached:
     """Switch to a configured agent."""
     at, message_id = Address(tenant, command.session_id), ids.message_id()
     await load(context, at)

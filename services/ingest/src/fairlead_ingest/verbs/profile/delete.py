@@ -6,7 +6,7 @@ from fairlead_eventlog.errors import LogError
 from fairlead_ingest.command_context import CommandContext, ContextDep
 from fairlead_ingest.verbs.execution.interrupt import interrupt
 from fairlead_ingest.verbs.sessions import change, sequence_answer
-from fairlead_schema.commands.session import ExecutionReached, SessionCommand
+from fairlead_schema.commands.session import SeqReached, SessionCommand
 from fairlead_schema.errors import Refused, SessionNotFound
 from fairlead_schema.ids import SessionId, TenantId
 from fairlead_schema.record import RecordError
@@ -18,9 +18,7 @@ from fairlead_session.people.pending import close_asks
 log = logging.getLogger(__name__)
 
 
-async def delete(
-    context: ContextDep, tenant: TenantParam, command: SessionCommand
-) -> ExecutionReached:
+async def delete(context: ContextDep, tenant: TenantParam, command: SessionCommand) -> SeqReached:
     """Write the last event (docs/adr/0012), which fences every owner and writer.
 
     Only after that the owner and the child sessions stop: nothing new can begin for the session.

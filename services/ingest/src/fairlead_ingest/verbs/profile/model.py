@@ -3,14 +3,14 @@
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.profile.create import check_model
 from fairlead_ingest.verbs.sessions import change, load, sequence_answer
-from fairlead_schema.commands.session import ExecutionReached, SwitchModel
+from fairlead_schema.commands.session import SeqReached, SwitchModel
 from fairlead_schema.subjects import Address
 from fairlead_service import ids
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution.commands import switch_model
 
 
-async def model(context: ContextDep, tenant: TenantParam, command: SwitchModel) -> ExecutionReached:
+async def model(context: ContextDep, tenant: TenantParam, command: SwitchModel) -> SeqReached:
     """Switch to a configured model. The selected model again changes nothing."""
     at, message_id = Address(tenant, command.session_id), ids.message_id()
     await load(context, at)

@@ -3,13 +3,13 @@
 from fairlead_ingest.command_context import ContextDep
 from fairlead_ingest.verbs.profile.location import check_location
 from fairlead_ingest.verbs.sessions import change, sequence_answer
-from fairlead_schema.commands.session import ExecutionReached, MoveSession
+from fairlead_schema.commands.session import MoveSession, SeqReached
 from fairlead_schema.subjects import Address
 from fairlead_service.rpc.server import TenantParam
 from fairlead_session.execution import commands
 
 
-async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -> ExecutionReached:
+async def move(context: ContextDep, tenant: TenantParam, command: MoveSession) -> SeqReached:
     """Move the session, and stop the work at the old location. A runner settles that work."""
     at = Address(tenant, command.session_id)
     check_location(context.settings.config.location.roots, command.location)
