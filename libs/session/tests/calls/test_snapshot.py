@@ -1,4 +1,4 @@
-"""Briefs: a worker decides from one exactly as it would from the session."""
+"""Call snapshots: a worker decides from a snapshot exactly as it would from the session."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -76,7 +76,7 @@ def session(*events: SessionEvent) -> Session:
 
 
 def session_of_snapshot(session_: Session, id_: str = "c1") -> Session:
-    """What a worker makes of the brief, once it has been over the wire."""
+    """The session that a worker builds from a snapshot that was sent over the wire."""
     snapshot = snapshot_call(session_, 42, "msg_a", id_)
     assert snapshot is not None
     wired = CallSnapshot.model_validate_json(snapshot.model_dump_json(by_alias=True))
@@ -160,7 +160,7 @@ def test_where_more_counts_than_a_brief_can_say_there_is_none(
 
 
 def test_there_is_none_of_a_call_that_another_session_answers() -> None:
-    """Whoever attends it reads its session, and a read that lags behind the brief misses the call."""
+    """A worker reads the child session, and a read that lags behind the snapshot misses the call."""
     first, second = called()
     assert isinstance(second, ToolCalled)
     task = second.model_copy(update={"tool": TASK})
