@@ -74,7 +74,7 @@ async def create_session(context: CommandContext, session_id: str = "ses_1") -> 
     await create(context, "default", create_command(id=session_id))
 
 
-async def send_prompt(context: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
+async def answer_prompt(context: CommandContext, body: bytes, *, tenant: str = "default") -> bytes:
     return await answer_command(context, body, AdmitPrompt, prompt, tenant=tenant)
 
 
@@ -95,7 +95,7 @@ async def answer_command(
 
 async def events(eventlog: EventLog, at: Address = AT) -> list[SessionEvent]:
     page = await eventlog.log.read(at, after=START)
-    return [event.event for stored in page.commits for event in stored.commit.events]
+    return [recorded.event for commit in page.commits for recorded in commit.commit.events]
 
 
 async def append_events(eventlog: EventLog, *new_events: SessionEvent, at: Address = AT) -> None:
@@ -114,10 +114,10 @@ def jobs(eventlog: EventLog, stream: str) -> list[MemoryMessage]:
     return eventlog.work.queue(stream).messages
 
 
-async def until(true: Callable[[], bool]) -> None:
+async def wait_until(condition: Callable[[], bool]) -> None:
     """Wait, for a bounded time, until something holds."""
     async with asyncio.timeout(WAIT_S):
-        while not true():
+        while not condition():
             await asyncio.sleep(0)
 
 

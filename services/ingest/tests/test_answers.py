@@ -18,9 +18,9 @@ from fairlead_schema.record import UnknownEvent
 from fairlead_schema.subjects import Address
 from services.ingest.tests.conftest import (
     answer_command,
+    answer_prompt,
     create_session,
     events,
-    send_prompt,
     settings,
 )
 
@@ -30,15 +30,15 @@ PROMPT = {"sessionID": "ses_1", "prompt": {"text": "hi"}}
 def error(payload: bytes) -> dict[str, Any]:
     body = json.loads(payload)
     assert set(body) == {"error"}
-    error_: dict[str, Any] = body["error"]
-    return error_
+    fields: dict[str, Any] = body["error"]
+    return fields
 
 
 async def test_an_answer_holds_the_receipt(context: CommandContext) -> None:
     """A-27: camel case, and absent keys stay absent."""
     await create_session(context)
 
-    body = json.loads(await send_prompt(context, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
+    body = json.loads(await answer_prompt(context, json.dumps({**PROMPT, "id": "msg_1"}).encode()))
 
     assert body["data"]["admittedSeq"] == 2
     assert body["data"]["sessionID"] == "ses_1"
@@ -46,7 +46,7 @@ async def test_an_answer_holds_the_receipt(context: CommandContext) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "field"),
+    ("changes", "field"),
     [
         ({"prompt": None}, None),
         ({"prompt": "hi"}, "prompt"),
@@ -64,15 +64,15 @@ async def test_an_answer_holds_the_receipt(context: CommandContext) -> None:
     ],
 )
 async def test_a_wrong_field_is_named(
-    context: CommandContext, changed: dict[str, Any], field: str
+    context: CommandContext, changes: dict[str, Any], field: str
 ) -> None:
     """A-10: the refusal says which field does not fit, and nothing is written."""
     await create_session(context)
 
-    refused = error(await send_prompt(context, json.dumps({**PROMPT, **changed}).encode()))
+    refusal = error(await answer_prompt(context, json.dumps({**PROMPT, **changes}).encode()))
 
-    assert refused["_tag"] == "InvalidRequestError"
-    assert (refused["kind"], refused.get("field")) == ("Body", field)
+    assert refusal["_tag"] == "InvalidRequestError"
+    assert (refusal["kind"], refusal.get("field")) == ("Body", field)
     assert len(await events(context.eventlog)) == 1
 
 
@@ -81,37 +81,37 @@ async def test_a_wrong_field_is_named(
 )
 async def test_what_is_no_command_is_refused(context: CommandContext, body: bytes) -> None:
     """A-10: malformed JSON gets a typed answer too."""
-    assert error(await send_prompt(context, body))["_tag"] == "InvalidRequestError"
+    assert error(await answer_prompt(context, body))["_tag"] == "InvalidRequestError"
 
 
 async def test_a_lone_surrogate_is_refused(context: CommandContext) -> None:
     """A-10: text that no log could hold is no text."""
     body = b'{"sessionID":"ses_1","prompt":{"text":"\\ud800"}}'
 
-    assert error(await send_prompt(context, body))["_tag"] == "InvalidRequestError"
+    assert error(await answer_prompt(context, body))["_tag"] == "InvalidRequestError"
 
 
 async def test_unknown_extra_keys_are_ignored(context: CommandContext) -> None:
     """A-12: a newer client may say more than we know."""
     await create_session(context)
 
-    body = json.loads(await send_prompt(context, json.dumps({**PROMPT, "future": 1}).encode()))
+    body = json.loads(await answer_prompt(context, json.dumps({**PROMPT, "future": 1}).encode()))
 
     assert "data" in body
 
 
 async def test_a_tenant_that_is_no_name_is_refused(context: CommandContext) -> None:
     """A-10: a tenant becomes a subject token."""
-    refused = error(await send_prompt(context, json.dumps(PROMPT).encode(), tenant="a b"))
+    refusal = error(await answer_prompt(context, json.dumps(PROMPT).encode(), tenant="a b"))
 
-    assert (refused["_tag"], refused["kind"]) == ("InvalidRequestError", "Params")
+    assert (refusal["_tag"], refusal["kind"]) == ("InvalidRequestError", "Params")
 
 
 async def test_refusals_keep_their_tags(context: CommandContext) -> None:
     """A-10: not found names the session."""
-    refused = error(await send_prompt(context, json.dumps(PROMPT).encode()))
+    refusal = error(await answer_prompt(context, json.dumps(PROMPT).encode()))
 
-    assert (refused["_tag"], refused["sessionID"]) == ("SessionNotFoundError", "ses_1")
+    assert (refusal["_tag"], refusal["sessionID"]) == ("SessionNotFoundError", "ses_1")
 
 
 class AwayLog(MemoryLog):
@@ -131,8 +131,8 @@ async def test_an_unavailable_log_is_answered_as_such(eventlog: EventLog) -> Non
 
     body = await answer_command(context, b'{"id":"ses_1"}', CreateSession, create)
 
-    refused = error(body)
-    assert (refused["_tag"], refused["service"]) == ("ServiceUnavailableError", "session.log")
+    refusal = error(body)
+    assert (refusal["_tag"], refusal["service"]) == ("ServiceUnavailableError", "session.log")
 
 
 async def test_a_defect_of_ours_is_answered_with_a_reference(
@@ -144,11 +144,11 @@ async def test_a_defect_of_ours_is_answered_with_a_reference(
     object.__setattr__(eventlog, "log", log)
     context = CommandContext(eventlog, settings())
 
-    refused = error(await answer_command(context, b'{"id":"ses_1"}', CreateSession, create))
+    refusal = error(await answer_command(context, b'{"id":"ses_1"}', CreateSession, create))
 
-    assert refused["_tag"] == "UnknownError"
-    assert "secret" not in refused["message"]
-    assert refused["ref"] in [getattr(record, "ref", None) for record in caplog.records]
+    assert refusal["_tag"] == "UnknownError"
+    assert "secret" not in refusal["message"]
+    assert refusal["ref"] in [getattr(record, "ref", None) for record in caplog.records]
 
 
 async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
@@ -159,7 +159,7 @@ async def test_a_session_that_cannot_be_read_is_answered_with_its_reason(
     log.failure = UnknownEvent("from.the.future", 9)
     context = CommandContext(replace(eventlog, log=log), settings())
 
-    refused = error(await send_prompt(context, json.dumps(PROMPT).encode()))
+    refusal = error(await answer_prompt(context, json.dumps(PROMPT).encode()))
 
-    assert refused["_tag"] == "ServiceUnavailableError"
-    assert "from.the.future.9" in refused["message"]
+    assert refusal["_tag"] == "ServiceUnavailableError"
+    assert "from.the.future.9" in refusal["message"]

@@ -58,7 +58,7 @@ from services.ingest.tests.conftest import (
     append_events,
     create_session,
     events,
-    until,
+    wait_until,
     wakes,
 )
 
@@ -67,16 +67,18 @@ ASK = {"action": "bash", "resource": "*", "effect": "ask"}
 COMMAND = SessionCommand(session_id="ses_1")
 
 
-def configured(**more: Any) -> IngestSettings:  # noqa: ANN401
+def settings_that_ask(**more: Any) -> IngestSettings:  # noqa: ANN401
     return IngestSettings(Config.model_validate({**CONFIG, "permissions": [ASK], **more}))
 
 
 @pytest.fixture
 def context(eventlog: EventLog) -> CommandContext:
-    return CommandContext(eventlog, configured())
+    return CommandContext(eventlog, settings_that_ask())
 
 
-def ask(call: str = "c1", *, resource: str = "git push", session: str = "ses_1") -> PermissionAsked:
+def permission_asked(
+    call: str = "c1", *, resource: str = "git push", session: str = "ses_1"
+) -> PermissionAsked:
     request = PermissionRequest(
         id=f"per_{call}",
         session_id=session,
@@ -88,7 +90,7 @@ def ask(call: str = "c1", *, resource: str = "git push", session: str = "ses_1")
     return PermissionAsked(request=request, agent="build")
 
 
-def called(call: str) -> ToolCalled:
+def tool_called(call: str) -> ToolCalled:
     return ToolCalled(
         assistant_message_id="msg_a",
         call_id=call,
@@ -99,12 +101,12 @@ def called(call: str) -> ToolCalled:
     )
 
 
-async def waiting(
+async def park_session(
     context: CommandContext,
     eventlog: EventLog,
     *more: SessionEvent,
     at: Address = AT,
-    rested: bool = True,
+    at_rest: bool = True,
 ) -> None:
     """A session parked on two calls that ask."""
     await create_session(context, at.session_id)
@@ -119,11 +121,11 @@ async def waiting(
             model=ModelRef(provider_id="acme", id="fast"),
             step=1,
         ),
-        called("c1"),
-        called("c2"),
-        ask("c1", session=at.session_id),
+        tool_called("c1"),
+        tool_called("c2"),
+        permission_asked("c1", session=at.session_id),
         *more,
-        *((ExecutionReleased(generation=1, reason="parked"),) if rested else ()),
+        *((ExecutionReleased(generation=1, reason="parked"),) if at_rest else ()),
         at=at,
     )
 
@@ -134,22 +136,22 @@ def reply(word: str, call: str = "c1", session: str = "ses_1", **more: str) -> R
     )
 
 
-async def last(eventlog: EventLog, at: Address = AT) -> list[str]:
+async def last_commit_types(eventlog: EventLog, at: Address = AT) -> list[str]:
     """The types of the last commit."""
-    stored = (await eventlog.log.read(at, after=START)).commits[-1]
-    return [recorded.event.type for recorded in stored.commit.events]
+    commit = (await eventlog.log.read(at, after=START)).commits[-1]
+    return [recorded.event.type for recorded in commit.commit.events]
 
 
 async def test_a_permission_is_one_commit_and_a_wake(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-14, K-15: written, and whoever should go on hears of it."""
-    await waiting(context, eventlog)
+    await park_session(context, eventlog)
 
     await permission.reply(context, "default", reply("once"))
 
-    assert await last(eventlog) == ["permission.replied"]
-    await until(lambda: len(wakes(eventlog)) == 1)
+    assert await last_commit_types(eventlog) == ["permission.replied"]
+    await wait_until(lambda: len(wakes(eventlog)) == 1)
 
 
 async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog: EventLog) -> None:
@@ -157,7 +159,7 @@ async def test_a_living_owner_is_told_at_once(context: CommandContext, eventlog:
     nudges: list[Address] = []
     assert isinstance(eventlog.liveness, MemoryLiveness)
     await eventlog.liveness.start_answering("run_a", nudges.append)
-    await waiting(context, eventlog, rested=False)
+    await park_session(context, eventlog, at_rest=False)
 
     await permission.reply(context, "default", reply("once"))
 
@@ -168,7 +170,7 @@ async def test_always_saves_each_pattern_for_the_project_first(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17, K-28: then the answer, and what else in this session is allowed by now."""
-    await waiting(context, eventlog, ask("c2", resource="git pull"))
+    await park_session(context, eventlog, permission_asked("c2", resource="git pull"))
     project = (await context.load(AT)).profile
     assert project is not None
 
@@ -176,14 +178,18 @@ async def test_always_saves_each_pattern_for_the_project_first(
     await permission.reply(context, "default", reply("always"))
 
     listing = ListApprovals(project_id=project.project_id)
-    (saved,) = (await approval.list_(context, "default", listing)).saved
-    assert (saved.action, saved.resource) == ("bash", "git *")
-    replies = [event for event in await events(eventlog) if isinstance(event, PermissionReplied)]
-    assert [(reply.request_id, reply.reply) for reply in replies] == [
+    (approved,) = (await approval.list_(context, "default", listing)).saved
+    assert (approved.action, approved.resource) == ("bash", "git *")
+    replies = [
+        reply_event
+        for reply_event in await events(eventlog)
+        if isinstance(reply_event, PermissionReplied)
+    ]
+    assert [(reply_event.request_id, reply_event.reply) for reply_event in replies] == [
         ("per_c1", "always"),
         ("per_c2", "always"),
     ]
-    await approval.remove(context, "default", RemoveApproval(id=saved.id))
+    await approval.remove(context, "default", RemoveApproval(id=approved.id))
     assert (await approval.list_(context, "default", listing)).saved == ()
 
 
@@ -191,23 +197,23 @@ async def test_always_without_patterns_is_like_once(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-18: nothing is saved."""
-    await waiting(context, eventlog)
-    bare = ask("c2")
+    await park_session(context, eventlog)
+    bare = permission_asked("c2")
     request = bare.request.model_copy(update={"save": None})
     await append_events(eventlog, bare.model_copy(update={"request": request}))
 
     await permission.reply(context, "default", reply("always", "c2"))
 
     assert await eventlog.approvals.revision() == 0
-    assert await last(eventlog) == ["permission.replied"]
+    assert await last_commit_types(eventlog) == ["permission.replied"]
 
 
 async def test_an_approval_answers_what_waits_in_another_session(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-17: by its own rules, whenever somebody has it looked at; once."""
-    await waiting(context, eventlog)
-    await waiting(context, eventlog, at=OTHER)
+    await park_session(context, eventlog)
+    await park_session(context, eventlog, at=OTHER)
     command = PermissionCommand(session_id="ses_2", request_id="per_c1")
     before = await permission.recheck(context, "default", command)
     await permission.reply(context, "default", reply("always"))
@@ -216,14 +222,14 @@ async def test_an_approval_answers_what_waits_in_another_session(
     again = await permission.recheck(context, "default", command)
 
     assert (after.seq, again.seq) == (before.seq + 1, before.seq + 1)
-    assert await last(eventlog, OTHER) == ["permission.replied"]
+    assert await last_commit_types(eventlog, OTHER) == ["permission.replied"]
 
 
 async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-16, K-17: the reply itself was never written; the approval is as good."""
-    await waiting(context, eventlog)
+    await park_session(context, eventlog)
     session = await context.load(AT)
     assert session.profile is not None
     await eventlog.approvals.save("default", session.profile.project_id, "bash", ["git *"])
@@ -231,18 +237,18 @@ async def test_somebody_who_dies_after_saving_leaves_an_approval_that_answers(
     command = PermissionCommand(session_id="ses_1", request_id="per_c1")
     await permission.recheck(context, "default", command)
 
-    assert await last(eventlog) == ["permission.replied"]
+    assert await last_commit_types(eventlog) == ["permission.replied"]
 
 
 async def test_a_refusal_with_words_settles_its_call_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-12, K-20, K-21: the other request still waits."""
-    await waiting(context, eventlog, ask("c2"))
+    await park_session(context, eventlog, permission_asked("c2"))
 
     await permission.reply(context, "default", reply("reject", message="not today"))
 
-    assert await last(eventlog) == ["permission.replied", "tool.failed"]
+    assert await last_commit_types(eventlog) == ["permission.replied", "tool.failed"]
     assert list((await context.load(AT)).asks.permissions) == ["per_c2"]
 
 
@@ -250,24 +256,24 @@ async def test_a_decline_stops_the_session_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """E-10, K-19, K-23: everything that waits is answered with it."""
-    await waiting(context, eventlog, ask("c2"))
+    await park_session(context, eventlog, permission_asked("c2"))
 
     await permission.reply(context, "default", reply("reject", message=""))
 
-    assert await last(eventlog) == [
+    assert await last_commit_types(eventlog) == [
         "permission.replied",
         "permission.replied",
         "interrupt.requested",
     ]
     assert (await context.load(AT)).execution.interrupted
-    await until(lambda: len(wakes(eventlog)) == 1)
+    await wait_until(lambda: len(wakes(eventlog)) == 1)
 
 
 async def test_late_and_foreign_replies_are_refused_and_the_same_one_is_not(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-24, K-34: unknown here is unknown, also when another session or tenant asked it."""
-    await waiting(context, eventlog)
+    await park_session(context, eventlog)
     await create_session(context, "ses_2")
     with pytest.raises(PermissionNotFound):
         await permission.reply(context, "default", reply("once", session="ses_2"))
@@ -288,44 +294,46 @@ async def test_of_many_answers_at_once_one_counts(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-24: the log decides which; the others are told that they are late."""
-    await waiting(context, eventlog)
-    words = [reply("once"), reply("always"), reply("reject", message="no")] * 3
+    await park_session(context, eventlog)
+    commands = [reply("once"), reply("always"), reply("reject", message="no")] * 3
 
     answers = await asyncio.gather(
-        *(permission.reply(context, "default", word) for word in words), return_exceptions=True
+        *(permission.reply(context, "default", command) for command in commands),
+        return_exceptions=True,
     )
 
     replies = [event for event in await events(eventlog) if isinstance(event, PermissionReplied)]
     assert len(replies) == 1
-    refused = [answer for answer in answers if isinstance(answer, PermissionNotFound)]
-    assert len(refused) == 6
-    assert not [
-        answer for answer in answers if isinstance(answer, BaseException) and answer not in refused
-    ]
+    refusals = [answer for answer in answers if isinstance(answer, PermissionNotFound)]
+    assert len(refusals) == 6
+    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert not [error for error in errors if error not in refusals]
 
 
 async def test_what_waits_is_listed_and_read_from_the_log(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """K-34, K-35: of this session; another's is not found here."""
-    await waiting(context, eventlog)
+    await park_session(context, eventlog)
     await create_session(context, "ses_2")
-    wanted = PermissionCommand(session_id="ses_1", request_id="per_c1")
+    command = PermissionCommand(session_id="ses_1", request_id="per_c1")
 
-    assert (await permission.list_(context, "default", COMMAND)).requests == (ask().request,)
-    assert await permission.get(context, "default", wanted) == ask().request
+    assert (await permission.list_(context, "default", COMMAND)).requests == (
+        permission_asked().request,
+    )
+    assert await permission.get(context, "default", command) == permission_asked().request
     with pytest.raises(PermissionNotFound):
         await permission.get(
             context, "default", PermissionCommand(session_id="ses_2", request_id="per_c1")
         )
     await permission.reply(context, "default", reply("once"))
     with pytest.raises(PermissionNotFound):
-        await permission.get(context, "default", wanted)
+        await permission.get(context, "default", command)
 
 
-def outside(**more: object) -> AskPermission:
-    body = {"sessionID": "ses_1", "action": "bash", "resources": ["ls"], **more}
-    return AskPermission.model_validate(body)
+def ask_from_outside(**more: object) -> AskPermission:
+    fields = {"sessionID": "ses_1", "action": "bash", "resources": ["ls"], **more}
+    return AskPermission.model_validate(fields)
 
 
 async def test_a_tool_that_runs_elsewhere_may_ask_too(
@@ -333,14 +341,18 @@ async def test_a_tool_that_runs_elsewhere_may_ask_too(
 ) -> None:
     """K-08, K-10, K-12: by the named agent's rules, else the default's; only an ask is written."""
     await create_session(context)
-    allowed = await permission.ask(context, "default", outside(action="read", agent="explore"))
-    denied = await permission.ask(context, "default", outside(agent="explore", action="edit"))
-    assert (allowed.effect, denied.effect) == ("allow", "deny")
+    read_answer = await permission.ask(
+        context, "default", ask_from_outside(action="read", agent="explore")
+    )
+    edit_answer = await permission.ask(
+        context, "default", ask_from_outside(agent="explore", action="edit")
+    )
+    assert (read_answer.effect, edit_answer.effect) == ("allow", "deny")
     assert len(await events(eventlog)) == 1
 
-    judged = await permission.ask(context, "default", outside(id="per_mine"))
+    bash_answer = await permission.ask(context, "default", ask_from_outside(id="per_mine"))
 
-    assert (judged.id, judged.effect) == ("per_mine", "ask")
+    assert (bash_answer.id, bash_answer.effect) == ("per_mine", "ask")
     assert [event.type for event in await events(eventlog)][1:] == ["permission.asked"]
 
 
@@ -349,15 +361,15 @@ async def test_an_id_that_is_taken_is_a_conflict_unless_it_is_the_same_request(
 ) -> None:
     """K-24: a retry finds its request; another one, or an answered one, is refused."""
     await create_session(context)
-    await permission.ask(context, "default", outside(id="per_mine"))
-    await permission.ask(context, "default", outside(id="per_mine"))
+    await permission.ask(context, "default", ask_from_outside(id="per_mine"))
+    await permission.ask(context, "default", ask_from_outside(id="per_mine"))
     with pytest.raises(Conflict):
-        await permission.ask(context, "default", outside(id="per_mine", resources=["rm"]))
+        await permission.ask(context, "default", ask_from_outside(id="per_mine", resources=["rm"]))
     answer = ReplyPermission(session_id="ses_1", request_id="per_mine", reply="once")
     await permission.reply(context, "default", answer)
 
     with pytest.raises(Conflict):
-        await permission.ask(context, "default", outside(id="per_mine"))
+        await permission.ask(context, "default", ask_from_outside(id="per_mine"))
     assert len(await events(eventlog)) == 3
 
 
@@ -365,15 +377,17 @@ async def test_an_unknown_agent_may_nothing(context: CommandContext) -> None:
     """K-11: whoever asks on its behalf."""
     await create_session(context)
 
-    judged = await permission.ask(context, "default", outside(action="read", agent="ghost"))
+    answer = await permission.ask(
+        context, "default", ask_from_outside(action="read", agent="ghost")
+    )
 
-    assert judged.effect == "deny"
+    assert answer.effect == "deny"
 
 
 COLOUR = QuestionInfo(question="Which colour?", header="Colour", options=())
 
 
-def questioned(call: str | None = "c2") -> QuestionAsked:
+def question_asked(call: str | None = "c2") -> QuestionAsked:
     tool = ToolSource(message_id="msg_a", call_id=call) if call else None
     return QuestionAsked(
         request=QuestionRequest(id="que_1", session_id="ses_1", questions=(COLOUR,), tool=tool)
@@ -388,13 +402,13 @@ async def test_an_answer_settles_its_call_in_the_same_commit(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """L-69, N-24, N-25, N-27: no worker is involved; the same answer again is not refused."""
-    await waiting(context, eventlog, questioned())
+    await park_session(context, eventlog, question_asked())
 
     first = await question.reply(context, "default", answers("red", "own words"))
 
-    assert await last(eventlog) == ["question.replied", "tool.succeeded"]
-    (settled,) = [event for event in await events(eventlog) if isinstance(event, ToolSucceeded)]
-    assert settled.content == (TextContent(text="Which colour? → red, own words"),)
+    assert await last_commit_types(eventlog) == ["question.replied", "tool.succeeded"]
+    (settlement,) = [event for event in await events(eventlog) if isinstance(event, ToolSucceeded)]
+    assert settlement.content == (TextContent(text="Which colour? → red, own words"),)
     assert await question.reply(context, "default", answers("red", "own words")) == first
     with pytest.raises(QuestionNotFound):
         await question.reply(context, "default", answers("blue"))
@@ -402,12 +416,12 @@ async def test_an_answer_settles_its_call_in_the_same_commit(
 
 async def test_a_dismissal_stops_the_session(context: CommandContext, eventlog: EventLog) -> None:
     """E-13, L-70, N-24: the permission beside it is answered too; nothing reaches the model."""
-    await waiting(context, eventlog, questioned())
+    await park_session(context, eventlog, question_asked())
     command = QuestionCommand(session_id="ses_1", request_id="que_1")
 
     first = await question.reject(context, "default", command)
 
-    assert await last(eventlog) == [
+    assert await last_commit_types(eventlog) == [
         "question.rejected",
         "permission.replied",
         "interrupt.requested",
@@ -419,7 +433,7 @@ async def test_an_unknown_question_is_not_found(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """N-25, N-26: nor is one of another session."""
-    await waiting(context, eventlog, questioned())
+    await park_session(context, eventlog, question_asked())
     await create_session(context, "ses_2")
     foreign = {"session_id": "ses_2", "request_id": "que_1"}
 
@@ -432,11 +446,11 @@ async def test_an_unknown_question_is_not_found(
 
 async def test_an_interrupt_answers_what_waits(context: CommandContext, eventlog: EventLog) -> None:
     """K-26, N-26: durably, in the same commit."""
-    await waiting(context, eventlog, questioned())
+    await park_session(context, eventlog, question_asked())
 
     await interrupt(context, "default", COMMAND)
 
-    assert await last(eventlog) == [
+    assert await last_commit_types(eventlog) == [
         "permission.replied",
         "question.rejected",
         "interrupt.requested",
@@ -445,11 +459,11 @@ async def test_an_interrupt_answers_what_waits(context: CommandContext, eventlog
 
 async def test_an_archived_session_asks_nobody(context: CommandContext, eventlog: EventLog) -> None:
     """K-26: what waits is answered, and what it waits for stops."""
-    await waiting(context, eventlog)
+    await park_session(context, eventlog)
 
     await archive(context, "default", COMMAND)
 
-    assert await last(eventlog) == [
+    assert await last_commit_types(eventlog) == [
         "permission.replied",
         "interrupt.requested",
         "session.archived",
@@ -458,13 +472,13 @@ async def test_an_archived_session_asks_nobody(context: CommandContext, eventlog
 
 async def test_a_deleted_session_asks_nobody(context: CommandContext, eventlog: EventLog) -> None:
     """K-26: answered first; its last word stands alone."""
-    await waiting(context, eventlog)
+    await park_session(context, eventlog)
 
     await delete(context, "default", COMMAND)
 
     types = [event.type for event in await events(eventlog)]
     assert types[-2:] == ["permission.replied", "session.purged"]
-    assert await last(eventlog) == ["session.purged"]
+    assert await last_commit_types(eventlog) == ["session.purged"]
 
 
 async def test_a_resume_is_an_answer_to_whether_to_go_on(
@@ -472,11 +486,11 @@ async def test_a_resume_is_an_answer_to_whether_to_go_on(
 ) -> None:
     """P-01: the question that a crash left is taken back."""
     await create_session(context)
-    await append_events(eventlog, questioned(None))
+    await append_events(eventlog, question_asked(None))
 
     await resume(context, "default", COMMAND)
 
-    assert await last(eventlog) == ["question.rejected", "resume.requested"]
+    assert await last_commit_types(eventlog) == ["question.rejected", "resume.requested"]
 
 
 async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
@@ -484,11 +498,11 @@ async def test_an_interrupt_of_an_idle_session_takes_its_question_back(
 ) -> None:
     """N-26: nothing is under way, and nothing is left to answer."""
     await create_session(context)
-    await append_events(eventlog, questioned(None))
+    await append_events(eventlog, question_asked(None))
 
     await interrupt(context, "default", COMMAND)
 
-    assert await last(eventlog) == ["question.rejected"]
+    assert await last_commit_types(eventlog) == ["question.rejected"]
 
 
 async def test_what_waits_for_too_long_is_refused_where_that_is_configured(
@@ -496,11 +510,11 @@ async def test_what_waits_for_too_long_is_refused_where_that_is_configured(
 ) -> None:
     """K-19: never by default; whoever says it expired does not decide that."""
     patient, strict = (
-        CommandContext(eventlog, configured()),
-        CommandContext(eventlog, configured(asks={"expire_s": 60})),
+        CommandContext(eventlog, settings_that_ask()),
+        CommandContext(eventlog, settings_that_ask(asks={"expire_s": 60})),
     )
-    quick = CommandContext(eventlog, configured(asks={"expire_s": 0.000001}))
-    await waiting(patient, eventlog)
+    quick = CommandContext(eventlog, settings_that_ask(asks={"expire_s": 0.000001}))
+    await park_session(patient, eventlog)
     before = (await patient.load(AT)).seq
     command = ExpireAsk(session_id="ses_1", request_id="per_c1")
     for context in (patient, strict):
@@ -509,4 +523,4 @@ async def test_what_waits_for_too_long_is_refused_where_that_is_configured(
 
     await expire(quick, "default", command)
 
-    assert await last(eventlog) == ["permission.replied", "interrupt.requested"]
+    assert await last_commit_types(eventlog) == ["permission.replied", "interrupt.requested"]

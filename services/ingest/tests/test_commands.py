@@ -92,15 +92,15 @@ def switch_model(**fields: object) -> SwitchModel:
     return SwitchModel.model_validate({**ONE, **SLOW, **fields})
 
 
-def moving_to(directory: str) -> MoveSession:
+def move_session(directory: str) -> MoveSession:
     return MoveSession.model_validate({**ONE, "location": {"directory": directory}})
 
 
-def limits(**fields: float) -> SetBudget:
+def set_budget(**fields: float) -> SetBudget:
     return SetBudget.model_validate({**ONE, **fields})
 
 
-async def command_body(eventlog: EventLog) -> list[type]:
+async def types_after_creation(eventlog: EventLog) -> list[type]:
     """What was written after the creation."""
     return [type(event) for event in (await events(eventlog))[1:]]
 
@@ -137,11 +137,11 @@ async def test_what_nothing_performs_is_refused_as_unavailable(
     """C-26: a typed error, no event, no wake."""
     await create_session(context)
 
-    with pytest.raises(ServiceUnavailable) as refused:
+    with pytest.raises(ServiceUnavailable) as refusal:
         await verb(context, "default", COMMAND)
 
-    assert refused.value.body.wire()["service"] == f"session.{verb.__name__}"
-    assert await command_body(eventlog) == []
+    assert refusal.value.body.wire()["service"] == f"session.{verb.__name__}"
+    assert await types_after_creation(eventlog) == []
     assert wakes(eventlog) == []
 
 
@@ -156,7 +156,7 @@ async def test_an_agent_switch_is_written_every_time(
     with pytest.raises(InvalidRequest, match="nobody"):
         await agent(context, "default", switch_agent("nobody"))
 
-    assert await command_body(eventlog) == [AgentSwitched, AgentSwitched]
+    assert await types_after_creation(eventlog) == [AgentSwitched, AgentSwitched]
     assert (await get(context, "default", COMMAND)).agent == "plan"
     assert wakes(eventlog) == []
 
@@ -166,15 +166,15 @@ async def test_a_model_switch_is_written_when_it_changes_something(
 ) -> None:
     """I-04, I-05, I-06: the same model with its default variant spelled out is the same."""
     await create_session(context)
-    spelled = {"model": {**SLOW["model"], "variant": "default"}}
+    default_variant = {"model": {**SLOW["model"], "variant": "default"}}
 
-    for command in (switch_model(), switch_model(), switch_model(**spelled)):
-        reached = await model(context, "default", command)
-        assert (reached.session_id, reached.seq) == ("ses_1", 2)
+    for command in (switch_model(), switch_model(), switch_model(**default_variant)):
+        answer = await model(context, "default", command)
+        assert (answer.session_id, answer.seq) == ("ses_1", 2)
     with pytest.raises(ProviderNotFound):
         await model(context, "default", switch_model(model={"providerID": "none", "id": "x"}))
 
-    assert await command_body(eventlog) == [ModelSwitched]
+    assert await types_after_creation(eventlog) == [ModelSwitched]
 
 
 async def test_a_move_is_written_once(context: CommandContext, eventlog: EventLog) -> None:
@@ -182,10 +182,10 @@ async def test_a_move_is_written_once(context: CommandContext, eventlog: EventLo
     await create_session(context)
 
     for _ in range(2):
-        await move(context, "default", moving_to("/there"))
+        await move(context, "default", move_session("/there"))
     await context.waker.shutdown()
 
-    assert await command_body(eventlog) == [SessionMoved]
+    assert await types_after_creation(eventlog) == [SessionMoved]
     assert (await get(context, "default", COMMAND)).location.directory == "/there"
     assert wakes(eventlog) == []
 
@@ -196,7 +196,7 @@ async def test_a_session_is_archived_once(context: CommandContext, eventlog: Eve
     for _ in range(2):
         await archive(context, "default", COMMAND)
 
-    assert await command_body(eventlog) == [SessionArchived]
+    assert await types_after_creation(eventlog) == [SessionArchived]
     assert (await get(context, "default", COMMAND)).time.archived is not None
 
 
@@ -208,7 +208,7 @@ async def test_resume_is_written_and_woken(context: CommandContext, eventlog: Ev
         await resume(context, "default", COMMAND)
     await context.waker.shutdown()
 
-    assert await command_body(eventlog) == [ResumeRequested]
+    assert await types_after_creation(eventlog) == [ResumeRequested]
     assert len(wakes(eventlog)) == 1
 
 
@@ -222,7 +222,7 @@ async def test_a_compaction_is_recorded_and_woken(
         await compact(context, "default", COMMAND)
     await context.waker.shutdown()
 
-    assert await command_body(eventlog) == [CompactionRequested]
+    assert await types_after_creation(eventlog) == [CompactionRequested]
     assert len(wakes(eventlog)) == 1
 
 
@@ -231,15 +231,15 @@ async def test_a_raised_budget_wakes_a_session_that_rested_over_it(
 ) -> None:
     """Setting or lowering a limit wakes nobody."""
     await create_session(context)
-    await budget(context, "default", limits(cost=1))
+    await budget(context, "default", set_budget(cost=1))
     over = ExecutionReleased(generation=1, reason="over-budget")
     await append_events(eventlog, CLAIMED, PROMOTED, over)
 
-    await budget(context, "default", limits(cost=0.5))
+    await budget(context, "default", set_budget(cost=0.5))
     await context.waker.shutdown()
     assert wakes(eventlog) == []
 
-    await budget(context, "default", limits(cost=2, tokens=5000))
+    await budget(context, "default", set_budget(cost=2, tokens=5000))
     await context.waker.shutdown()
     assert len(wakes(eventlog)) == 1
     sets = [event for event in await events(eventlog) if isinstance(event, BudgetSet)]
@@ -252,7 +252,7 @@ async def test_commands_are_decided_again_when_a_runner_writes_first(
     """C-02: while the session is drained everybody gets through, each once."""
     await create_session(context)
 
-    async def drained() -> None:
+    async def drain_repeatedly() -> None:
         for generation in range(1, 9):
             with suppress(AppendConflict):
                 await append_events(
@@ -262,14 +262,14 @@ async def test_commands_are_decided_again_when_a_runner_writes_first(
                 )
 
     await asyncio.gather(
-        drained(),
+        drain_repeatedly(),
         agent(context, "default", switch_agent()),
         model(context, "default", switch_model()),
-        move(context, "default", moving_to("/there")),
-        budget(context, "default", limits(cost=1)),
+        move(context, "default", move_session("/there")),
+        budget(context, "default", set_budget(cost=1)),
         archive(context, "default", COMMAND),
     )
 
-    kinds = await command_body(eventlog)
+    kinds = await types_after_creation(eventlog)
     for kind in (AgentSwitched, ModelSwitched, SessionMoved, BudgetSet, SessionArchived):
         assert kinds.count(kind) == 1

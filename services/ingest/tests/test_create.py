@@ -64,14 +64,14 @@ async def test_concurrent_creates_of_one_id_converge(eventlog: EventLog) -> None
     contexts = [CommandContext(eventlog, settings()) for _ in range(3)]
     agents = ("build", "plan", "build")
 
-    infos = await asyncio.gather(
+    sessions = await asyncio.gather(
         *(
             create(context, "default", create_command(id="ses_1", agent=agent))
             for context, agent in zip(contexts, agents, strict=True)
         )
     )
 
-    assert infos[0] == infos[1] == infos[2]
+    assert sessions[0] == sessions[1] == sessions[2]
     assert len(await events(eventlog)) == 1
 
 
@@ -86,16 +86,19 @@ async def test_a_repeated_create_shows_later_changes(
         ModelSwitched(message_id="msg_m", model=SLOW),
     )
 
-    info_ = await create(context, "default", create_command(id="ses_1"))
+    session = await create(context, "default", create_command(id="ses_1"))
 
-    assert (info_.agent, info_.model) == ("plan", SLOW.model_copy(update={"variant": "default"}))
+    assert (session.agent, session.model) == (
+        "plan",
+        SLOW.model_copy(update={"variant": "default"}),
+    )
 
 
 async def test_everything_given_is_stored_as_given(context: CommandContext) -> None:
     """A-09: agent, model with its variant, workspace and parent."""
     model = ModelRef(provider_id="acme", id="fast", variant="high")
 
-    info_ = await create(
+    session = await create(
         context,
         "default",
         create_command(
@@ -107,17 +110,17 @@ async def test_everything_given_is_stored_as_given(context: CommandContext) -> N
         ),
     )
 
-    assert (info_.agent, info_.model, info_.parent_id) == ("plan", model, "ses_0")
-    assert info_.location == LocationRef(directory="/w", workspace_id="wrk_1")
+    assert (session.agent, session.model, session.parent_id) == ("plan", model, "ses_0")
+    assert session.location == LocationRef(directory="/w", workspace_id="wrk_1")
 
 
 async def test_a_new_session_starts_at_nothing(context: CommandContext, eventlog: EventLog) -> None:
     """A-07, A-08: a dated title, zero cost, sequence one, and nobody is woken."""
-    info_ = await create(context, "default", create_command(id="ses_1"))
+    session = await create(context, "default", create_command(id="ses_1"))
 
     stamp = r"New session - \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-    assert re.fullmatch(stamp, info_.title)
-    assert (info_.cost, info_.tokens.input) == (0, 0)
+    assert re.fullmatch(stamp, session.title)
+    assert (session.cost, session.tokens.input) == (0, 0)
     assert (await eventlog.log.head(AT)).seq == 1
     assert wakes(eventlog) == []
 
@@ -132,10 +135,10 @@ async def test_sessions_of_two_tenants_are_two_sessions(context: CommandContext)
 
 async def test_an_unknown_agent_is_refused(context: CommandContext, eventlog: EventLog) -> None:
     """A-09: nothing is written that could never run."""
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as refusal:
         await create(context, "default", create_command(id="ses_1", agent="nobody"))
 
-    assert refused.value.body.field == "agent"
+    assert refusal.value.body.field == "agent"
     assert await events(eventlog) == []
 
 
@@ -143,13 +146,13 @@ async def test_an_unknown_provider_or_model_is_refused(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """A-09: each with its own refusal."""
-    nowhere = {"providerID": "nowhere", "id": "fast"}
-    unheard = {"providerID": "acme", "id": "unheard"}
+    unknown_provider = {"providerID": "nowhere", "id": "fast"}
+    unknown_model = {"providerID": "acme", "id": "unheard"}
 
     with pytest.raises(ProviderNotFound) as provider:
-        await create(context, "default", create_command(id="ses_1", model=nowhere))
+        await create(context, "default", create_command(id="ses_1", model=unknown_provider))
     with pytest.raises(InvalidRequest) as model:
-        await create(context, "default", create_command(id="ses_1", model=unheard))
+        await create(context, "default", create_command(id="ses_1", model=unknown_model))
 
     assert provider.value.body.provider_id == "nowhere"
     assert model.value.body.field == "model"
@@ -160,10 +163,10 @@ async def test_an_unknown_variant_is_refused(context: CommandContext, eventlog: 
     """O-31: at creation, before anything is written; `default` is always known."""
     low = {"providerID": "acme", "id": "fast", "variant": "low"}
 
-    with pytest.raises(InvalidRequest, match="acme/fast: low") as refused:
+    with pytest.raises(InvalidRequest, match="acme/fast: low") as refusal:
         await create(context, "default", create_command(id="ses_1", model=low))
 
-    assert refused.value.body.field == "model.variant"
+    assert refusal.value.body.field == "model.variant"
     assert await events(eventlog) == []
     await create(
         context, "default", create_command(id="ses_1", model={**low, "variant": "default"})
@@ -190,15 +193,15 @@ async def test_a_session_may_have_a_time_zone_of_its_own(
     """F-23: its model is told the date there."""
     await create(context, "default", create_command(id=AT.session_id, timezone="Europe/Oslo"))
 
-    (log,) = await events(eventlog)
-    assert isinstance(log, SessionCreated)
-    assert log.timezone == "Europe/Oslo"
+    (event,) = await events(eventlog)
+    assert isinstance(event, SessionCreated)
+    assert event.timezone == "Europe/Oslo"
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/Atlantis", "../../etc/passwd", "/etc/passwd", "Europe"])
 async def test_a_time_zone_that_is_none_is_refused(context: CommandContext, zone: str) -> None:
     """F-23: with its field, before anything is written."""
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as refusal:
         await create(context, "default", create_command(timezone=zone))
 
-    assert refused.value.body.field == "timezone"
+    assert refusal.value.body.field == "timezone"

@@ -21,7 +21,9 @@ COMMAND = SessionCommand(session_id="ses_1")
 BELOW = tuple(Address("default", child_of("ses_1", "msg_a", call_id)) for call_id in ("c1", "c2"))
 
 
-async def handing(context: CommandContext, eventlog: EventLog, *made: Address) -> None:
+async def wait_for_children(
+    context: CommandContext, eventlog: EventLog, *children: Address
+) -> None:
     """A session that waits for two others, of which these were made and prompted."""
     await create_session(context)
     calls = (
@@ -31,12 +33,12 @@ async def handing(context: CommandContext, eventlog: EventLog, *made: Address) -
         for call_id in ("c1", "c2")
     )
     await append_events(eventlog, ExecutionClaimed(generation=1, runner="run_a"), *calls)
-    for below in made:
-        await create_session(context, below.session_id)
-        await prompt(context, "default", prompt_command(sessionID=below.session_id))
+    for child in children:
+        await create_session(context, child.session_id)
+        await prompt(context, "default", prompt_command(sessionID=child.session_id))
 
 
-async def types(eventlog: EventLog, at: Address) -> list[str]:
+async def event_types(eventlog: EventLog, at: Address) -> list[str]:
     return [event.type for event in await events(eventlog, at)]
 
 
@@ -44,40 +46,40 @@ async def test_a_purge_interrupts_the_sessions_below(
     context: CommandContext, eventlog: EventLog
 ) -> None:
     """C-12, H-29: at once, not when somebody looks next; one that was never made is none."""
-    await handing(context, eventlog, BELOW[1])
+    await wait_for_children(context, eventlog, BELOW[1])
 
     await delete(context, "default", COMMAND)
 
-    assert (await types(eventlog, AT))[-1] == "session.purged"
-    assert (await types(eventlog, BELOW[1]))[-1] == "interrupt.requested"
-    assert await types(eventlog, BELOW[0]) == []
+    assert (await event_types(eventlog, AT))[-1] == "session.purged"
+    assert (await event_types(eventlog, BELOW[1]))[-1] == "interrupt.requested"
+    assert await event_types(eventlog, BELOW[0]) == []
 
 
 async def test_its_owner_is_told(context: CommandContext, eventlog: EventLog) -> None:
     """H-29: a turn under way is given up now, not at its next look."""
-    heard: list[Address] = []
-    await eventlog.liveness.start_answering("run_a", heard.append)
-    await handing(context, eventlog)
+    nudges: list[Address] = []
+    await eventlog.liveness.start_answering("run_a", nudges.append)
+    await wait_for_children(context, eventlog)
 
     await delete(context, "default", COMMAND)
 
-    assert heard == [AT]
+    assert nudges == [AT]
 
 
 async def test_a_purge_stands_although_nobody_below_can_be_told(
     context: CommandContext, eventlog: EventLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-29: whoever looks after its calls stops them later."""
-    await handing(context, eventlog, *BELOW)
+    await wait_for_children(context, eventlog, *BELOW)
     read: Callable[..., Awaitable[CommitPage]] = eventlog.log.read
 
-    async def away(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
+    async def read_unless_away(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         if at == BELOW[0]:
             raise LogUnavailable("away")
         return await read(at, after=after, limit=limit)
 
-    monkeypatch.setattr(eventlog.log, "read", away)
+    monkeypatch.setattr(eventlog.log, "read", read_unless_away)
     await delete(context, "default", COMMAND)
 
-    assert (await types(eventlog, AT))[-1] == "session.purged"
-    assert (await types(eventlog, BELOW[1]))[-1] == "interrupt.requested"
+    assert (await event_types(eventlog, AT))[-1] == "session.purged"
+    assert (await event_types(eventlog, BELOW[1]))[-1] == "interrupt.requested"

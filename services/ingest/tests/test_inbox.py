@@ -48,15 +48,15 @@ DISPATCHED = AttemptDispatched(
 )
 
 
-def cancelling(message_id: str = "msg_1") -> CancelInput:
+def cancel_input(message_id: str = "msg_1") -> CancelInput:
     return CancelInput.model_validate({**ONE, "messageID": message_id})
 
 
-def editing(**fields: object) -> EditPendingInput:
+def edit_input(**fields: object) -> EditPendingInput:
     return EditPendingInput.model_validate({**ONE, "messageID": "msg_1", **fields})
 
 
-async def listed(context: CommandContext) -> list[Receipt]:
+async def pending_receipts(context: CommandContext) -> list[Receipt]:
     answer = await pending(context, "default", SessionCommand.model_validate(ONE))
     return list(answer.inputs)
 
@@ -75,11 +75,11 @@ async def admit_inputs(
 async def test_pending_inputs_are_the_receipts_of_admission(context: CommandContext) -> None:
     """A-31, P-29: in order, and without what was promoted."""
     receipts = await admit_inputs(context, "msg_1", "msg_2", "msg_3")
-    assert await listed(context) == receipts
+    assert await pending_receipts(context) == receipts
 
     await append_events(context.eventlog, PROMOTED)
 
-    assert await listed(context) == receipts[1:]
+    assert await pending_receipts(context) == receipts[1:]
 
 
 async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: EventLog) -> None:
@@ -88,11 +88,11 @@ async def test_a_withdrawn_input_makes_room(context: CommandContext, eventlog: E
     with pytest.raises(LimitReached):
         await prompt(context, "default", prompt_command(id="msg_4"))
 
-    reached = await cancel(context, "default", cancelling())
+    answer = await cancel(context, "default", cancel_input())
 
-    assert reached.seq == 5
+    assert answer.seq == 5
     assert InputCancelled(message_id="msg_1") in await events(eventlog)
-    assert [item.id for item in await listed(context)] == ["msg_2", "msg_3"]
+    assert [receipt.id for receipt in await pending_receipts(context)] == ["msg_2", "msg_3"]
     await prompt(context, "default", prompt_command(id="msg_4", resume=False))
     await context.waker.shutdown()
     assert wakes(eventlog) == []
@@ -102,14 +102,14 @@ async def test_an_edit_changes_the_receipt(context: CommandContext, eventlog: Ev
     """B-03, P-29: words and delivery, each alone; its place stays. Twice is once."""
     (receipt,) = await admit_inputs(context, "msg_1", delivery="queue")
 
-    steered = await edit(context, "default", editing(delivery="steer"))
-    better = await edit(context, "default", editing(prompt={"text": "better"}))
-    again = await edit(context, "default", editing(prompt={"text": "better"}))
+    steer = await edit(context, "default", edit_input(delivery="steer"))
+    new_text = await edit(context, "default", edit_input(prompt={"text": "better"}))
+    repeated = await edit(context, "default", edit_input(prompt={"text": "better"}))
 
-    assert (steered.delivery, steered.prompt.text) == ("steer", "hello")
-    assert (better.delivery, better.prompt.text) == ("steer", "better")
-    assert better.admitted_seq == receipt.admitted_seq
-    assert await listed(context) == [better] == [again]
+    assert (steer.delivery, steer.prompt.text) == ("steer", "hello")
+    assert (new_text.delivery, new_text.prompt.text) == ("steer", "better")
+    assert new_text.admitted_seq == receipt.admitted_seq
+    assert await pending_receipts(context) == [new_text] == [repeated]
     edits = [event for event in await events(eventlog) if isinstance(event, InputEdited)]
     assert len(edits) == 2
 
@@ -123,12 +123,12 @@ async def test_a_promoted_input_is_neither_withdrawn_nor_changed(
     before = await events(eventlog)
 
     for attempt in (
-        cancel(context, "default", cancelling()),
-        edit(context, "default", editing(delivery="queue")),
+        cancel(context, "default", cancel_input()),
+        edit(context, "default", edit_input(delivery="queue")),
     ):
-        with pytest.raises(Conflict) as refused:
+        with pytest.raises(Conflict) as refusal:
             await attempt
-        assert refused.value.body.resource == "msg_1"
+        assert refusal.value.body.resource == "msg_1"
 
     assert await events(eventlog) == before
 
@@ -138,14 +138,14 @@ async def test_what_is_not_in_the_inbox_is_not_found(
 ) -> None:
     """P-29: an unknown input, and one that was withdrawn before."""
     await admit_inputs(context, "msg_1")
-    await cancel(context, "default", cancelling())
+    await cancel(context, "default", cancel_input())
     before = await events(eventlog)
 
     for message_id in ("msg_1", "msg_9"):
         with pytest.raises(MessageNotFound):
-            await cancel(context, "default", cancelling(message_id))
+            await cancel(context, "default", cancel_input(message_id))
     with pytest.raises(MessageNotFound):
-        await edit(context, "default", editing(delivery="queue"))
+        await edit(context, "default", edit_input(delivery="queue"))
 
     assert await events(eventlog) == before
 
@@ -155,9 +155,9 @@ async def test_an_edit_is_judged_like_a_prompt(context: CommandContext) -> None:
     await admit_inputs(context, "msg_1")
 
     with pytest.raises(InvalidRequest):
-        await edit(context, "default", editing(prompt={"text": " "}))
+        await edit(context, "default", edit_input(prompt={"text": " "}))
     with pytest.raises(PayloadTooLarge):
-        await edit(context, "default", editing(prompt={"text": "x" * 2100}))
+        await edit(context, "default", edit_input(prompt={"text": "x" * 2100}))
 
 
 async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
@@ -166,15 +166,15 @@ async def test_promotion_and_withdrawal_race_and_one_of_them_wins(
     """B-05: whoever is second sees what the first one wrote."""
     await admit_inputs(context, "msg_1")
 
-    withdrawn, _ = await asyncio.gather(
-        cancel(context, "default", cancelling()),
+    withdrawal, _ = await asyncio.gather(
+        cancel(context, "default", cancel_input()),
         append_events(eventlog, PROMOTED),
         return_exceptions=True,
     )
 
     kinds = [type(event) for event in await events(eventlog)]
     assert kinds.count(InputCancelled) + kinds.count(PromptPromoted) == 1
-    assert isinstance(withdrawn, Conflict) == (PromptPromoted in kinds)
+    assert isinstance(withdrawal, Conflict) == (PromptPromoted in kinds)
 
 
 async def test_a_steer_reaches_the_turn_it_expects_or_none(
@@ -194,5 +194,5 @@ async def test_a_steer_reaches_the_turn_it_expects_or_none(
     with pytest.raises(InvalidRequest, match="steer"):
         await prompt(context, "default", prompt_command(expectedTurn="msg_a", delivery="queue"))
 
-    promotions = [event for event in await events(eventlog) if isinstance(event, PromptAdmitted)]
-    assert [event.message_id for event in promotions] == [receipt.id]
+    admissions = [event for event in await events(eventlog) if isinstance(event, PromptAdmitted)]
+    assert [event.message_id for event in admissions] == [receipt.id]

@@ -21,13 +21,13 @@ from services.ingest.tests.conftest import (
     events,
     jobs,
     settings,
-    until,
+    wait_until,
     wakes,
 )
 
 
 @asynccontextmanager
-async def taking_in(context: CommandContext) -> AsyncIterator[None]:
+async def run_intake(context: CommandContext) -> AsyncIterator[None]:
     task = asyncio.create_task(admit_published_prompts(context))
     try:
         yield
@@ -37,16 +37,16 @@ async def taking_in(context: CommandContext) -> AsyncIterator[None]:
             await task
 
 
-async def take_receipt(context: CommandContext, *payloads: object, at: Address = AT) -> None:
+async def publish_and_admit(context: CommandContext, *payloads: object, at: Address = AT) -> None:
     """Publish, and wait until nothing is left to take in."""
     for payload in payloads:
         body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
         await context.eventlog.work.put(subjects.prompt(at), body)
-    async with taking_in(context):
-        await until(lambda: not jobs(context.eventlog, "PROMPTS"))
+    async with run_intake(context):
+        await wait_until(lambda: not jobs(context.eventlog, "PROMPTS"))
 
 
-async def admitted(eventlog: EventLog) -> list[PromptAdmitted]:
+async def admissions(eventlog: EventLog) -> list[PromptAdmitted]:
     return [event for event in await events(eventlog) if isinstance(event, PromptAdmitted)]
 
 
@@ -54,7 +54,7 @@ def receipts(eventlog: EventLog) -> list[tuple[str, dict[str, Any]]]:
     return [(job.subject, json.loads(job.payload)) for job in jobs(eventlog, "RECEIPTS")]
 
 
-def buried(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
+def dead_letters(eventlog: EventLog) -> list[tuple[str, str, bytes, str]]:
     assert isinstance(eventlog.dead_letters, MemoryDeadLetters)
     return eventlog.dead_letters.letters
 
@@ -65,13 +65,13 @@ async def test_a_published_prompt_is_admitted_and_its_receipt_waits(
     """A-11, A-23: admitted, woken, and the receipt lies on the message's own subject."""
     await create_session(context)
 
-    await take_receipt(context, {"id": "msg_1", "prompt": {"text": "hi"}})
+    await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi"}})
 
     ((subject, answer),) = receipts(eventlog)
     assert subject == subjects.receipt(AT, "msg_1")
     assert answer["data"]["admittedSeq"] == 2
-    assert [event.message_id for event in await admitted(eventlog)] == ["msg_1"]
-    await until(lambda: len(wakes(eventlog)) == 1)
+    assert [event.message_id for event in await admissions(eventlog)] == ["msg_1"]
+    await wait_until(lambda: len(wakes(eventlog)) == 1)
 
 
 async def test_the_subject_says_which_session_is_meant(
@@ -81,9 +81,9 @@ async def test_the_subject_says_which_session_is_meant(
     await create_session(context)
     await create_session(context, "ses_2")
 
-    await take_receipt(context, {"sessionID": "ses_2", "prompt": {"text": "hi"}})
+    await publish_and_admit(context, {"sessionID": "ses_2", "prompt": {"text": "hi"}})
 
-    assert len(await admitted(eventlog)) == 1
+    assert len(await admissions(eventlog)) == 1
     assert len(await events(eventlog, Address("default", "ses_2"))) == 1
 
 
@@ -98,19 +98,19 @@ async def test_poison_goes_to_the_dead_letters_and_is_acknowledged(
     """A-10: with its reason, once, and what comes after it is admitted."""
     await create_session(context)
 
-    await take_receipt(context, payload, {"prompt": {"text": "after"}})
+    await publish_and_admit(context, payload, {"prompt": {"text": "after"}})
 
-    ((source, subject, _payload, reason),) = buried(eventlog)
+    ((source, subject, _payload, reason),) = dead_letters(eventlog)
     assert (source, subject) == ("prompt", subjects.prompt(AT))
     assert reason
-    assert [event.prompt.text for event in await admitted(eventlog)] == ["after"]
+    assert [event.prompt.text for event in await admissions(eventlog)] == ["after"]
 
 
 async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: EventLog) -> None:
     """A-10, A-16: not found and conflict are answers, not poison."""
-    await take_receipt(context, {"id": "msg_1", "prompt": {"text": "hi"}})
+    await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi"}})
     await create_session(context)
-    await take_receipt(
+    await publish_and_admit(
         context,
         {"id": "msg_1", "prompt": {"text": "hi"}},
         {"id": "msg_1", "prompt": {"text": "other"}},
@@ -118,7 +118,7 @@ async def test_a_refusal_is_a_receipt_too(context: CommandContext, eventlog: Eve
 
     tags = [answer.get("error", {}).get("_tag") for _subject, answer in receipts(eventlog)]
     assert sorted(tags, key=str) == ["ConflictError", None, "SessionNotFoundError"]
-    assert buried(eventlog) == []
+    assert dead_letters(eventlog) == []
 
 
 async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: EventLog) -> None:
@@ -127,7 +127,7 @@ async def test_a_prompt_too_large_for_the_log_is_refused_not_retried(eventlog: E
     await create_session(context)
     huge = [{"uri": "data:text/plain," + "x" * 9_000_000}]
 
-    await take_receipt(context, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
+    await publish_and_admit(context, {"id": "msg_1", "prompt": {"text": "hi", "files": huge}})
 
     ((_subject, answer),) = receipts(eventlog)
     assert answer["error"]["_tag"] == "TooLargeError"
@@ -141,10 +141,10 @@ async def test_a_redelivery_is_an_exact_retry(context: CommandContext, eventlog:
     for job in tuple(jobs(eventlog, "PROMPTS")):
         job.expire()
 
-    async with taking_in(context):
-        await until(lambda: len(receipts(eventlog)) == 4)
+    async with run_intake(context):
+        await wait_until(lambda: len(receipts(eventlog)) == 4)
 
-    assert len(await admitted(eventlog)) == 2
+    assert len(await admissions(eventlog)) == 2
     assert len({subject for subject, _answer in receipts(eventlog)}) == 2
 
 
@@ -154,7 +154,7 @@ async def test_without_an_id_equal_prompts_are_distinct_admissions(
     """A-13: each publication is its own input."""
     await create_session(context)
 
-    await take_receipt(context, *[{"prompt": {"text": "same"}}] * 3)
+    await publish_and_admit(context, *[{"prompt": {"text": "same"}}] * 3)
 
-    ids = [event.message_id for event in await admitted(eventlog)]
+    ids = [event.message_id for event in await admissions(eventlog)]
     assert len(set(ids)) == 3

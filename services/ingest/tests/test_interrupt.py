@@ -66,10 +66,10 @@ async def test_an_idle_session_is_left_alone(context: CommandContext, eventlog: 
     await create_session(context)
     await prompt(context, "default", prompt_command(resume=False))
 
-    reached = await interrupt(context, "default", COMMAND)
+    answer = await interrupt(context, "default", COMMAND)
     await context.waker.shutdown()
 
-    assert reached.seq == 2
+    assert answer.seq == 2
     assert [type(event) for event in await events(eventlog)] == [SessionCreated, PromptAdmitted]
     assert wakes(eventlog) == []
 
@@ -81,24 +81,24 @@ async def test_what_nobody_has_begun_is_dropped_and_an_exact_retry_asks_again(
     await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1"))
 
-    dropped = await interrupt(context, "default", COMMAND)
+    first = await interrupt(context, "default", COMMAND)
     again = await interrupt(context, "default", COMMAND)
     for _ in range(2):
         await prompt(context, "default", prompt_command(id="msg_1"))
     await context.waker.shutdown()
 
-    assert (dropped.outcome, again.outcome) == ("dropped", "idle")
+    assert (first.outcome, again.outcome) == ("dropped", "idle")
     new_events = (await events(eventlog))[2:]
     assert new_events == [InterruptRequested(), ResumeRequested(forced=False)]
 
 
-@pytest.mark.parametrize("made", [(CLAIMED,), PARKED], ids=["owner is dead", "parked"])
+@pytest.mark.parametrize("log", [(CLAIMED,), PARKED], ids=["owner is dead", "parked"])
 async def test_an_interrupt_that_nobody_honours_brings_somebody(
-    context: CommandContext, eventlog: EventLog, made: tuple[ExecutionClaimed, ...]
+    context: CommandContext, eventlog: EventLog, log: tuple[ExecutionClaimed, ...]
 ) -> None:
     """C-12: written once, however often it is asked for; a wake finds who settles it."""
     await create_session(context)
-    await append_events(eventlog, *made)
+    await append_events(eventlog, *log)
 
     outcomes = [(await interrupt(context, "default", COMMAND)).outcome for _ in range(2)]
     await context.waker.shutdown()
@@ -131,8 +131,8 @@ async def test_a_move_interrupts_in_the_same_commit(
     await create_session(context)
     await append_events(eventlog, CLAIMED)
 
-    command = {"sessionID": "ses_1", "location": {"directory": "/there"}}
-    await move(context, "default", MoveSession.model_validate(command))
+    there = {"sessionID": "ses_1", "location": {"directory": "/there"}}
+    await move(context, "default", MoveSession.model_validate(there))
     await context.waker.shutdown()
 
     assert [type(event) for event in (await events(eventlog))[-2:]] == [

@@ -127,7 +127,7 @@ async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: Even
 
 
 @pytest.mark.parametrize(
-    "changed",
+    "changes",
     [
         {"text": "other"},
         {"delivery": "queue"},
@@ -136,27 +136,27 @@ async def test_concurrent_prompts_of_one_session_are_all_admitted(eventlog: Even
     ids=["words", "delivery", "files"],
 )
 async def test_the_same_id_with_anything_else_is_a_conflict(
-    context: CommandContext, eventlog: EventLog, changed: dict[str, str]
+    context: CommandContext, eventlog: EventLog, changes: dict[str, str]
 ) -> None:
     """A-16, A-17: nothing extra is stored."""
     await create_session(context)
     await prompt(context, "default", prompt_command(id="msg_1"))
 
-    with pytest.raises(Conflict) as refused:
-        await prompt(context, "default", prompt_command(id="msg_1", **changed))
+    with pytest.raises(Conflict) as refusal:
+        await prompt(context, "default", prompt_command(id="msg_1", **changes))
 
-    assert refused.value.body.resource == "msg_1"
+    assert refusal.value.body.resource == "msg_1"
     assert len(await admissions(eventlog)) == 1
 
 
-@pytest.mark.parametrize("minted", [False, True], ids=["callers", "ours"])
+@pytest.mark.parametrize("minted_by_ingest", [False, True], ids=["callers", "ours"])
 async def test_a_message_id_belongs_to_one_session(
-    context: CommandContext, eventlog: EventLog, *, minted: bool
+    context: CommandContext, eventlog: EventLog, *, minted_by_ingest: bool
 ) -> None:
     """A-18: reuse in another session is a conflict of the second one, for minted ids too."""
     await create_session(context)
     await create_session(context, "ses_2")
-    command = prompt_command() if minted else prompt_command(id="msg_1")
+    command = prompt_command() if minted_by_ingest else prompt_command(id="msg_1")
     first = await prompt(context, "default", command)
 
     with pytest.raises(Conflict):
@@ -208,12 +208,12 @@ async def test_a_prompt_says_something(context: CommandContext, text: str) -> No
     """A-10: an empty prompt is refused by its field, unless it brings a file."""
     await create_session(context)
 
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as refusal:
         await prompt(context, "default", prompt_command(text))
     with_file = {"text": text, "files": [{"uri": "a.png"}]}
     receipt = await prompt(context, "default", prompt_command(prompt=with_file))
 
-    assert refused.value.body.field == "prompt.text"
+    assert refusal.value.body.field == "prompt.text"
     assert receipt.prompt.files is not None
     assert receipt.prompt.files[0].mime == "image/png"
 

@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def rooted(eventlog: EventLog, root: Path) -> CommandContext:
+def context_with_roots(eventlog: EventLog, root: Path) -> CommandContext:
     location = {"roots": [str(root), "/srv/projects"], "default": str(root)}
     return CommandContext(
         eventlog, IngestSettings(Config.model_validate({**CONFIG, "location": location}))
@@ -41,58 +41,64 @@ OUTSIDE = ("..", "../outside", "../root-2", "escape", "escape/below", "inside/..
 
 @pytest.mark.parametrize("path", INSIDE)
 async def test_a_location_inside_a_root_is_taken_as_it_is_spelled(
-    rooted: CommandContext, root: Path, path: str
+    context_with_roots: CommandContext, root: Path, path: str
 ) -> None:
     directory = f"{root}/{path}"
 
-    info = await create(rooted, "default", create_command(location={"directory": directory}))
+    info = await create(
+        context_with_roots, "default", create_command(location={"directory": directory})
+    )
 
     assert info.location.directory == directory
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
 async def test_a_location_outside_all_roots_is_refused_with_the_roots(
-    rooted: CommandContext, root: Path, path: str
+    context_with_roots: CommandContext, root: Path, path: str
 ) -> None:
     command = create_command(id="ses_1", location={"directory": f"{root}/{path}"})
 
-    with pytest.raises(InvalidRequest) as refused:
-        await create(rooted, "default", command)
+    with pytest.raises(InvalidRequest) as refusal:
+        await create(context_with_roots, "default", command)
 
-    assert refused.value.body.field == "location.directory"
-    assert f"{root}, /srv/projects" in refused.value.body.message
-    assert await events(rooted.eventlog) == []
+    assert refusal.value.body.field == "location.directory"
+    assert f"{root}, /srv/projects" in refusal.value.body.message
+    assert await events(context_with_roots.eventlog) == []
 
 
 @pytest.mark.parametrize("directory", ["relative", "/", "/srv/projects\0", "/srv/projects-2"])
-async def test_odd_locations_are_outside(rooted: CommandContext, directory: str) -> None:
+async def test_odd_locations_are_outside(
+    context_with_roots: CommandContext, directory: str
+) -> None:
     with pytest.raises(InvalidRequest):
-        await create(rooted, "default", create_command(location={"directory": directory}))
+        await create(
+            context_with_roots, "default", create_command(location={"directory": directory})
+        )
 
 
 async def test_a_session_that_names_no_location_has_the_default(
-    rooted: CommandContext, root: Path
+    context_with_roots: CommandContext, root: Path
 ) -> None:
-    info = await create(rooted, "default", create_command())
+    info = await create(context_with_roots, "default", create_command())
 
     assert info.location.directory == str(root)
 
 
 async def test_a_move_outside_is_refused_and_a_move_inside_is_done(
-    rooted: CommandContext, root: Path
+    context_with_roots: CommandContext, root: Path
 ) -> None:
-    await create(rooted, "default", create_command(id="ses_1"))
+    await create(context_with_roots, "default", create_command(id="ses_1"))
 
     def to(path: str) -> MoveSession:
         body = {"sessionID": "ses_1", "location": {"directory": f"{root}/{path}"}}
         return MoveSession.model_validate(body)
 
     with pytest.raises(InvalidRequest, match="outside the configured roots"):
-        await move(rooted, "default", to("escape"))
-    assert len(await events(rooted.eventlog)) == 1
-    await move(rooted, "default", to("inside"))
+        await move(context_with_roots, "default", to("escape"))
+    assert len(await events(context_with_roots.eventlog)) == 1
+    await move(context_with_roots, "default", to("inside"))
 
-    assert len(await events(rooted.eventlog)) == 2
+    assert len(await events(context_with_roots.eventlog)) == 2
 
 
 async def test_without_roots_every_location_is_allowed(context: CommandContext) -> None:

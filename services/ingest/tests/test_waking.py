@@ -22,7 +22,7 @@ from services.ingest.tests.conftest import (
     create_session,
     prompt_command,
     settings,
-    until,
+    wait_until,
     wakes,
 )
 
@@ -33,7 +33,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waker, "RETRY_S_MAX", 0.001)
 
 
-async def settled(context: CommandContext) -> None:
+async def finish_wakes(context: CommandContext) -> None:
     async with asyncio.timeout(WAIT_S):
         await context.waker.shutdown()
 
@@ -44,14 +44,14 @@ class HeldWakes(MemoryWakes):
     def __init__(self) -> None:
         super().__init__()
         self.answers = asyncio.Event()
-        self.asked = 0
+        self.requests = 0
 
     @override
     async def wake(self, at: Address) -> bool:
-        self.asked += 1
-        accepted = await super().wake(at)
+        self.requests += 1
+        is_new = await super().wake(at)
         await self.answers.wait()
-        return accepted
+        return is_new
 
 
 class DownWakes(MemoryWakes):
@@ -76,7 +76,7 @@ async def test_a_departure_does_not_wait_for_a_server_that_is_away(
     await create_session(context)
     await prompt(context, "default", prompt_command())
 
-    await settled(context)
+    await finish_wakes(context)
 
     assert (await eventlog.log.head(AT)).seq == 2
 
@@ -88,7 +88,7 @@ async def test_an_admission_is_followed_by_one_wake(
     await create_session(context)
 
     await prompt(context, "default", prompt_command())
-    await settled(context)
+    await finish_wakes(context)
 
     assert [job.subject for job in wakes(eventlog)] == [wake(AT)]
 
@@ -99,7 +99,7 @@ async def test_an_exact_retry_wakes_again(context: CommandContext, eventlog: Eve
     await prompt(context, "default", prompt_command(id="msg_1", resume=False))
 
     await prompt(context, "default", prompt_command(id="msg_1"))
-    await settled(context)
+    await finish_wakes(context)
 
     assert len(wakes(eventlog)) == 1
 
@@ -110,7 +110,7 @@ async def test_resume_false_wakes_nobody(context: CommandContext, eventlog: Even
 
     for _ in range(2):
         await prompt(context, "default", prompt_command(id="msg_1", resume=False))
-    await settled(context)
+    await finish_wakes(context)
 
     assert wakes(eventlog) == []
 
@@ -123,7 +123,7 @@ async def test_the_wake_comes_after_the_append(context: CommandContext, eventlog
     await prompt(context, "default", prompt_command())
 
     assert (await eventlog.log.head(AT)).seq == 2
-    await settled(context)
+    await finish_wakes(context)
     assert len(wakes(eventlog)) == 1
 
 
@@ -136,9 +136,9 @@ async def test_a_refused_wake_is_tried_until_it_is_taken(
     (older,) = wakes(eventlog)
 
     await prompt(context, "default", prompt_command())
-    await until(lambda: older in wakes(eventlog))
+    await wait_until(lambda: older in wakes(eventlog))
     await older.ack()
-    await settled(context)
+    await finish_wakes(context)
 
     (newer,) = wakes(eventlog)
     assert newer is not older
@@ -158,40 +158,40 @@ async def test_a_refused_wake_is_dropped_once_the_session_has_moved(
         InputCancelled(message_id=receipt.id),
         ExecutionReleased(generation=1, reason="idle"),
     )
-    await settled(context)
+    await finish_wakes(context)
 
     assert len(wakes(eventlog)) == 1
 
 
 async def test_a_prompt_during_a_wake_under_way_gets_a_wake_of_its_own(eventlog: EventLog) -> None:
     """A-26: the wake that is being left may be served before the second prompt is written."""
-    wakes_ = HeldWakes()
-    context = CommandContext(replace(eventlog, wakes=wakes_), settings())
+    wakes_server = HeldWakes()
+    context = CommandContext(replace(eventlog, wakes=wakes_server), settings())
     await create_session(context)
     await prompt(context, "default", prompt_command())
-    await until(lambda: len(wakes_.queue.messages) == 1)
-    await wakes_.queue.messages[0].ack()
+    await wait_until(lambda: len(wakes_server.queue.messages) == 1)
+    await wakes_server.queue.messages[0].ack()
 
     await prompt(context, "default", prompt_command())
-    wakes_.answers.set()
-    await settled(context)
+    wakes_server.answers.set()
+    await finish_wakes(context)
 
-    assert len(wakes_.queue.messages) == 1
+    assert len(wakes_server.queue.messages) == 1
 
 
 async def test_a_burst_of_prompts_shares_its_wakes(eventlog: EventLog) -> None:
     """C-05: any number of prompts while a wake is under way ask for one more, not for many."""
-    wakes_ = HeldWakes()
-    context = CommandContext(replace(eventlog, wakes=wakes_), settings(pending_inputs_max=50))
+    wakes_server = HeldWakes()
+    context = CommandContext(replace(eventlog, wakes=wakes_server), settings(pending_inputs_max=50))
     await create_session(context)
     for _ in range(20):
         await prompt(context, "default", prompt_command())
-    await wakes_.queue.messages[0].ack()
+    await wakes_server.queue.messages[0].ack()
 
-    wakes_.answers.set()
-    await settled(context)
+    wakes_server.answers.set()
+    await finish_wakes(context)
 
-    assert wakes_.asked == 2
+    assert wakes_server.requests == 2
 
 
 async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> None:
@@ -201,7 +201,7 @@ async def test_a_server_that_is_away_gets_its_wake_later(eventlog: EventLog) -> 
     await create_session(context)
 
     await prompt(context, "default", prompt_command())
-    await settled(context)
+    await finish_wakes(context)
 
     assert len(down.queue.messages) == 1
 
@@ -218,7 +218,7 @@ async def test_a_log_that_cannot_be_read_any_more_ends_the_insisting(
     context.waker.ensure_stop(AT)
     await eventlog.log.append_raw(AT, b"?")
     under_way = [*context.waker._waking.values(), *context.waker._stopping]  # noqa: SLF001
-    await settled(context)
+    await finish_wakes(context)
 
     assert [task.exception() for task in under_way] == [None, None]
-    assert "malformed commit" in str([line.__dict__ for line in caplog.records])
+    assert "malformed commit" in str([record.__dict__ for record in caplog.records])

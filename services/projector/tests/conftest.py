@@ -23,7 +23,7 @@ from fairlead_schema.subjects import SHARDS, Address, shard
 from fairlead_service.supervise import cancel_and_wait
 
 
-class Given:
+class LogBuilder:
     """Builds a log: commits with contiguous seqs, in the shards of the in-memory twin."""
 
     def __init__(self) -> None:
@@ -59,15 +59,15 @@ class Given:
 
 
 @pytest.fixture
-def given() -> Given:
-    return Given()
+def log_builder() -> LogBuilder:
+    return LogBuilder()
 
 
 class Projection:
     """Runs the tasks of a projector over a test's log and database, and reads the rows."""
 
-    def __init__(self, given: Given, dsn: str) -> None:
-        self.given = given
+    def __init__(self, log_builder: LogBuilder, dsn: str) -> None:
+        self.log_builder = log_builder
         self.dsn = dsn
 
     @asynccontextmanager
@@ -75,7 +75,7 @@ class Projection:
         self, complaints: Complaints | None = None, share: ShardShare | None = None
     ) -> AsyncIterator[None]:
         """Project all shards during the block, and share them with other projectors."""
-        share, eventlog = share or ShardShare(), self.given.eventlog
+        share, eventlog = share or ShardShare(), self.log_builder.eventlog
         jobs = (
             partial(project_shard, shard, self.dsn, eventlog, share, options=ReadOptions(500))
             for shard in range(SHARDS)
@@ -112,7 +112,7 @@ class Projection:
         positions = {row["shard"]: row["position"] for row in checkpoints}
         return all(
             positions.get(shard) == (entries[-1].position if entries else 0)
-            for shard, entries in enumerate(self.given.log.entries)
+            for shard, entries in enumerate(self.log_builder.log.entries)
         )
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
@@ -122,5 +122,5 @@ class Projection:
 
 
 @pytest.fixture
-def projection(given: Given, dsn: str) -> Projection:
-    return Projection(given, dsn)
+def projection(log_builder: LogBuilder, dsn: str) -> Projection:
+    return Projection(log_builder, dsn)

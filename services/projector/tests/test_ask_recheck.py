@@ -31,7 +31,7 @@ from services.projector.tests.projection.test_session_row import (
 )
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 
 def waiting_ask(
@@ -57,15 +57,15 @@ def test_only_what_an_approval_speaks_of_is_looked_at_again() -> None:
 
 def test_each_request_is_held_against_each_revision_once() -> None:
     """K-17: a new request too, whoever approved before it was written."""
-    checked, one, two = CheckedRevisions(), waiting_ask("per_1"), waiting_ask("per_2")
-    question = two._replace(kind="question")
+    revisions, first, second = CheckedRevisions(), waiting_ask("per_1"), waiting_ask("per_2")
+    question = second._replace(kind="question")
 
-    assert checked.due([one, question], 1) == [one]
-    checked.note(one, 1)
-    assert checked.due([one, two], 1) == [two]
-    assert checked.due([one], 2) == [one]
-    assert checked.due([], 2) == []
-    assert checked.due([one], 1) == [one]
+    assert revisions.due([first, question], 1) == [first]
+    revisions.note(first, 1)
+    assert revisions.due([first, second], 1) == [second]
+    assert revisions.due([first], 2) == [first]
+    assert revisions.due([], 2) == []
+    assert revisions.due([first], 1) == [first]
 
 
 class FakeIngest:
@@ -86,47 +86,51 @@ class FakeIngest:
         self._answerers.clear()
 
 
-async def test_what_was_approved_meanwhile_is_handed_to_ingest(given: "Given") -> None:
+async def test_what_was_approved_meanwhile_is_handed_to_ingest(log_builder: "LogBuilder") -> None:
     """K-17: until it was heard; an ingest that is away hears of it later."""
-    eventlog, checked = given.eventlog, CheckedRevisions()
+    eventlog, revisions = log_builder.eventlog, CheckedRevisions()
     await eventlog.approvals.save("default", "p", "bash", ["git *"])
     pending = [waiting_ask("per_1"), waiting_ask("per_2", action="edit")]
 
-    await recheck_permissions(eventlog, pending, checked)
+    await recheck_permissions(eventlog, pending, revisions)
     ingest = FakeIngest(eventlog)
-    await recheck_permissions(eventlog, pending, checked)
-    await recheck_permissions(eventlog, pending, checked)
+    await recheck_permissions(eventlog, pending, revisions)
+    await recheck_permissions(eventlog, pending, revisions)
 
     assert ingest.commands == [("permission.recheck", "per_1")]
 
 
 async def test_only_what_is_older_than_configured_is_handed_over_as_expired(
-    given: "Given",
+    log_builder: "LogBuilder",
 ) -> None:
     """K-19: never by default."""
-    ingest = FakeIngest(given.eventlog)
+    ingest = FakeIngest(log_builder.eventlog)
     fresh = waiting_ask("per_2")._replace(asked_at=ids.now_ms())
 
-    await expire_asks(given.eventlog, [waiting_ask("per_1"), fresh], None)
-    await expire_asks(given.eventlog, [waiting_ask("per_1"), fresh], 3600)
+    await expire_asks(log_builder.eventlog, [waiting_ask("per_1"), fresh], None)
+    await expire_asks(log_builder.eventlog, [waiting_ask("per_1"), fresh], 3600)
 
     assert ingest.commands == [("ask.expire", "per_1")]
 
 
 @pytest.mark.integration
 async def test_a_projector_looks_at_what_waits_by_itself(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
     """K-17: also after a start, when whoever approved is long gone; not where nobody can answer."""
-    ingest = FakeIngest(given.eventlog)
-    await given.eventlog.approvals.save("default", "p", "bash", ["git *"])
-    given.commit(OTHER, *PARKED)
-    given.raw(OTHER, b"not a commit")
+    ingest = FakeIngest(log_builder.eventlog)
+    await log_builder.eventlog.approvals.save("default", "p", "bash", ["git *"])
+    log_builder.commit(OTHER, *PARKED)
+    log_builder.raw(OTHER, b"not a commit")
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
-    given.commit(AT, *PARKED)
+    log_builder.commit(AT, *PARKED)
     task = partial(
-        ask_recheck.recheck_asks, projection.dsn, given.eventlog, interval_s=0.02, expire_s=None
+        ask_recheck.recheck_asks,
+        projection.dsn,
+        log_builder.eventlog,
+        interval_s=0.02,
+        expire_s=None,
     )
     async with projection.run(), projection.run_tasks(task):
         await projection.wait_until(lambda: bool(ingest.commands))

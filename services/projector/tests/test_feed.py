@@ -26,7 +26,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address, shard
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given
+    from services.projector.tests.conftest import LogBuilder
 
 AT = Address("default", "ses_1")
 SHARD = shard(AT.session_id)
@@ -37,12 +37,12 @@ QUEUED = PromptAdmitted(message_id="msg_1", prompt=PROMPT, delivery="queue")
 PROMOTED = PromptPromoted(message_id="msg_1", prompt=PROMPT, created=2)
 
 
-async def items_of(given: "Given", *entries: LogEntry) -> list[FeedItem]:
-    return await feed_items(entries, PendingDeliveries(given.eventlog))
+async def items_of(log_builder: "LogBuilder", *entries: LogEntry) -> list[FeedItem]:
+    return await feed_items(entries, PendingDeliveries(log_builder.eventlog))
 
 
-async def test_private_events_stay_inside(given: "Given") -> None:
-    items = await items_of(given, given.commit(AT, CREATED, CLAIMED, SessionArchived()))
+async def test_private_events_stay_inside(log_builder: "LogBuilder") -> None:
+    items = await items_of(log_builder, log_builder.commit(AT, CREATED, CLAIMED, SessionArchived()))
 
     assert [item.subject for item in items] == [
         "fairlead.event.default.ses_1.session.created",
@@ -51,41 +51,43 @@ async def test_private_events_stay_inside(given: "Given") -> None:
     assert [json.loads(item.payload)["durable"]["seq"] for item in items] == [1, 3]
 
 
-async def test_a_promotion_shows_the_delivery_of_its_input(given: "Given") -> None:
-    items = await items_of(given, given.commit(AT, CREATED, QUEUED), given.commit(AT, PROMOTED))
+async def test_a_promotion_shows_the_delivery_of_its_input(log_builder: "LogBuilder") -> None:
+    items = await items_of(
+        log_builder, log_builder.commit(AT, CREATED, QUEUED), log_builder.commit(AT, PROMOTED)
+    )
 
     assert json.loads(items[-1].payload)["data"]["delivery"] == "queue"
 
 
-async def test_a_forgotten_delivery_is_read_from_the_log(given: "Given") -> None:
-    edited = InputEdited(message_id="msg_1", prompt=PROMPT, delivery="queue")
-    steered = QUEUED.model_copy(update={"delivery": "steer"})
-    await given.append(AT, CREATED, steered, edited)
-    await given.append(AT, PROMOTED)
+async def test_a_forgotten_delivery_is_read_from_the_log(log_builder: "LogBuilder") -> None:
+    edit = InputEdited(message_id="msg_1", prompt=PROMPT, delivery="queue")
+    admission = QUEUED.model_copy(update={"delivery": "steer"})
+    await log_builder.append(AT, CREATED, admission, edit)
+    await log_builder.append(AT, PROMOTED)
 
-    items = await items_of(given, given.log.entries[SHARD][-1])
+    items = await items_of(log_builder, log_builder.log.entries[SHARD][-1])
 
     assert json.loads(items[0].payload)["data"]["delivery"] == "queue"
 
 
-async def test_an_unreadable_commit_is_left_out(given: "Given") -> None:
-    items = await items_of(given, given.raw(AT, b"?"), given.commit(AT, CREATED))
+async def test_an_unreadable_commit_is_left_out(log_builder: "LogBuilder") -> None:
+    items = await items_of(log_builder, log_builder.raw(AT, b"?"), log_builder.commit(AT, CREATED))
 
     assert [item.event_id for item in items] == ["evt_1_1"]
 
 
 @pytest.mark.parametrize("broken_before", [True, False])
 async def test_a_broken_session_does_not_stop_the_feed_of_its_shard(
-    given: "Given",
+    log_builder: "LogBuilder",
     broken_before: bool,  # noqa: FBT001
 ) -> None:
     """H-19: a delivery that cannot be looked up any more is told as far as it is known."""
-    await given.append(AT, CREATED, QUEUED)
-    promotion = given.payload(AT, PROMOTED)
+    await log_builder.append(AT, CREATED, QUEUED)
+    promotion = log_builder.payload(AT, PROMOTED)
     for payload in (b"?", promotion) if broken_before else (promotion, b"?"):
-        await given.log.append_raw(AT, payload)
+        await log_builder.log.append_raw(AT, payload)
 
-    items = await items_of(given, *given.log.entries[SHARD][1:])
+    items = await items_of(log_builder, *log_builder.log.entries[SHARD][1:])
 
     assert [json.loads(item.payload)["data"]["delivery"] for item in items] == ["queue"]
 
@@ -119,52 +121,52 @@ def test_a_publisher_shows_that_it_lives_until_its_checkpoint_is_at_the_end() ->
 
 
 @pytest.mark.usefixtures("short_waits")
-async def test_the_feed_follows_the_log_and_remembers_its_place(given: "Given") -> None:
-    given.commit(AT, CREATED, CLAIMED)
-    async with publish_feed(given):
-        await given.append(AT, SessionArchived())
-        await wait_until(lambda: len(published_ids(given)) == 2)
+async def test_the_feed_follows_the_log_and_remembers_its_place(log_builder: "LogBuilder") -> None:
+    log_builder.commit(AT, CREATED, CLAIMED)
+    async with publish_feed(log_builder):
+        await log_builder.append(AT, SessionArchived())
+        await wait_until(lambda: len(published_ids(log_builder)) == 2)
 
-    position, _revision = await given.eventlog.feed.checkpoint(SHARD)
+    position, _revision = await log_builder.eventlog.feed.checkpoint(SHARD)
     assert position == 2
-    assert published_ids(given) == ["evt_1_1", "evt_2_1"]
+    assert published_ids(log_builder) == ["evt_1_1", "evt_2_1"]
 
 
 @pytest.mark.usefixtures("short_waits")
 async def test_a_second_publisher_waits_while_the_first_moves_and_takes_over_when_it_is_gone(
-    given: "Given", monkeypatch: pytest.MonkeyPatch
+    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed_module, "POLL_S", 0.01)
     monkeypatch.setattr(feed_module, "TAKE_OVER_S", 0.1)
-    given.commit(AT, CREATED)
-    async with publish_feed(given):
-        await wait_until(lambda: len(published_ids(given)) == 1)
-    _position, revision = await given.eventlog.feed.checkpoint(SHARD)
-    async with publish_feed(given):
+    log_builder.commit(AT, CREATED)
+    async with publish_feed(log_builder):
+        await wait_until(lambda: len(published_ids(log_builder)) == 1)
+    _position, revision = await log_builder.eventlog.feed.checkpoint(SHARD)
+    async with publish_feed(log_builder):
         await asyncio.sleep(0.3)
-        assert await given.eventlog.feed.checkpoint(SHARD) == (1, revision)
+        assert await log_builder.eventlog.feed.checkpoint(SHARD) == (1, revision)
 
-        await given.append(AT, SessionArchived())
-        await wait_until(lambda: len(published_ids(given)) == 2)
+        await log_builder.append(AT, SessionArchived())
+        await wait_until(lambda: len(published_ids(log_builder)) == 2)
 
 
-async def test_a_fenced_publisher_stops(given: "Given") -> None:
-    given.commit(AT, CREATED)
-    task = asyncio.create_task(publish_shard(SHARD, given.eventlog, on_healthy=lambda: None))
-    await wait_until(lambda: len(published_ids(given)) == 1)
+async def test_a_fenced_publisher_stops(log_builder: "LogBuilder") -> None:
+    log_builder.commit(AT, CREATED)
+    task = asyncio.create_task(publish_shard(SHARD, log_builder.eventlog, on_healthy=lambda: None))
+    await wait_until(lambda: len(published_ids(log_builder)) == 1)
     await asyncio.sleep(0)
-    position, revision = await given.eventlog.feed.checkpoint(SHARD)
-    await given.eventlog.feed.advance(SHARD, position, revision=revision)
+    position, revision = await log_builder.eventlog.feed.checkpoint(SHARD)
+    await log_builder.eventlog.feed.advance(SHARD, position, revision=revision)
 
-    await given.append(AT, SessionArchived())
+    await log_builder.append(AT, SessionArchived())
 
     with pytest.raises(AppendConflict):
         await asyncio.wait_for(task, 5)
 
 
 @asynccontextmanager
-async def publish_feed(given: "Given") -> AsyncIterator[None]:
-    task = asyncio.create_task(publish_shard(SHARD, given.eventlog, on_healthy=lambda: None))
+async def publish_feed(log_builder: "LogBuilder") -> AsyncIterator[None]:
+    task = asyncio.create_task(publish_shard(SHARD, log_builder.eventlog, on_healthy=lambda: None))
     try:
         yield
     finally:
@@ -173,9 +175,9 @@ async def publish_feed(given: "Given") -> AsyncIterator[None]:
             await task
 
 
-def published_ids(given: "Given") -> list[str]:
-    assert isinstance(given.eventlog.feed, MemoryFeed)
-    return list(given.eventlog.feed.items)
+def published_ids(log_builder: "LogBuilder") -> list[str]:
+    assert isinstance(log_builder.eventlog.feed, MemoryFeed)
+    return list(log_builder.eventlog.feed.items)
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:

@@ -19,7 +19,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import SHARDS, Address
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 pytestmark = pytest.mark.integration
 
@@ -41,7 +41,7 @@ async def test_two_projectors_share_the_shards(
         async with projection.run(share=second):
             await projection.wait_until(lambda: first.limit == second.limit == SHARDS // 2)
             for at in sessions:
-                await projection.given.append(at, CREATED)
+                await projection.log_builder.append(at, CREATED)
 
             await projection.wait_until(
                 lambda: len(first.shards) == len(second.shards) == SHARDS // 2
@@ -59,20 +59,20 @@ async def test_several_processes_migrate_at_once(projection: "Projection") -> No
 
     await asyncio.gather(*(once() for _ in range(5)))
 
-    applied = projection.rows("SELECT * FROM public.fairlead_migration")
-    assert len(applied) == len(load_migrations())
+    rows = projection.rows("SELECT * FROM public.fairlead_migration")
+    assert len(rows) == len(load_migrations())
 
 
 async def test_the_sweep_wakes_a_session_that_stands_still(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    given.commit(AT, CREATED, ADMITTED)
-    given.commit(NEIGHBOUR, CREATED)
+    log_builder.commit(AT, CREATED, ADMITTED)
+    log_builder.commit(NEIGHBOUR, CREATED)
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
-    job = partial(sweep, projection.dsn, given.eventlog, interval_s=0.05, age_s=0.1)
+    job = partial(sweep, projection.dsn, log_builder.eventlog, interval_s=0.05, age_s=0.1)
     async with projection.run_tasks(job):
-        wakes = given.eventlog.wakes
+        wakes = log_builder.eventlog.wakes
         assert isinstance(wakes, MemoryWakes)
         await projection.wait_until(
             lambda: [job.subject for job in wakes.queue.messages] == [subjects.wake(AT)]

@@ -15,7 +15,7 @@ from fairlead_schema.location import LocationRef
 from fairlead_schema.subjects import Address, shard
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given
+    from services.projector.tests.conftest import LogBuilder
 
 AT = Address("default", "ses_1")
 SHARD = shard(AT.session_id)
@@ -25,8 +25,8 @@ CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directo
 class Forgetful:
     """A shard whose first reader hears one batch and then nothing more."""
 
-    def __init__(self, given: "Given") -> None:
-        self._log = given.log
+    def __init__(self, log_builder: "LogBuilder") -> None:
+        self._log = log_builder.log
         self.readers = 0
 
     async def follow(
@@ -43,12 +43,12 @@ class Forgetful:
 
 
 async def test_a_forgotten_reader_begins_again_after_its_last_entry(
-    given: "Given", monkeypatch: pytest.MonkeyPatch
+    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_reader, "QUIET_S", 0.02)
-    given.commit(AT, CREATED)
-    shards = Forgetful(given)
-    eventlog = replace(given.eventlog, shards=shards)
+    log_builder.commit(AT, CREATED)
+    shards = Forgetful(log_builder)
+    eventlog = replace(log_builder.eventlog, shards=shards)
     positions: list[int] = []
 
     async with (
@@ -58,7 +58,7 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
         async for entries in batches:
             positions += [entry.position for entry in entries]
             if entries and positions == [1]:
-                given.commit(AT, SessionArchived())
+                log_builder.commit(AT, SessionArchived())
             if positions == [1, 2]:
                 break
 
@@ -66,12 +66,12 @@ async def test_a_forgotten_reader_begins_again_after_its_last_entry(
 
 
 async def test_a_quiet_shard_is_left_in_peace(
-    given: "Given", monkeypatch: pytest.MonkeyPatch
+    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shard_reader, "QUIET_S", 0.01)
-    given.commit(AT, CREATED)
-    shards = Forgetful(given)
-    eventlog = replace(given.eventlog, shards=shards)
+    log_builder.commit(AT, CREATED)
+    shards = Forgetful(log_builder)
+    eventlog = replace(log_builder.eventlog, shards=shards)
     quiet = 0
 
     async with follow_shard(eventlog, SHARD, after=0, reader="feed") as batches:

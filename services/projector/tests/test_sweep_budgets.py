@@ -24,7 +24,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import Executor
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 pytestmark = pytest.mark.integration
 
@@ -46,14 +46,16 @@ OWN, PARKED = Address("poor", "ses_3"), Address("poor", "ses_4")
 
 
 async def test_a_raised_limit_finds_those_that_rest_over_it_and_no_others(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
     """Both limits count; one over its own budget stays; an interrupt nobody honours is found."""
     for at in (POOR, OTHER):
-        given.commit(at, CREATED, ADMITTED, CLAIMED, STARTED, SPENT, OVER)
-    given.commit(OWN, CREATED, BudgetSet(tokens=20), ADMITTED, CLAIMED, STARTED, SPENT, OVER)
-    parked = ExecutionReleased(generation=1, reason="parked")
-    given.commit(PARKED, CREATED, ADMITTED, CLAIMED, STARTED, CALLED, parked, InterruptRequested())
+        log_builder.commit(at, CREATED, ADMITTED, CLAIMED, STARTED, SPENT, OVER)
+    log_builder.commit(OWN, CREATED, BudgetSet(tokens=20), ADMITTED, CLAIMED, STARTED, SPENT, OVER)
+    parking = ExecutionReleased(generation=1, reason="parked")
+    log_builder.commit(
+        PARKED, CREATED, ADMITTED, CLAIMED, STARTED, CALLED, parking, InterruptRequested()
+    )
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
 

@@ -45,7 +45,7 @@ from services.projector.tests.projection.test_session_row import (
 )
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 BEFORE: tuple[SessionEvent, ...] = (CREATED, ADMITTED, CLAIMED, PROMOTED, DISPATCHED, STARTED)
 BOTH = (*BEFORE, *call_events("c1"), *call_events("c2"))
@@ -73,8 +73,8 @@ def permit(call: str = "c1") -> PermissionReplied:
 PARKED = (*BOTH, ask_permission(), ask_question(), release("parked"))
 
 
-def row_after(given: "Given", *events: SessionEvent) -> SessionRow:
-    entry = given.commit(AT, *events)
+def row_after(log_builder: "LogBuilder", *events: SessionEvent) -> SessionRow:
+    entry = log_builder.commit(AT, *events)
     return row_changes.fold_batch({}, [log_entries.decode_entry(entry)]).sessions[AT]
 
 
@@ -91,10 +91,10 @@ def row_after(given: "Given", *events: SessionEvent) -> SessionRow:
     ],
 )
 def test_a_row_knows_whether_only_people_can_move_it(
-    given: "Given", events: tuple[SessionEvent, ...], asks: int, *, waiting: bool
+    log_builder: "LogBuilder", events: tuple[SessionEvent, ...], asks: int, *, waiting: bool
 ) -> None:
     """K-25: every open call asks."""
-    row = row_after(given, *events)
+    row = row_after(log_builder, *events)
 
     assert (row.asks, row.waiting) == (asks, waiting)
 
@@ -107,39 +107,43 @@ LOG = (*BOTH, *ASKS, *ANSWERS)
 
 
 @pytest.mark.parametrize("length", range(1, len(LOG) + 1))
-def test_a_row_waits_for_people_exactly_when_the_core_says_so(given: "Given", length: int) -> None:
+def test_a_row_waits_for_people_exactly_when_the_core_says_so(
+    log_builder: "LogBuilder", length: int
+) -> None:
     """K-25: also while the input of another call was never finished."""
-    entry = given.commit(AT, *LOG[:length])
-    decoded = log_entries.decode_entry(entry)
-    session = reduce(evolve, decoded.events, Session(id=AT.session_id))
+    entry = log_builder.commit(AT, *LOG[:length])
+    decoded_entry = log_entries.decode_entry(entry)
+    session = reduce(evolve, decoded_entry.events, Session(id=AT.session_id))
 
-    (row,) = row_changes.fold_batch({}, [decoded]).sessions.values()
+    (row,) = row_changes.fold_batch({}, [decoded_entry]).sessions.values()
 
     assert row.waiting == waits_for_people(session)
 
 
-def test_a_permission_calls_for_somebody_and_a_refusal_does_not(given: "Given") -> None:
+def test_a_permission_calls_for_somebody_and_a_refusal_does_not(log_builder: "LogBuilder") -> None:
     """K-15, E-10: after a decline the session rests, and nothing wakes it."""
-    declined = PermissionReplied(request_id="per_c1", reply="reject")
-    rejected = QuestionRejected(request_id="que_1")
-    stopped = (declined, rejected, InterruptRequested(declined="it"), release("declined"))
+    decline = PermissionReplied(request_id="per_c1", reply="reject")
+    dismissal = QuestionRejected(request_id="que_1")
+    stop = (decline, dismissal, InterruptRequested(declined="it"), release("declined"))
 
-    assert row_after(given, *PARKED, permit()).owed
+    assert row_after(log_builder, *PARKED, permit()).owed
     row = row_changes.fold_batch(
-        {}, [log_entries.decode_entry(given.commit(OTHER, *PARKED, *stopped))]
+        {}, [log_entries.decode_entry(log_builder.commit(OTHER, *PARKED, *stop))]
     ).sessions[OTHER]
     assert (row.owed, row.work_requested, row.asks, row.waiting) == (False, False, 0, False)
 
 
-def test_only_what_waits_is_a_row(given: "Given") -> None:
+def test_only_what_waits_is_a_row(log_builder: "LogBuilder") -> None:
     """K-14, N-24: answered in the same batch it never was one; later it is removed."""
     sessions: dict[Address, ProjectedSession] = {}
-    first = row_changes.fold_batch(sessions, [log_entries.decode_entry(given.commit(AT, *PARKED))])
-    second = row_changes.fold_batch(
-        sessions, [log_entries.decode_entry(given.commit(AT, permit()))]
+    first = row_changes.fold_batch(
+        sessions, [log_entries.decode_entry(log_builder.commit(AT, *PARKED))]
     )
-    both = row_changes.fold_batch(
-        {}, [log_entries.decode_entry(given.commit(OTHER, *BOTH, ask_permission(), permit()))]
+    second = row_changes.fold_batch(
+        sessions, [log_entries.decode_entry(log_builder.commit(AT, permit()))]
+    )
+    whole = row_changes.fold_batch(
+        {}, [log_entries.decode_entry(log_builder.commit(OTHER, *BOTH, ask_permission(), permit()))]
     )
 
     (permission, question) = first.asks.values()
@@ -150,16 +154,16 @@ def test_only_what_waits_is_a_row(given: "Given") -> None:
     )
     assert (question.kind, question.call_id) == ("question", "c2")
     assert second.answers == [AskKey(*AT, "per_c1")]
-    assert (both.asks, both.answers) == ({}, [])
+    assert (whole.asks, whole.answers) == ({}, [])
 
 
 @pytest.mark.integration
 async def test_what_waits_is_stored_removed_rebuilt_and_purged(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
     """K-14: also by a writer that starts in between, and the same from the log alone."""
-    given.commit(AT, *PARKED)
-    given.commit(OTHER, *PARKED)
+    log_builder.commit(AT, *PARKED)
+    log_builder.commit(OTHER, *PARKED)
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
     asks = "SELECT session_id, request_id FROM read.session_ask ORDER BY 1, 2"
@@ -170,23 +174,23 @@ async def test_what_waits_is_stored_removed_rebuilt_and_purged(
         ("ses_2", "que_1"),
     ]
     async with projection.run():
-        await given.append(AT, permit())
-        await given.append(OTHER, SessionPurged())
+        await log_builder.append(AT, permit())
+        await log_builder.append(OTHER, SessionPurged())
         await projection.wait_until(projection.is_caught_up)
     assert [tuple(row.values()) for row in projection.rows(asks)] == [("ses_1", "que_1")]
 
     before = await digest(projection.dsn)
-    await rebuild(projection.dsn, given.eventlog, progress=lambda _progress: None)
+    await rebuild(projection.dsn, log_builder.eventlog, progress=lambda _progress: None)
     assert await digest(projection.dsn) == before
 
 
 @pytest.mark.integration
 async def test_the_sweep_leaves_alone_what_waits_for_people(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
     """K-25: not stranded; one whose answer nobody followed is."""
-    given.commit(AT, *PARKED)
-    given.commit(OTHER, *PARKED, permit())
+    log_builder.commit(AT, *PARKED)
+    log_builder.commit(OTHER, *PARKED, permit())
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
 

@@ -24,7 +24,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given
+    from services.projector.tests.conftest import LogBuilder
 
 AT = Address("default", "ses_1")
 CREATED = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
@@ -46,10 +46,10 @@ def fold(*entries: LogEntry, sessions: dict[Address, ProjectedSession] | None = 
     return row_changes.fold_batch(sessions, [log_entries.decode_entry(entry) for entry in entries])
 
 
-def test_pending_counts_inputs_neither_promoted_nor_cancelled(given: "Given") -> None:
+def test_pending_counts_inputs_neither_promoted_nor_cancelled(log_builder: "LogBuilder") -> None:
     changes = fold(
-        given.commit(AT, CREATED, admission("msg_1"), admission("msg_2"), admission("msg_3")),
-        given.commit(AT, promotion("msg_1"), InputCancelled(message_id="msg_2")),
+        log_builder.commit(AT, CREATED, admission("msg_1"), admission("msg_2"), admission("msg_3")),
+        log_builder.commit(AT, promotion("msg_1"), InputCancelled(message_id="msg_2")),
     )
 
     assert changes.sessions[AT].pending == 1
@@ -57,12 +57,12 @@ def test_pending_counts_inputs_neither_promoted_nor_cancelled(given: "Given") ->
     assert changes.inputs[AT, "msg_2"].cancelled
 
 
-def test_an_input_of_an_earlier_batch_is_changed_not_inserted(given: "Given") -> None:
+def test_an_input_of_an_earlier_batch_is_changed_not_inserted(log_builder: "LogBuilder") -> None:
     sessions: dict[Address, ProjectedSession] = {}
-    fold(given.commit(AT, CREATED, admission("msg_1")), sessions=sessions)
-    edited = InputEdited(message_id="msg_1", prompt=Prompt(text="better"), delivery="steer")
+    fold(log_builder.commit(AT, CREATED, admission("msg_1")), sessions=sessions)
+    edit = InputEdited(message_id="msg_1", prompt=Prompt(text="better"), delivery="steer")
 
-    changes = fold(given.commit(AT, edited, promotion("msg_1", "better")), sessions=sessions)
+    changes = fold(log_builder.commit(AT, edit, promotion("msg_1", "better")), sessions=sessions)
 
     change = changes.input_changes[AT, "msg_1"]
     assert changes.inputs == {}
@@ -70,26 +70,30 @@ def test_an_input_of_an_earlier_batch_is_changed_not_inserted(given: "Given") ->
     assert changes.sessions[AT].pending == 0
 
 
-def test_a_promotion_becomes_a_user_message_with_its_admission_time(given: "Given") -> None:
-    changes = fold(given.commit(AT, CREATED, admission("msg_1"), promotion("msg_1")))
+def test_a_promotion_becomes_a_user_message_with_its_admission_time(
+    log_builder: "LogBuilder",
+) -> None:
+    changes = fold(log_builder.commit(AT, CREATED, admission("msg_1"), promotion("msg_1")))
 
     message = changes.messages[AT, "msg_1"].message
     assert isinstance(message, UserMessage)
     assert (message.text, message.time.created) == ("hello", 2)
 
 
-def test_a_committed_revert_cuts_after_its_boundary_and_clears_the_stage(given: "Given") -> None:
+def test_a_committed_revert_cuts_after_its_boundary_and_clears_the_stage(
+    log_builder: "LogBuilder",
+) -> None:
     """N-06, N-08, N-09."""
-    staged = RevertStaged(revert=RevertState(message_id="msg_1"))
+    stage = RevertStaged(revert=RevertState(message_id="msg_1"))
     sessions: dict[Address, ProjectedSession] = {}
     first = fold(
-        given.commit(AT, CREATED, admission("msg_1"), promotion("msg_1"), STARTED),
-        given.commit(AT, admission("msg_2"), staged),
+        log_builder.commit(AT, CREATED, admission("msg_1"), promotion("msg_1"), STARTED),
+        log_builder.commit(AT, admission("msg_2"), stage),
         sessions=sessions,
     )
     assert first.sessions[AT].revert == RevertState(message_id="msg_1")
 
-    changes = fold(given.commit(AT, RevertCommitted(message_id="msg_1")), sessions=sessions)
+    changes = fold(log_builder.commit(AT, RevertCommitted(message_id="msg_1")), sessions=sessions)
 
     assert changes.truncations == [("default", "ses_1", 3, 7)]
     assert (changes.sessions[AT].revert, changes.sessions[AT].pending) == (None, 0)

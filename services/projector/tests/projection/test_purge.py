@@ -29,7 +29,7 @@ from fairlead_schema.prompt import Prompt
 from fairlead_schema.subjects import Address, shard
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 AT = Address("default", "ses_1")
 NEIGHBOUR = Address("default", "ses_2")
@@ -41,54 +41,62 @@ MESSAGES = "session_message"
 TABLES = ("session", "session_input", MESSAGES, "session_event")
 
 
-def test_a_purge_is_told_with_its_position_and_forgets_the_session(given: "Given") -> None:
+def test_a_purge_is_told_with_its_position_and_forgets_the_session(
+    log_builder: "LogBuilder",
+) -> None:
     """H-29: also for a session that is broken, or that was never seen before."""
-    known: dict[Address, ProjectedSession] = {}
-    given.commit(AT, CREATED)
-    entries = [given.commit(AT, ADMITTED), given.commit(AT, SessionPurged())]
+    sessions: dict[Address, ProjectedSession] = {}
+    log_builder.commit(AT, CREATED)
+    entries = [log_builder.commit(AT, ADMITTED), log_builder.commit(AT, SessionPurged())]
 
-    changes = row_changes.fold_batch(known, [log_entries.decode_entry(entry) for entry in entries])
+    changes = row_changes.fold_batch(
+        sessions, [log_entries.decode_entry(entry) for entry in entries]
+    )
     alone = row_changes.fold_batch({}, [log_entries.decode_entry(entries[-1])])
 
     assert changes.purges == alone.purges == {AT: entries[-1].position}
-    assert known == {}
+    assert sessions == {}
     assert (alone.sessions, alone.broken) == ({}, [])
 
 
-async def test_erasing_forgets_all_but_the_last_word_however_often(given: "Given") -> None:
+async def test_erasing_forgets_all_but_the_last_word_however_often(
+    log_builder: "LogBuilder",
+) -> None:
     """H-29: a crash in the middle is made good by doing it again."""
-    eventlog = given.eventlog
+    eventlog = log_builder.eventlog
     for events in ((CREATED, ADMITTED), (PROMOTED,), (SessionPurged(),)):
-        await given.append(AT, *events)
-    await given.append(NEIGHBOUR, CREATED, ADMITTED)
+        await log_builder.append(AT, *events)
+    await log_builder.append(NEIGHBOUR, CREATED, ADMITTED)
     await eventlog.snapshots.store(AT, Snapshot(Head(1, 2), b"secret"))
-    last = given.log.entries[shard(AT.session_id)][-1].position
+    last = log_builder.log.entries[shard(AT.session_id)][-1].position
 
     for _ in range(2):
         await erase(eventlog, {AT: last})
 
-    left = (await eventlog.log.read(AT, after=START)).commits
-    assert [recorded.event for one in left for recorded in one.commit.events] == [SessionPurged()]
+    commits = (await eventlog.log.read(AT, after=START)).commits
+    assert [recorded.event for stored in commits for recorded in stored.commit.events] == [
+        SessionPurged()
+    ]
     assert isinstance(eventlog.snapshots, MemorySnapshots)
     assert eventlog.snapshots.snapshots == {}
     assert (await eventlog.log.head(NEIGHBOUR)).seq == 2
 
 
-async def test_what_calls_left_aside_is_erased_too(given: "Given") -> None:
+async def test_what_calls_left_aside_is_erased_too(log_builder: "LogBuilder") -> None:
     """H-29, J-35: no managed output outlives its session, whether an event names it or not."""
-    outputs = given.eventlog.outputs
+    outputs = log_builder.eventlog.outputs
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"secret"
 
     for at, output_id in ((AT, "out_1"), (AT, "out_2"), (NEIGHBOUR, "out_3")):
         await outputs.put(at, output_id, pieces(), mime="text/plain")
-    await given.append(AT, CREATED)
-    await given.append(AT, SessionPurged())
-    last = given.log.entries[shard(AT.session_id)][-1].position
+    await log_builder.append(AT, CREATED)
+    await log_builder.append(AT, SessionPurged())
+    last = log_builder.log.entries[shard(AT.session_id)][-1].position
 
     for _ in range(2):
-        await erase(given.eventlog, {AT: last})
+        await erase(log_builder.eventlog, {AT: last})
 
     for output_id in ("out_1", "out_2"):
         assert await outputs.stat("default", output_id) is None
@@ -96,73 +104,75 @@ async def test_what_calls_left_aside_is_erased_too(given: "Given") -> None:
 
 
 async def test_the_feed_keeps_the_end_of_a_purged_session_alone(
-    given: "Given", monkeypatch: pytest.MonkeyPatch
+    log_builder: "LogBuilder", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers of the feed hear that it is gone; late ones hear nothing else."""
     monkeypatch.setattr(feed_module, "LINGER_S", 0.0)
-    given.commit(AT, CREATED, ADMITTED)
-    given.commit(AT, PROMOTED, SessionArchived())
-    published = given.eventlog.feed
-    assert isinstance(published, MemoryFeed)
+    log_builder.commit(AT, CREATED, ADMITTED)
+    log_builder.commit(AT, PROMOTED, SessionArchived())
+    feed = log_builder.eventlog.feed
+    assert isinstance(feed, MemoryFeed)
 
-    feeding = asyncio.create_task(
-        publish_shard(shard(AT.session_id), given.eventlog, on_healthy=lambda: None)
+    publisher = asyncio.create_task(
+        publish_shard(shard(AT.session_id), log_builder.eventlog, on_healthy=lambda: None)
     )
     try:
         async with asyncio.timeout(5):
-            while len(published.items) < 4:
+            while len(feed.items) < 4:
                 await asyncio.sleep(0.01)
-            await given.append(AT, SessionPurged())
-            while len(published.items) != 1:
+            await log_builder.append(AT, SessionPurged())
+            while len(feed.items) != 1:
                 await asyncio.sleep(0.01)
     finally:
-        feeding.cancel()
+        publisher.cancel()
         with suppress(asyncio.CancelledError):
-            await feeding
+            await publisher
 
-    (last,) = published.items.values()
+    (last,) = feed.items.values()
     assert last.subject == "fairlead.event.default.ses_1.session.purged"
 
 
 @pytest.mark.integration
-async def test_no_row_of_a_purged_session_is_left(given: "Given", projection: "Projection") -> None:
+async def test_no_row_of_a_purged_session_is_left(
+    log_builder: "LogBuilder", projection: "Projection"
+) -> None:
     """H-29: rows, log and snapshot go; the neighbour stays; a rebuild gives the same."""
-    await given.append(AT, CREATED, ADMITTED)
-    await given.append(NEIGHBOUR, CREATED, ADMITTED)
+    await log_builder.append(AT, CREATED, ADMITTED)
+    await log_builder.append(NEIGHBOUR, CREATED, ADMITTED)
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
-        await given.append(AT, PROMOTED)
-        await given.append(AT, SessionPurged())
+        await log_builder.append(AT, PROMOTED)
+        await log_builder.append(AT, SessionPurged())
         await projection.wait_until(projection.is_caught_up)
 
     for table in TABLES:
-        left = projection.rows(f"SELECT DISTINCT session_id FROM projection.{table}")  # noqa: S608
-        assert [row["session_id"] for row in left] == (["ses_2"] if table != MESSAGES else [])
-    assert len((await given.eventlog.log.read(AT, after=START)).commits) == 1
+        rows = projection.rows(f"SELECT DISTINCT session_id FROM projection.{table}")  # noqa: S608
+        assert [row["session_id"] for row in rows] == (["ses_2"] if table != MESSAGES else [])
+    assert len((await log_builder.eventlog.log.read(AT, after=START)).commits) == 1
     before = await digest(projection.dsn)
-    await rebuild(projection.dsn, given.eventlog, progress=lambda _progress: None)
+    await rebuild(projection.dsn, log_builder.eventlog, progress=lambda _progress: None)
     assert await digest(projection.dsn) == before
 
 
 @pytest.mark.integration
 async def test_a_purge_that_could_not_erase_is_repeated(
-    given: "Given", projection: "Projection", monkeypatch: pytest.MonkeyPatch
+    log_builder: "LogBuilder", projection: "Projection", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """H-29: the checkpoint never passes a purge whose erasure failed."""
-    await given.append(AT, CREATED, ADMITTED)
-    erasing, failures = given.log.erase, 2
+    await log_builder.append(AT, CREATED, ADMITTED)
+    erase, failures = log_builder.log.erase, 2
 
     async def erase_later(at: Address, *, before: int | None = None) -> None:
         nonlocal failures
         failures -= 1
         if failures >= 0:
             raise LogUnavailable("away")
-        await erasing(at, before=before)
+        await erase(at, before=before)
 
-    monkeypatch.setattr(given.log, "erase", erase_later)
+    monkeypatch.setattr(log_builder.log, "erase", erase_later)
     async with projection.run():
-        await given.append(AT, SessionPurged())
+        await log_builder.append(AT, SessionPurged())
         await projection.wait_until(lambda: failures < 0 and projection.is_caught_up())
 
     assert projection.rows("SELECT * FROM projection.session_event") == []
-    assert len((await given.eventlog.log.read(AT, after=START)).commits) == 1
+    assert len((await log_builder.eventlog.log.read(AT, after=START)).commits) == 1

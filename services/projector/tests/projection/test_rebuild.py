@@ -50,7 +50,7 @@ from services.projector.tests.projection.test_session_row import (
 )
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 pytestmark = pytest.mark.integration
 
@@ -62,35 +62,37 @@ STEP_ENDED = StepEnded(
 SESSIONS = [Address("default", f"ses_{n}") for n in range(12)]
 
 
-def write_log(given: "Given") -> None:
+def write_log(log_builder: "LogBuilder") -> None:
     """Sessions with turns, tools, an abandoned step, a revert, a cancelled input and a broken commit."""
-    created = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
+    creation = SessionCreated(title="t", project_id="p", location=LocationRef(directory="/w"))
     for at in SESSIONS:
-        given.commit(at, created)
+        log_builder.commit(at, creation)
     for turn in range(4):
         for at in SESSIONS:
-            write_turn(given, at, turn)
+            write_turn(log_builder, at, turn)
     for at in SESSIONS[:4]:
-        given.commit(at, RevertCommitted(message_id="msg_u1"))
-        given.commit(at, StepStarted(assistant_message_id="msg_z", agent="build", model=MODEL))
-    given.raw(SESSIONS[5], b"{}")
-    given.commit(SESSIONS[5], AgentSwitched(message_id="msg_late", agent="plan"))
+        log_builder.commit(at, RevertCommitted(message_id="msg_u1"))
+        log_builder.commit(
+            at, StepStarted(assistant_message_id="msg_z", agent="build", model=MODEL)
+        )
+    log_builder.raw(SESSIONS[5], b"{}")
+    log_builder.commit(SESSIONS[5], AgentSwitched(message_id="msg_late", agent="plan"))
 
 
-def write_turn(given: "Given", at: Address, turn: int) -> None:
+def write_turn(log_builder: "LogBuilder", at: Address, turn: int) -> None:
     user, assistant, local = f"msg_u{turn}", f"msg_a{turn}", Executor()
-    given.commit(at, PromptAdmitted(message_id=user, prompt=PROMPT, delivery="steer"))
-    given.commit(at, PromptAdmitted(message_id=f"{user}x", prompt=PROMPT, delivery="queue"))
-    given.commit(
+    log_builder.commit(at, PromptAdmitted(message_id=user, prompt=PROMPT, delivery="steer"))
+    log_builder.commit(at, PromptAdmitted(message_id=f"{user}x", prompt=PROMPT, delivery="queue"))
+    log_builder.commit(
         at,
         ExecutionClaimed(generation=turn + 1, runner="run_1"),
         PromptPromoted(message_id=user, prompt=PROMPT, created=turn),
         StepStarted(assistant_message_id=assistant, agent="build", model=MODEL),
         TextStarted(assistant_message_id=assistant, text_id="t"),
     )
-    given.commit(at, ShellStarted(message_id=f"msg_s{turn}", call_id="s", command="ls"))
-    given.commit(at, TextEnded(assistant_message_id=assistant, text_id="t", text="hi"))
-    given.commit(
+    log_builder.commit(at, ShellStarted(message_id=f"msg_s{turn}", call_id="s", command="ls"))
+    log_builder.commit(at, TextEnded(assistant_message_id=assistant, text_id="t", text="hi"))
+    log_builder.commit(
         at,
         ToolInputStarted(assistant_message_id=assistant, call_id="c", name="read"),
         ToolCalled(
@@ -99,13 +101,13 @@ def write_turn(given: "Given", at: Address, turn: int) -> None:
     )
     if turn % 2:
         tokens = Tokens(input=3, output=4)
-        given.commit(
+        log_builder.commit(
             at,
             StepEnded(assistant_message_id=assistant, finish="stop", cost=0.1, tokens=tokens),
             ExecutionReleased(generation=turn + 1, reason="parked"),
         )
-    given.commit(at, ShellEnded(message_id=f"msg_s{turn}", call_id="s", output="a"))
-    given.commit(
+    log_builder.commit(at, ShellEnded(message_id=f"msg_s{turn}", call_id="s", output="a"))
+    log_builder.commit(
         at,
         ToolSucceeded(
             assistant_message_id=f"msg_a{max(0, turn - 1)}",
@@ -115,15 +117,15 @@ def write_turn(given: "Given", at: Address, turn: int) -> None:
             provider=local,
         ),
     )
-    given.commit(at, InputCancelled(message_id=f"{user}x"))
+    log_builder.commit(at, InputCancelled(message_id=f"{user}x"))
 
 
-async def apply_all(given: "Given", dsn: str, *, size: int, cold: bool) -> None:
+async def apply_all(log_builder: "LogBuilder", dsn: str, *, size: int, cold: bool) -> None:
     async with await database.connect(dsn) as connection:
         await migrate(connection)
-        for shard, entries in enumerate(given.log.entries):
+        for shard, entries in enumerate(log_builder.log.entries):
             store = ShardStore(connection, shard)
-            writer = ShardWriter(store, given.eventlog, shard)
+            writer = ShardWriter(store, log_builder.eventlog, shard)
             await writer.load_checkpoint()
             for start in range(0, len(entries), size):
                 if cold:
@@ -133,20 +135,20 @@ async def apply_all(given: "Given", dsn: str, *, size: int, cold: bool) -> None:
 
 @pytest.mark.parametrize(("size", "cold"), [(1, False), (1, True), (3, False), (7, True)])
 async def test_rows_do_not_depend_on_how_the_log_was_cut_into_batches(
-    given: "Given", dsn: str, *, size: int, cold: bool
+    log_builder: "LogBuilder", dsn: str, *, size: int, cold: bool
 ) -> None:
-    write_log(given)
-    await apply_all(given, dsn, size=500, cold=False)
-    expected = await digest(dsn)
+    write_log(log_builder)
+    await apply_all(log_builder, dsn, size=500, cold=False)
+    rows_digest = await digest(dsn)
 
-    await rebuild(dsn, given.eventlog, progress=lambda _progress: None)
-    assert await digest(dsn) == expected
+    await rebuild(dsn, log_builder.eventlog, progress=lambda _progress: None)
+    assert await digest(dsn) == rows_digest
     async with await database.connect(dsn) as connection:
         await connection.execute("DROP SCHEMA projection, read CASCADE")
         await connection.execute("DELETE FROM public.fairlead_migration")
-    await apply_all(given, dsn, size=size, cold=cold)
+    await apply_all(log_builder, dsn, size=size, cold=cold)
 
-    assert await digest(dsn) == expected
+    assert await digest(dsn) == rows_digest
 
 
 OPEN_TURN = (CREATED, ADMITTED, CLAIMED, PROMOTED, DISPATCHED, STARTED)
@@ -158,53 +160,53 @@ EXECUTION_LOG = (*OPEN_TURN, *PARKED_CALLS, *FINISHED_CALLS, *SECOND_TURN, *INTE
 
 
 async def test_a_row_of_an_earlier_release_follows_later_events_and_is_rebuilt_alike(
-    given: "Given", dsn: str
+    log_builder: "LogBuilder", dsn: str
 ) -> None:
     """Session n loses its execution after event n, as a row has none that an earlier release wrote."""
     sessions = [Address("default", f"ses_{number:02}") for number in range(len(EXECUTION_LOG) - 1)]
     for number, event in enumerate(EXECUTION_LOG):
         for at in sessions:
-            given.commit(at, event)
-        await apply_all(given, dsn, size=500, cold=True)
+            log_builder.commit(at, event)
+        await apply_all(log_builder, dsn, size=500, cold=True)
         async with await database.connect(dsn) as connection:
             await connection.execute(
                 "UPDATE projection.session SET execution = NULL WHERE session_id = %s",
                 (f"ses_{number:02}",),
             )
 
-    followed = await digest(dsn)
+    rows_digest = await digest(dsn)
     async with await database.connect(dsn) as connection:
         cursor = await connection.execute(
             "SELECT DISTINCT owed, work_requested, waiting, interrupted, rested, wake_at, execution"
             "  FROM projection.session"
         )
         assert len(await cursor.fetchall()) == 1
-    await rebuild(dsn, given.eventlog, progress=lambda _progress: None)
-    assert await digest(dsn) == followed
+    await rebuild(dsn, log_builder.eventlog, progress=lambda _progress: None)
+    assert await digest(dsn) == rows_digest
 
 
 async def test_a_rebuild_beside_a_running_projector_gives_the_same_rows(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    write_log(given)
+    write_log(log_builder)
     reports: list[RebuildProgress] = []
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
         before = await digest(projection.dsn)
 
-        await rebuild(projection.dsn, given.eventlog, progress=reports.append)
+        await rebuild(projection.dsn, log_builder.eventlog, progress=reports.append)
         assert await digest(projection.dsn) == before
 
         for at in SESSIONS[6:]:
-            await given.append(at, AgentSwitched(message_id="msg_more", agent="plan"))
+            await log_builder.append(at, AgentSwitched(message_id="msg_more", agent="plan"))
         await projection.wait_until(projection.is_caught_up)
         after = await digest(projection.dsn)
 
-    assert isinstance(given.eventlog.dead_letters, MemoryDeadLetters)
-    letters = list(given.eventlog.dead_letters.letters)
-    await rebuild(projection.dsn, given.eventlog, progress=reports.append)
+    assert isinstance(log_builder.eventlog.dead_letters, MemoryDeadLetters)
+    letters = list(log_builder.eventlog.dead_letters.letters)
+    await rebuild(projection.dsn, log_builder.eventlog, progress=reports.append)
     assert await digest(projection.dsn) == after != before
-    assert reports[-1].applied == reports[-1].total == sum(map(len, given.log.entries))
+    assert reports[-1].applied == reports[-1].total == sum(map(len, log_builder.log.entries))
     # A rebuild stores no dead letters. A projector that it fences may store its letter again.
-    assert given.eventlog.dead_letters.letters == letters
+    assert log_builder.eventlog.dead_letters.letters == letters
     assert len(set(letters)) == 1

@@ -32,7 +32,7 @@ from fairlead_schema.subjects import Address
 from fairlead_schema.tools.content import ErrorInfo
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given
+    from services.projector.tests.conftest import LogBuilder
 
 AT = Address("default", "ses_1")
 MODEL = ModelRef(id="fast", provider_id="acme")
@@ -63,21 +63,23 @@ def fold(*entries: LogEntry, sessions: dict[Address, ProjectedSession] | None = 
     return row_changes.fold_batch(sessions, [log_entries.decode_entry(entry) for entry in entries])
 
 
-def test_every_event_is_kept_private_ones_included(given: "Given") -> None:
-    entry = given.commit(AT, CREATED, admission("msg_1"))
+def test_every_event_is_kept_private_ones_included(log_builder: "LogBuilder") -> None:
+    entry = log_builder.commit(AT, CREATED, admission("msg_1"))
 
     changes = fold(entry)
 
-    stored = json.loads(entry.payload)["events"]
-    assert [json.loads(row.data) for row in changes.events] == [one["data"] for one in stored]
+    logged_events = json.loads(entry.payload)["events"]
+    assert [json.loads(row.data) for row in changes.events] == [
+        event["data"] for event in logged_events
+    ]
     assert [(row.seq, row.type) for row in changes.events] == [
         (1, "session.created"),
         (2, "prompt.admitted"),
     ]
 
 
-def test_a_session_row_begins_with_what_its_creation_says(given: "Given") -> None:
-    row = fold(given.commit(AT, CREATED, time=77)).sessions[AT]
+def test_a_session_row_begins_with_what_its_creation_says(log_builder: "LogBuilder") -> None:
+    row = fold(log_builder.commit(AT, CREATED, time=77)).sessions[AT]
 
     assert (row.title, row.project_id, row.directory, row.agent) == (
         "New session",
@@ -88,31 +90,33 @@ def test_a_session_row_begins_with_what_its_creation_says(given: "Given") -> Non
     assert (row.seq, row.position, row.created_at, row.updated_at) == (1, 1, 77, 77)
 
 
-def test_steps_add_up_cost_and_tokens_and_touch_the_session(given: "Given") -> None:
+def test_steps_add_up_cost_and_tokens_and_touch_the_session(log_builder: "LogBuilder") -> None:
     """The decision on totals; differs from I-18."""
     changes = fold(
-        given.commit(AT, CREATED),
-        given.commit(AT, step_start("msg_a"), step_end("msg_a")),
-        given.commit(AT, step_start("msg_b"), step_end("msg_b"), time=99),
+        log_builder.commit(AT, CREATED),
+        log_builder.commit(AT, step_start("msg_a"), step_end("msg_a")),
+        log_builder.commit(AT, step_start("msg_b"), step_end("msg_b"), time=99),
     )
 
     row = changes.sessions[AT]
     assert (row.cost, row.tokens, row.updated_at) == (1.0, Tokens(input=20, output=4), 99)
 
 
-def test_prompts_do_not_touch_the_session_time(given: "Given") -> None:
+def test_prompts_do_not_touch_the_session_time(log_builder: "LogBuilder") -> None:
     """I-19."""
-    row = fold(given.commit(AT, CREATED), given.commit(AT, admission("msg_1"), time=9)).sessions[AT]
+    row = fold(
+        log_builder.commit(AT, CREATED), log_builder.commit(AT, admission("msg_1"), time=9)
+    ).sessions[AT]
 
     assert row.updated_at == 1
 
 
-def test_switches_change_the_row_and_add_a_message(given: "Given") -> None:
+def test_switches_change_the_row_and_add_a_message(log_builder: "LogBuilder") -> None:
     """I-04."""
     changes = fold(
-        given.commit(AT, CREATED),
-        given.commit(AT, AgentSwitched(message_id="msg_1", agent="plan")),
-        given.commit(AT, ModelSwitched(message_id="msg_2", model=MODEL)),
+        log_builder.commit(AT, CREATED),
+        log_builder.commit(AT, AgentSwitched(message_id="msg_1", agent="plan")),
+        log_builder.commit(AT, ModelSwitched(message_id="msg_2", model=MODEL)),
     )
 
     row = changes.sessions[AT]
@@ -123,21 +127,21 @@ def test_switches_change_the_row_and_add_a_message(given: "Given") -> None:
     ]
 
 
-def test_a_move_and_an_archive_change_the_row(given: "Given") -> None:
-    moved = SessionMoved(location=LocationRef(directory="/v"), subdirectory="sub")
+def test_a_move_and_an_archive_change_the_row(log_builder: "LogBuilder") -> None:
+    move = SessionMoved(location=LocationRef(directory="/v"), subdirectory="sub")
 
-    row = fold(given.commit(AT, CREATED, moved, SessionArchived())).sessions[AT]
+    row = fold(log_builder.commit(AT, CREATED, move, SessionArchived())).sessions[AT]
 
     assert (row.directory, row.subpath, row.archived_at) == ("/v", "sub", 3)
 
 
-def test_a_message_keeps_the_sequence_of_its_creating_event(given: "Given") -> None:
+def test_a_message_keeps_the_sequence_of_its_creating_event(log_builder: "LogBuilder") -> None:
     """I-01, I-02."""
     changes = fold(
-        given.commit(AT, CREATED, step_start("msg_z")),
-        given.commit(AT, TextStarted(assistant_message_id="msg_z", text_id="t")),
-        given.commit(AT, TextEnded(assistant_message_id="msg_z", text_id="t", text="hi")),
-        given.commit(AT, AgentSwitched(message_id="msg_a", agent="plan")),
+        log_builder.commit(AT, CREATED, step_start("msg_z")),
+        log_builder.commit(AT, TextStarted(assistant_message_id="msg_z", text_id="t")),
+        log_builder.commit(AT, TextEnded(assistant_message_id="msg_z", text_id="t", text="hi")),
+        log_builder.commit(AT, AgentSwitched(message_id="msg_a", agent="plan")),
     )
 
     assert [(row.message.id, row.seq) for row in changes.messages.values()] == [
@@ -146,23 +150,23 @@ def test_a_message_keeps_the_sequence_of_its_creating_event(given: "Given") -> N
     ]
 
 
-def test_a_second_creator_of_a_message_id_leaves_the_first_row(given: "Given") -> None:
+def test_a_second_creator_of_a_message_id_leaves_the_first_row(log_builder: "LogBuilder") -> None:
     """I-03."""
     changes = fold(
-        given.commit(AT, CREATED, admission("msg_1"), promotion("msg_1", "first")),
-        given.commit(AT, AgentSwitched(message_id="msg_1", agent="plan")),
+        log_builder.commit(AT, CREATED, admission("msg_1"), promotion("msg_1", "first")),
+        log_builder.commit(AT, AgentSwitched(message_id="msg_1", agent="plan")),
     )
 
     seq, message = changes.messages[AT, "msg_1"]
     assert (seq, message.type) == (3, "user")
 
 
-def test_a_shell_message_is_completed_by_its_end(given: "Given") -> None:
+def test_a_shell_message_is_completed_by_its_end(log_builder: "LogBuilder") -> None:
     """I-07."""
     changes = fold(
-        given.commit(AT, CREATED),
-        given.commit(AT, ShellStarted(message_id="msg_s", call_id="c", command="ls")),
-        given.commit(AT, ShellEnded(message_id="msg_s", call_id="c", output="a\n")),
+        log_builder.commit(AT, CREATED),
+        log_builder.commit(AT, ShellStarted(message_id="msg_s", call_id="c", command="ls")),
+        log_builder.commit(AT, ShellEnded(message_id="msg_s", call_id="c", output="a\n")),
     )
 
     message = changes.messages[AT, "msg_s"].message
@@ -170,9 +174,9 @@ def test_a_shell_message_is_completed_by_its_end(given: "Given") -> None:
     assert (message.output, message.time.completed) == ("a\n", 3)
 
 
-def test_a_new_step_closes_the_open_assistant(given: "Given") -> None:
+def test_a_new_step_closes_the_open_assistant(log_builder: "LogBuilder") -> None:
     """I-08."""
-    changes = fold(given.commit(AT, CREATED, step_start("msg_a"), step_start("msg_b")))
+    changes = fold(log_builder.commit(AT, CREATED, step_start("msg_a"), step_start("msg_b")))
 
     first, second = (row.message for row in changes.messages.values())
     assert isinstance(first, AssistantMessage)
@@ -180,11 +184,13 @@ def test_a_new_step_closes_the_open_assistant(given: "Given") -> None:
     assert (first.time.completed, second.time.completed) == (3, None)
 
 
-def test_a_completed_assistant_still_takes_its_own_events(given: "Given") -> None:
+def test_a_completed_assistant_still_takes_its_own_events(log_builder: "LogBuilder") -> None:
     """I-09."""
     changes = fold(
-        given.commit(AT, CREATED, step_start("msg_a"), step_end("msg_a"), step_start("msg_b")),
-        given.commit(AT, TextStarted(assistant_message_id="msg_a", text_id="t")),
+        log_builder.commit(
+            AT, CREATED, step_start("msg_a"), step_end("msg_a"), step_start("msg_b")
+        ),
+        log_builder.commit(AT, TextStarted(assistant_message_id="msg_a", text_id="t")),
     )
 
     message = changes.messages[AT, "msg_a"].message
@@ -192,32 +198,34 @@ def test_a_completed_assistant_still_takes_its_own_events(given: "Given") -> Non
     assert len(message.content) == 1
 
 
-def test_events_for_a_missing_assistant_change_no_message(given: "Given") -> None:
+def test_events_for_a_missing_assistant_change_no_message(log_builder: "LogBuilder") -> None:
     """I-10."""
     changes = fold(
-        given.commit(AT, CREATED, TextEnded(assistant_message_id="msg_x", text_id="t", text="hi"))
+        log_builder.commit(
+            AT, CREATED, TextEnded(assistant_message_id="msg_x", text_id="t", text="hi")
+        )
     )
 
     assert changes.messages == {}
     assert len(changes.events) == 2
 
 
-def test_a_failed_step_keeps_its_content(given: "Given") -> None:
+def test_a_failed_step_keeps_its_content(log_builder: "LogBuilder") -> None:
     """I-16."""
-    failed = StepFailed(assistant_message_id="msg_a", error=ErrorInfo(message="no"))
+    failure = StepFailed(assistant_message_id="msg_a", error=ErrorInfo(message="no"))
     text = TextStarted(assistant_message_id="msg_a", text_id="t")
 
-    changes = fold(given.commit(AT, CREATED, step_start("msg_a"), text, failed))
+    changes = fold(log_builder.commit(AT, CREATED, step_start("msg_a"), text, failure))
 
     message = changes.messages[AT, "msg_a"].message
     assert isinstance(message, AssistantMessage)
     assert (message.finish, message.time.completed, len(message.content)) == ("error", 4, 1)
 
 
-def test_the_title_is_never_generated(given: "Given") -> None:
+def test_the_title_is_never_generated(log_builder: "LogBuilder") -> None:
     """I-20."""
     changes = fold(
-        given.commit(AT, CREATED, admission("msg_1"), step_start("msg_a"), step_end("msg_a"))
+        log_builder.commit(AT, CREATED, admission("msg_1"), step_start("msg_a"), step_end("msg_a"))
     )
 
     assert changes.sessions[AT].title == "New session"
@@ -246,14 +254,16 @@ def test_every_event_that_makes_a_message_is_transcribed() -> None:
     }
 
 
-def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(given: "Given") -> None:
+def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(
+    log_builder: "LogBuilder",
+) -> None:
     """A-28: rows come of the log alone; input that asked for no work asks for none again."""
-    only = PromptAdmitted(
+    admission_only = PromptAdmitted(
         message_id="msg_1", prompt=Prompt(text="hi"), delivery="queue", resume=False
     )
     batch = [
-        log_entries.decode_entry(given.commit(AT, CREATED)),
-        log_entries.decode_entry(given.commit(AT, only)),
+        log_entries.decode_entry(log_builder.commit(AT, CREATED)),
+        log_entries.decode_entry(log_builder.commit(AT, admission_only)),
     ]
 
     first, again = row_changes.fold_batch({}, batch), row_changes.fold_batch({}, batch)
@@ -261,4 +271,4 @@ def test_a_replay_rebuilds_what_is_pending_and_asks_nobody_to_work(given: "Given
     assert first == again
     row = again.sessions[AT]
     assert (row.pending, row.work_requested, row.owed, row.owner) == (1, False, False, None)
-    assert [one.promoted_seq for one in again.inputs.values()] == [None]
+    assert [input_row.promoted_seq for input_row in again.inputs.values()] == [None]

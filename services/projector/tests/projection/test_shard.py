@@ -27,7 +27,7 @@ from fairlead_schema.subjects import Address, shard
 from fairlead_testing.postgres import Server
 
 if TYPE_CHECKING:
-    from services.projector.tests.conftest import Given, Projection
+    from services.projector.tests.conftest import LogBuilder, Projection
 
 pytestmark = pytest.mark.integration
 
@@ -39,10 +39,10 @@ ADMITTED = PromptAdmitted(message_id="msg_1", prompt=Prompt(text="hi\\\t\n"), de
 PROMOTED = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hi\\\t\n"), created=2)
 
 
-async def test_rows_follow_the_log(given: "Given", projection: "Projection") -> None:
-    given.commit(AT, CREATED, ADMITTED)
+async def test_rows_follow_the_log(log_builder: "LogBuilder", projection: "Projection") -> None:
+    log_builder.commit(AT, CREATED, ADMITTED)
     async with projection.run():
-        await given.append(AT, PROMOTED)
+        await log_builder.append(AT, PROMOTED)
         await projection.wait_until(projection.is_caught_up)
 
     (session,) = projection.rows("SELECT * FROM read.session")
@@ -56,15 +56,17 @@ async def test_rows_follow_the_log(given: "Given", projection: "Projection") -> 
     assert (message["seq"], message["type"], message["message"]["text"]) == (3, "user", "hi\\\t\n")
     (inbox,) = projection.rows("SELECT * FROM read.session_input")
     assert (inbox["admitted_seq"], inbox["promoted_seq"]) == (2, 3)
-    stored = [json.loads(entry.payload)["events"] for entry in given.log.entries[SHARD]]
+    commits = [json.loads(entry.payload)["events"] for entry in log_builder.log.entries[SHARD]]
     events = projection.rows("SELECT * FROM read.session_event ORDER BY seq")
     assert [event["data"] for event in events] == [
-        event["data"] for commit in stored for event in commit
+        event["data"] for commit in commits for event in commit
     ]
 
 
-async def test_a_writer_applies_nothing_twice(given: "Given", projection: "Projection") -> None:
-    entries = [given.commit(AT, CREATED), given.commit(AT, SessionArchived())]
+async def test_a_writer_applies_nothing_twice(
+    log_builder: "LogBuilder", projection: "Projection"
+) -> None:
+    entries = [log_builder.commit(AT, CREATED), log_builder.commit(AT, SessionArchived())]
     async with open_writer(projection) as writer:
         await writer.write(entries)
         await writer.write(entries)
@@ -77,9 +79,9 @@ async def test_a_writer_applies_nothing_twice(given: "Given", projection: "Proje
 
 
 async def test_a_stale_writer_is_fenced_and_leaves_no_trace(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    first, second = given.commit(AT, CREATED), given.commit(AT, SessionArchived())
+    first, second = log_builder.commit(AT, CREATED), log_builder.commit(AT, SessionArchived())
     async with open_writer(projection) as stale, open_writer(projection) as fresh:
         await stale.write([first])
         await fresh.load_checkpoint()
@@ -93,30 +95,30 @@ async def test_a_stale_writer_is_fenced_and_leaves_no_trace(
 
 
 async def test_poison_breaks_one_session_and_is_buried_once(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    given.commit(AT, CREATED)
-    given.raw(AT, b"{}")
-    given.raw(AT, b"{}")
-    given.commit(NEIGHBOUR, CREATED)
+    log_builder.commit(AT, CREATED)
+    log_builder.raw(AT, b"{}")
+    log_builder.raw(AT, b"{}")
+    log_builder.commit(NEIGHBOUR, CREATED)
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
 
     rows = projection.rows("SELECT session_id, broken FROM read.session")
-    broken = {row["session_id"]: row["broken"] for row in rows}
-    assert (broken[AT.session_id] or "").startswith("malformed commit")
-    assert broken[NEIGHBOUR.session_id] is None
-    assert isinstance(given.eventlog.dead_letters, MemoryDeadLetters)
-    assert [letter[0] for letter in given.eventlog.dead_letters.letters] == ["projector"]
+    reasons = {row["session_id"]: row["broken"] for row in rows}
+    assert (reasons[AT.session_id] or "").startswith("malformed commit")
+    assert reasons[NEIGHBOUR.session_id] is None
+    assert isinstance(log_builder.eventlog.dead_letters, MemoryDeadLetters)
+    assert [letter[0] for letter in log_builder.eventlog.dead_letters.letters] == ["projector"]
 
 
 async def test_what_the_tables_refuse_breaks_only_its_session(
-    given: "Given", projection: "Projection"
+    log_builder: "LogBuilder", projection: "Projection"
 ) -> None:
-    given.commit(AT, CREATED)
-    given.commit(NEIGHBOUR, CREATED)
-    given.commit(AT, SessionArchived(), time=2**70)
-    given.commit(NEIGHBOUR, SessionArchived())
+    log_builder.commit(AT, CREATED)
+    log_builder.commit(NEIGHBOUR, CREATED)
+    log_builder.commit(AT, SessionArchived(), time=2**70)
+    log_builder.commit(NEIGHBOUR, SessionArchived())
     async with projection.run():
         await projection.wait_until(projection.is_caught_up)
 
@@ -126,15 +128,15 @@ async def test_what_the_tables_refuse_breaks_only_its_session(
 
 
 async def test_an_outage_of_postgres_loses_nothing_and_is_told(
-    given: "Given", projection: "Projection", postgres: Server
+    log_builder: "LogBuilder", projection: "Projection", postgres: Server
 ) -> None:
-    given.commit(AT, CREATED)
+    log_builder.commit(AT, CREATED)
     complaints = Complaints()
     complaint = complaints.probe("postgres")
     async with projection.run(complaints):
         await projection.wait_until(projection.is_caught_up)
         await asyncio.to_thread(postgres.stop)
-        await given.append(AT, SessionArchived())
+        await log_builder.append(AT, SessionArchived())
         await projection.wait_until(lambda: complaint() is not None)
 
         await asyncio.to_thread(postgres.start)
@@ -148,6 +150,6 @@ async def test_an_outage_of_postgres_loses_nothing_and_is_told(
 async def open_writer(projection: "Projection") -> AsyncIterator[ShardWriter]:
     async with await database.connect(projection.dsn) as connection:
         await migrate(connection)
-        writer = ShardWriter(ShardStore(connection, SHARD), projection.given.eventlog, SHARD)
+        writer = ShardWriter(ShardStore(connection, SHARD), projection.log_builder.eventlog, SHARD)
         await writer.load_checkpoint()
         yield writer
