@@ -27,11 +27,11 @@ def text(pieces: list[AnswerPiece]) -> str:
 def test_deltas_are_shown_as_they_come_and_the_end_adds_nothing() -> None:
     answer = promoted_answer()
 
-    shown = [text(answer.take(event("text.delta", **TEXT, delta=part))) for part in ("He", "llo")]
-    last = text(answer.take(event("text.ended", **TEXT, text="Hello")))
+    texts = [text(answer.take(event("text.delta", **TEXT, delta=part))) for part in ("He", "llo")]
+    end_text = text(answer.take(event("text.ended", **TEXT, text="Hello")))
 
-    assert shown == ["He", "llo"]
-    assert last == ""
+    assert texts == ["He", "llo"]
+    assert end_text == ""
 
 
 def test_without_deltas_the_end_shows_the_whole() -> None:
@@ -44,9 +44,9 @@ def test_after_a_reconnect_nothing_is_shown_twice() -> None:
 
     answer.restart()
     so_far = text(answer.take(event("text.delta", **TEXT, delta="Hello, wor")))
-    rest = text(answer.take(event("text.ended", **TEXT, text="Hello, world")))
+    remaining = text(answer.take(event("text.ended", **TEXT, text="Hello, world")))
 
-    assert so_far + rest == "world"
+    assert so_far + remaining == "world"
 
 
 def test_what_was_said_before_our_prompt_is_not_its_answer() -> None:
@@ -77,10 +77,10 @@ def test_a_step_that_calls_tools_goes_on() -> None:
 def test_a_step_after_a_failed_one_replaces_its_outcome() -> None:
     answer = promoted_answer()
     answer.take(event("step.failed", assistantMessageID="msg_a", error={"message": "cut"}))
-    failed = answer.outcome
+    first_outcome = answer.outcome
     answer.take(event("step.started", assistantMessageID="msg_b"))
 
-    assert failed == AnswerFailed("cut")
+    assert first_outcome == AnswerFailed("cut")
     assert answer.outcome is None
 
 

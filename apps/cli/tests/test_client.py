@@ -127,8 +127,8 @@ async def test_a_command_needs_no_answer_but_its_status(
 
     await send(server.client())
 
-    sent = server.requests[0]
-    assert f"{sent.method} {sent.url.path}" == request_line
+    request = server.requests[0]
+    assert f"{request.method} {request.url.path}" == request_line
 
 
 async def test_an_explanation_is_shown_line_by_line() -> None:
@@ -167,8 +167,8 @@ async def test_what_people_answer_goes_to_the_session_that_asked() -> None:
     await client.answer(QUESTION, [["this"]])
     await client.answer(QUESTION, None)
 
-    sent = [(request.url.path, request.content.decode()) for request in server.requests]
-    assert sent == [
+    requests = [(request.url.path, request.content.decode()) for request in server.requests]
+    assert requests == [
         ("/api/session/ses_a/permission/per_a/reply", '{"reply":"once"}'),
         ("/api/session/ses_a/permission/per_a/reply", '{"reply":"reject","message":"no"}'),
         ("/api/session/ses_a/question/que_a/reply", '{"answers":[["this"]]}'),

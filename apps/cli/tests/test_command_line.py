@@ -102,12 +102,12 @@ def test_help_offers_exactly_the_services_that_can_be_scaled(
         main(["up", "--help"])
 
     help_text = " ".join(capsys.readouterr().out.split())
-    offered = (
+    services = (
         help_text.partition("processes of a service to run (")[2].partition(")")[0].split(", ")
     )
-    assert offered == list(SCALABLE)
-    assert all(complete_scale({name: 2})[name] == 2 for name in offered)
-    with pytest.raises(UsageError, match=f"scale {', '.join(offered)} instead"):
+    assert services == list(SCALABLE)
+    assert all(complete_scale({name: 2})[name] == 2 for name in services)
+    with pytest.raises(UsageError, match=f"scale {', '.join(services)} instead"):
         complete_scale({"gateway": 2})
 
 

@@ -11,7 +11,7 @@ from fairlead_cli.embedded.nats import NatsServer
 from fairlead_cli.embedded.state_directory import StateDirectory
 from fairlead_service.config.configuration import ConfigError
 
-GIVEN = """
+PROVIDER_CONFIG = """
 [provider.acme]
 protocol = "anthropic-messages"
 base_url = "http://127.0.0.1:9000"
@@ -33,23 +33,23 @@ def test_without_a_file_the_simulated_provider_is_the_default(tmp_path: Path) ->
 
 
 def test_a_given_file_is_used_as_it_is(tmp_path: Path) -> None:
-    given = tmp_path / "given.toml"
-    given.write_text(GIVEN)
+    config_file = tmp_path / "given.toml"
+    config_file.write_text(PROVIDER_CONFIG)
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=given, sim=False, env={}, cwd=tmp_path
+        tmp_path / "made.toml", given=config_file, sim=False, env={}, cwd=tmp_path
     )
 
-    assert (stack_config.path, stack_config.sim_port) == (given, None)
+    assert (stack_config.path, stack_config.sim_port) == (config_file, None)
     assert not (tmp_path / "made.toml").exists()
 
 
 def test_the_simulated_provider_joins_a_given_file(tmp_path: Path) -> None:
-    given = tmp_path / "given.toml"
-    given.write_text(f'default_model = "acme/fast"\n{GIVEN}')
+    config_file = tmp_path / "given.toml"
+    config_file.write_text(f'default_model = "acme/fast"\n{PROVIDER_CONFIG}')
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path
+        tmp_path / "made.toml", given=config_file, sim=True, env={}, cwd=tmp_path
     )
 
     assert stack_config.config.default_model == "acme/fast"
@@ -58,33 +58,33 @@ def test_the_simulated_provider_joins_a_given_file(tmp_path: Path) -> None:
 
 
 def test_a_given_file_without_a_default_gets_the_simulated_one(tmp_path: Path) -> None:
-    given = tmp_path / "given.toml"
-    given.write_text(GIVEN)
+    config_file = tmp_path / "given.toml"
+    config_file.write_text(PROVIDER_CONFIG)
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path
+        tmp_path / "made.toml", given=config_file, sim=True, env={}, cwd=tmp_path
     )
 
     assert stack_config.config.default_model == "sim/fast"
 
 
 def test_a_file_that_has_its_own_simulated_provider_says_where_it_listens(tmp_path: Path) -> None:
-    given = tmp_path / "given.toml"
-    given.write_text(GIVEN.replace("acme", "sim"))
+    config_file = tmp_path / "given.toml"
+    config_file.write_text(PROVIDER_CONFIG.replace("acme", "sim"))
 
     stack_config = choose_config(
-        tmp_path / "made.toml", given=given, sim=True, env={}, cwd=tmp_path
+        tmp_path / "made.toml", given=config_file, sim=True, env={}, cwd=tmp_path
     )
 
-    assert (stack_config.path, stack_config.sim_port) == (given, 9000)
+    assert (stack_config.path, stack_config.sim_port) == (config_file, 9000)
 
 
 def test_a_broken_file_is_named_with_its_key(tmp_path: Path) -> None:
-    given = tmp_path / "given.toml"
-    given.write_text("[runner]\nturns_max = 0\n")
+    config_file = tmp_path / "given.toml"
+    config_file.write_text("[runner]\nturns_max = 0\n")
 
     with pytest.raises(ConfigError, match=r"given\.toml: runner\.turns_max: "):
-        choose_config(tmp_path / "made.toml", given=given, sim=False, env={}, cwd=tmp_path)
+        choose_config(tmp_path / "made.toml", given=config_file, sim=False, env={}, cwd=tmp_path)
 
 
 def test_odd_directory_names_survive(tmp_path: Path) -> None:

@@ -52,10 +52,10 @@ def test_a_request_opens_with_the_whole_of_the_one_before(
 ) -> None:
     prefix_before: bytes | None = None
     for request in requests(history, NAMES.get(protocol, "m"), {}):
-        whole, cut = serialise(protocol, request)
+        whole, request_prefix = serialise(protocol, request)
 
         assert prefix_before is None or whole.startswith(prefix_before), (prefix_before, whole)
-        prefix_before = cut
+        prefix_before = request_prefix
 
 
 @settings(deadline=None, max_examples=60)
@@ -64,16 +64,16 @@ def test_native_system_messages_keep_the_prefix_while_the_model_answers(
     history: list[Round],
 ) -> None:
     """O-20: a native update stands before an answer; after an empty one it would be wrapped."""
-    answered = [
+    rounds_with_answers = [
         Round(round_.prompts, round_.update, Answer("so", None, round_.answer.local, False, False))  # noqa: FBT003
         for round_ in history
     ]
     prefix_before: bytes | None = None
-    for request in requests(answered, "claude", {"native_system": True}):
-        whole, cut = serialise("anthropic-messages", request)
+    for request in requests(rounds_with_answers, "claude", {"native_system": True}):
+        whole, request_prefix = serialise("anthropic-messages", request)
 
         assert prefix_before is None or whole.startswith(prefix_before), (prefix_before, whole)
-        prefix_before = cut
+        prefix_before = request_prefix
 
 
 @settings(deadline=None, max_examples=60)
@@ -93,8 +93,8 @@ def serialise(protocol: str, request: ModelRequest) -> tuple[bytes, bytes]:
     assert list(body)[-1] == growing, "what grows comes last"
     if protocol == "anthropic-messages":
         body = without_breakpoints(body)
-    cut = {**body, growing: body[growing][:-1]}
-    return orjson.dumps(body), orjson.dumps(cut).removesuffix(b"]}")
+    request_prefix = {**body, growing: body[growing][:-1]}
+    return orjson.dumps(body), orjson.dumps(request_prefix).removesuffix(b"]}")
 
 
 def without_breakpoints(value: Any) -> Any:  # noqa: ANN401 - any JSON value

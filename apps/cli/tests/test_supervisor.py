@@ -159,10 +159,10 @@ def test_logs_that_grew_are_put_aside(tmp_path: Path) -> None:
 
 
 def test_a_closed_directory_on_the_way_is_found(tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
-    (closed / "inner").mkdir(parents=True)
-    closed.chmod(0o700)
+    directory = tmp_path / "closed"
+    (directory / "inner").mkdir(parents=True)
+    directory.chmod(0o700)
 
     # The test's own directory may lie behind a closed one.
-    assert closed_parent(closed / "inner") in {closed, closed_parent(tmp_path)}
+    assert closed_parent(directory / "inner") in {directory, closed_parent(tmp_path)}
     assert closed_parent(Path("/")) is None

@@ -69,14 +69,14 @@ def state(tmp_path: Path) -> Path:
 @pytest.fixture
 def up(state: Path) -> Iterator[Callable[..., Up]]:
     """Starts stacks on the state, and ends those that still run after the test."""
-    started: list[Up] = []
+    stacks: list[Up] = []
 
     def start(*argv: str | Path) -> Up:
-        started.append(Up("--state", state, "--sim", *argv))
-        return started[-1]
+        stacks.append(Up("--state", state, "--sim", *argv))
+        return stacks[-1]
 
     yield start
-    for stack in started:
+    for stack in stacks:
         if stack.process.poll() is None:
             stack.end()
 
@@ -99,8 +99,8 @@ def test_up_says_where_everything_is_and_stops_cleanly(up: Callable[..., Up], st
         "sim": 1,
         "runner": 2,
     }
-    listed = fairlead("sessions", "--state", state)
-    assert listed.returncode == 0, listed.stderr
+    sessions = fairlead("sessions", "--state", state)
+    assert sessions.returncode == 0, sessions.stderr
     doctor = fairlead("doctor", "--state", state)
     assert doctor.returncode == 0, doctor.stdout
     second = fairlead("up", "--state", state, "--port", "0")

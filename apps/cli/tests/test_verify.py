@@ -31,9 +31,9 @@ def commit_of(*events: SessionEvent, after: int = 0) -> EncodedCommit:
     return EncodedCommit(AT, encode(commit))
 
 
-def write_export(path: Path, *exported: EncodedCommit) -> Path:
+def write_export(path: Path, *exported_commits: EncodedCommit) -> Path:
     with path.open("w") as file:
-        for commit in exported:
+        for commit in exported_commits:
             commits.write_commit(file, commit)
     return path
 

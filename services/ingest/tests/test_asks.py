@@ -178,8 +178,8 @@ async def test_always_saves_each_pattern_for_the_project_first(
     await permission.reply(context, "default", reply("always"))
 
     listing = ListApprovals(project_id=project.project_id)
-    (approved,) = (await approval.list_(context, "default", listing)).saved
-    assert (approved.action, approved.resource) == ("bash", "git *")
+    (saved_rule,) = (await approval.list_(context, "default", listing)).saved
+    assert (saved_rule.action, saved_rule.resource) == ("bash", "git *")
     replies = [
         reply_event
         for reply_event in await events(eventlog)
@@ -189,7 +189,7 @@ async def test_always_saves_each_pattern_for_the_project_first(
         ("per_c1", "always"),
         ("per_c2", "always"),
     ]
-    await approval.remove(context, "default", RemoveApproval(id=approved.id))
+    await approval.remove(context, "default", RemoveApproval(id=saved_rule.id))
     assert (await approval.list_(context, "default", listing)).saved == ()
 
 

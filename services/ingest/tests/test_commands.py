@@ -59,15 +59,15 @@ from services.ingest.tests.conftest import (
     wakes,
 )
 
-ONE = {"sessionID": "ses_1"}
-COMMAND = SessionCommand.model_validate(ONE)
+SESSION = {"sessionID": "ses_1"}
+COMMAND = SessionCommand.model_validate(SESSION)
 SLOW = {"model": {"providerID": "acme", "id": "slow"}}
 CLAIMED = ExecutionClaimed(generation=1, runner="run_a")
 PROMOTED = PromptPromoted(message_id="msg_0", prompt=Prompt(text="hi"), created=1)
 
 VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], InputModel]] = [
-    (cancel, CancelInput.model_validate({**ONE, "messageID": "msg_1"})),
-    (edit, EditPendingInput.model_validate({**ONE, "messageID": "msg_1", "delivery": "steer"})),
+    (cancel, CancelInput.model_validate({**SESSION, "messageID": "msg_1"})),
+    (edit, EditPendingInput.model_validate({**SESSION, "messageID": "msg_1", "delivery": "steer"})),
     (interrupt, COMMAND),
     (resume, COMMAND),
     (compact, COMMAND),
@@ -77,27 +77,27 @@ VERBS: list[tuple[Callable[[CommandContext, str, Any], Awaitable[object]], Input
     (delete, COMMAND),
     (pending, COMMAND),
     (get, COMMAND),
-    (agent, SwitchAgent.model_validate({**ONE, "agent": "nobody"})),
-    (model, SwitchModel.model_validate({**ONE, "model": {"providerID": "none", "id": "x"}})),
-    (move, MoveSession.model_validate({**ONE, "location": {"directory": "/there"}})),
-    (budget, SetBudget.model_validate({**ONE, "cost": 1})),
+    (agent, SwitchAgent.model_validate({**SESSION, "agent": "nobody"})),
+    (model, SwitchModel.model_validate({**SESSION, "model": {"providerID": "none", "id": "x"}})),
+    (move, MoveSession.model_validate({**SESSION, "location": {"directory": "/there"}})),
+    (budget, SetBudget.model_validate({**SESSION, "cost": 1})),
 ]
 
 
 def switch_agent(name: str = "plan") -> SwitchAgent:
-    return SwitchAgent.model_validate({**ONE, "agent": name})
+    return SwitchAgent.model_validate({**SESSION, "agent": name})
 
 
 def switch_model(**fields: object) -> SwitchModel:
-    return SwitchModel.model_validate({**ONE, **SLOW, **fields})
+    return SwitchModel.model_validate({**SESSION, **SLOW, **fields})
 
 
 def move_session(directory: str) -> MoveSession:
-    return MoveSession.model_validate({**ONE, "location": {"directory": directory}})
+    return MoveSession.model_validate({**SESSION, "location": {"directory": directory}})
 
 
 def set_budget(**fields: float) -> SetBudget:
-    return SetBudget.model_validate({**ONE, **fields})
+    return SetBudget.model_validate({**SESSION, **fields})
 
 
 async def types_after_creation(eventlog: EventLog) -> list[type]:

@@ -71,12 +71,12 @@ async def test_a_purge_stands_although_nobody_below_can_be_told(
 ) -> None:
     """H-29: whoever looks after its calls stops them later."""
     await wait_for_children(context, eventlog, *BELOW)
-    read: Callable[..., Awaitable[CommitPage]] = eventlog.log.read
+    original_read: Callable[..., Awaitable[CommitPage]] = eventlog.log.read
 
     async def read_unless_away(at: Address, *, after: Head, limit: int = 500) -> CommitPage:
         if at == BELOW[0]:
             raise LogUnavailable("away")
-        return await read(at, after=after, limit=limit)
+        return await original_read(at, after=after, limit=limit)
 
     monkeypatch.setattr(eventlog.log, "read", read_unless_away)
     await delete(context, "default", COMMAND)

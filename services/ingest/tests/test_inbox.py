@@ -37,7 +37,7 @@ from services.ingest.tests.conftest import (
     wakes,
 )
 
-ONE = {"sessionID": "ses_1"}
+SESSION = {"sessionID": "ses_1"}
 PROMOTED = PromptPromoted(message_id="msg_1", prompt=Prompt(text="hello"), created=1)
 DISPATCHED = AttemptDispatched(
     attempt_id="att_1",
@@ -49,15 +49,15 @@ DISPATCHED = AttemptDispatched(
 
 
 def cancel_input(message_id: str = "msg_1") -> CancelInput:
-    return CancelInput.model_validate({**ONE, "messageID": message_id})
+    return CancelInput.model_validate({**SESSION, "messageID": message_id})
 
 
 def edit_input(**fields: object) -> EditPendingInput:
-    return EditPendingInput.model_validate({**ONE, "messageID": "msg_1", **fields})
+    return EditPendingInput.model_validate({**SESSION, "messageID": "msg_1", **fields})
 
 
 async def pending_receipts(context: CommandContext) -> list[Receipt]:
-    answer = await pending(context, "default", SessionCommand.model_validate(ONE))
+    answer = await pending(context, "default", SessionCommand.model_validate(SESSION))
     return list(answer.inputs)
 
 
@@ -104,12 +104,12 @@ async def test_an_edit_changes_the_receipt(context: CommandContext, eventlog: Ev
 
     steer = await edit(context, "default", edit_input(delivery="steer"))
     new_text = await edit(context, "default", edit_input(prompt={"text": "better"}))
-    repeated = await edit(context, "default", edit_input(prompt={"text": "better"}))
+    repeated_edit = await edit(context, "default", edit_input(prompt={"text": "better"}))
 
     assert (steer.delivery, steer.prompt.text) == ("steer", "hello")
     assert (new_text.delivery, new_text.prompt.text) == ("steer", "better")
     assert new_text.admitted_seq == receipt.admitted_seq
-    assert await pending_receipts(context) == [new_text] == [repeated]
+    assert await pending_receipts(context) == [new_text] == [repeated_edit]
     edits = [event for event in await events(eventlog) if isinstance(event, InputEdited)]
     assert len(edits) == 2
 

@@ -143,14 +143,18 @@ class Harness:
 
     async def call(
         self,
-        called: Tool | str,
+        tool_or_name: Tool | str,
         *,
         id_: str = "call_1",
         retry: RetryClass | None = None,
         **input_: Any,  # noqa: ANN401
     ) -> MemoryMessage:
         """Write a call and put its request into the queue, as a runner does."""
-        name, info = (called, None) if isinstance(called, str) else (called.name, called.info)
+        name, info = (
+            (tool_or_name, None)
+            if isinstance(tool_or_name, str)
+            else (tool_or_name.name, tool_or_name.info)
+        )
         await self.write(
             ToolInputStarted(assistant_message_id="msg_a", call_id=id_, name=name),
             ToolCalled(
@@ -178,12 +182,12 @@ class Harness:
 
     async def session(self) -> Session:
         page = await self.log.read(AT, after=START)
-        recorded = (entry for stored in page.commits for entry in stored.commit.events)
-        return reduce(evolve, recorded, Session(id="ses_1"))
+        events = (recorded for commit in page.commits for recorded in commit.commit.events)
+        return reduce(evolve, events, Session(id="ses_1"))
 
     async def events(self) -> list[SessionEvent]:
         page = await self.log.read(AT, after=START)
-        return [entry.event for stored in page.commits for entry in stored.commit.events]
+        return [recorded.event for commit in page.commits for recorded in commit.commit.events]
 
     async def starts(self) -> list[str]:
         return [event.worker for event in await self.events() if isinstance(event, ToolStarted)]
@@ -224,7 +228,7 @@ class Harness:
         return self.eventlog.liveness
 
     @property
-    def buried(self) -> list[tuple[str, str, bytes, str]]:
+    def dead_letters(self) -> list[tuple[str, str, bytes, str]]:
         assert isinstance(self.eventlog.dead_letters, MemoryDeadLetters)
         return self.eventlog.dead_letters.letters
 
@@ -264,12 +268,12 @@ async def wait_until(is_true: Callable[[], bool]) -> None:
 @pytest.fixture(params=[False, True], ids=["", "snapshot"])
 async def harness(request: pytest.FixtureRequest) -> Harness:
     log = WatchedLog()
-    harness_ = Harness(
+    new_harness = Harness(
         replace(memory_eventlog(), log=log, shards=log),
         log,
         Registry(),
         ToolsConfig(grace_s=0.01, concurrency=8),
         with_snapshot=request.param,
     )
-    await harness_.write(*BEFORE)
-    return harness_
+    await new_harness.write(*BEFORE)
+    return new_harness

@@ -22,10 +22,10 @@ def call_context(directory: Path) -> CallContext:
     )
 
 
-async def required_permissions(tool: Tool, directory: Path, **given: Any) -> tuple[Need, ...]:  # noqa: ANN401
+async def required_permissions(tool: Tool, directory: Path, **fields: Any) -> tuple[Need, ...]:  # noqa: ANN401
     """What a call needs."""
     return await tool.required_permissions(
-        tool.input.model_validate(given), call_context(directory)
+        tool.input.model_validate(fields), call_context(directory)
     )
 
 
@@ -33,36 +33,36 @@ async def try_call(
     tool: Tool,
     directory: Path,
     *,
-    between: Callable[[], object] = lambda: None,
-    **given: Any,  # noqa: ANN401
+    while_deciding: Callable[[], object] = lambda: None,
+    **fields: Any,  # noqa: ANN401
 ) -> Succeeded | Failed:
     """Ask, let something happen while somebody decides, then run with what was permitted."""
-    decoded = tool.input.model_validate(given)
+    input_ = tool.input.model_validate(fields)
     try:
-        needs = await tool.required_permissions(decoded, call_context(directory))
+        needs = await tool.required_permissions(input_, call_context(directory))
     except CallFailed as error:
         return Failed(str(error))
-    await asyncio.to_thread(between)
+    await asyncio.to_thread(while_deciding)
     at = replace(call_context(directory), permitted=needs)
-    ended = await ToolRun(PreparedCall(tool, decoded), at).result()
-    assert isinstance(ended, Succeeded | Failed)
-    return ended
+    result = await ToolRun(PreparedCall(tool, input_), at).result()
+    assert isinstance(result, Succeeded | Failed)
+    return result
 
 
-async def run_call(tool: Tool, directory: Path, **given: Any) -> Succeeded:  # noqa: ANN401
+async def run_call(tool: Tool, directory: Path, **fields: Any) -> Succeeded:  # noqa: ANN401
     """A call that succeeds."""
-    ended = await try_call(tool, directory, **given)
-    assert isinstance(ended, Succeeded), ended
-    return ended
+    result = await try_call(tool, directory, **fields)
+    assert isinstance(result, Succeeded), result
+    return result
 
 
-async def failure_of(tool: Tool, directory: Path, **given: Any) -> str:  # noqa: ANN401
+async def failure_of(tool: Tool, directory: Path, **fields: Any) -> str:  # noqa: ANN401
     """Why a call fails."""
-    ended = await try_call(tool, directory, **given)
-    assert isinstance(ended, Failed), ended
-    return ended.message
+    result = await try_call(tool, directory, **fields)
+    assert isinstance(result, Failed), result
+    return result.message
 
 
-def text(ended: Succeeded) -> str:
+def text(result: Succeeded) -> str:
     """What the model reads."""
-    return "".join(part.text for part in ended.content if part.type == "text")
+    return "".join(part.text for part in result.content if part.type == "text")

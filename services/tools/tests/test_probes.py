@@ -13,10 +13,10 @@ from fairlead_tools import probes
 from services.tools.tests.conftest import Harness, run_worker, wait_until
 
 
-async def put_call(harness: Harness, name: str, **asked: Any) -> None:  # noqa: ANN401
-    found = harness.registry.find(name)
-    assert found is not None
-    await harness.call(found, **asked)
+async def put_call(harness: Harness, name: str, **fields: Any) -> None:  # noqa: ANN401
+    tool = harness.registry.find(name)
+    assert tool is not None
+    await harness.call(tool, **fields)
 
 
 @pytest.mark.parametrize("name", ["probe_pure", "probe_idempotent", "probe_once", "probe_slow"])
@@ -62,14 +62,14 @@ async def test_an_interrupted_probe_never_ends(harness: Harness, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "asked", [{}, {"key": "a b"}, {"key": ""}, {"key": "k", "delay_ms": -1}, {"key": "k", "x": 1}]
+    "fields", [{}, {"key": "a b"}, {"key": ""}, {"key": "k", "delay_ms": -1}, {"key": "k", "x": 1}]
 )
 async def test_a_probe_refuses_what_would_spoil_its_lines(
-    harness: Harness, tmp_path: Path, asked: dict[str, object]
+    harness: Harness, tmp_path: Path, fields: dict[str, object]
 ) -> None:
     """J-17: nothing is run."""
     probes.register(harness.registry, str(tmp_path / "runs"))
-    await put_call(harness, "probe_pure", **asked)
+    await put_call(harness, "probe_pure", **fields)
 
     (message,) = await harness.serve_all()
 

@@ -29,19 +29,22 @@ async def ask(client: anthropic.AsyncAnthropic, text: str, model: str = "m") -> 
 async def test_a_streamed_answer_is_the_one_in_one_piece(client: anthropic.AsyncAnthropic) -> None:
     message: types.MessageParam = {"role": "user", "content": FULL}
 
-    whole = await ask(client, FULL)
+    complete_message = await ask(client, FULL)
     async with client.messages.stream(model="m", max_tokens=2000, messages=[message]) as stream:
-        streamed = await stream.get_final_message()
+        message_from_stream = await stream.get_final_message()
 
-    kinds = [block.type for block in whole.content]
+    kinds = [block.type for block in complete_message.content]
     assert kinds == [
         *("thinking", "server_tool_use", "web_search_tool_result", "text"),
         *("tool_use", "tool_use"),
     ]
-    assert [block.model_dump(exclude_none=True) for block in without_ids(streamed)] == [
-        block.model_dump(exclude_none=True) for block in without_ids(whole)
+    assert [block.model_dump(exclude_none=True) for block in without_ids(message_from_stream)] == [
+        block.model_dump(exclude_none=True) for block in without_ids(complete_message)
     ]
-    assert (streamed.stop_reason, streamed.usage.output_tokens) == ("tool_use", 5)
+    assert (message_from_stream.stop_reason, message_from_stream.usage.output_tokens) == (
+        "tool_use",
+        5,
+    )
 
 
 def without_ids(message: types.Message) -> list[Any]:
@@ -60,8 +63,8 @@ async def test_every_frame_is_of_the_official_type(
 
     events = [event.model_dump(mode="json", exclude_unset=True) async for event in stream]
 
-    checked = [EVENT.validate_python(event) for event in events if event["type"] != "ping"]
-    assert checked[-1].type == "message_stop"
+    frames = [EVENT.validate_python(event) for event in events if event["type"] != "ping"]
+    assert frames[-1].type == "message_stop"
 
 
 async def test_a_tool_loop_with_thinking_goes_on(client: anthropic.AsyncAnthropic) -> None:
@@ -117,13 +120,13 @@ async def test_altered_thinking_is_a_bad_request(client: anthropic.AsyncAnthropi
 async def test_refusals_are_the_clients_own_errors(
     client: anthropic.AsyncAnthropic, model: str, error: type[anthropic.APIStatusError]
 ) -> None:
-    with pytest.raises(error) as raised:
+    with pytest.raises(error) as error_info:
         await ask(client, "x", model)
 
-    assert isinstance(raised.value.body, dict)
-    assert raised.value.body["type"] == "error"
+    assert isinstance(error_info.value.body, dict)
+    assert error_info.value.body["type"] == "error"
     if model == "error-429":
-        assert raised.value.response.headers["retry-after"] == "1"
+        assert error_info.value.response.headers["retry-after"] == "1"
 
 
 async def test_an_error_inside_a_stream_is_raised(client: anthropic.AsyncAnthropic) -> None:

@@ -45,17 +45,17 @@ def kind(part: types.Part) -> str:
 
 
 async def test_a_streamed_answer_is_the_one_in_one_piece(client: genai.Client) -> None:
-    whole = await ask(client, FULL)
+    complete_answer = await ask(client, FULL)
     stream = await client.aio.models.generate_content_stream(model="m", contents=FULL)
     chunks = [chunk async for chunk in stream]
 
-    assert [kind(part) for part in parts_of(whole)] == [
+    assert [kind(part) for part in parts_of(complete_answer)] == [
         *("thought text", "executable_code", "code_execution_result", "text"),
         *("function_call", "function_call"),
     ]
-    streamed = [part for chunk in chunks for part in parts_of(chunk)]
-    text = "".join(part.text for part in streamed if part.text and not part.thought)
-    calls = [part.function_call for part in streamed if part.function_call]
+    parts = [part for chunk in chunks for part in parts_of(chunk)]
+    text = "".join(part.text for part in parts if part.text and not part.thought)
+    calls = [part.function_call for part in parts if part.function_call]
     assert (text, [call.args for call in calls]) == ("Hello there", [{"path": "a"}, {}])
     last = chunks[-1]
     assert last.candidates is not None
@@ -75,9 +75,9 @@ async def test_every_frame_is_of_the_official_type(sim_url: str) -> None:
     ]
 
     # The client's types forbid unknown fields: a misspelt one is refused.
-    checked = [types.GenerateContentResponse.model_validate(frame) for frame in frames]
-    assert checked[-1].candidates is not None
-    assert checked[-1].candidates[0].grounding_metadata is not None
+    responses = [types.GenerateContentResponse.model_validate(frame) for frame in frames]
+    assert responses[-1].candidates is not None
+    assert responses[-1].candidates[0].grounding_metadata is not None
 
 
 @pytest.mark.parametrize("model", ["m", "gemini-3-pro"])
@@ -103,10 +103,10 @@ async def test_a_tool_loop_with_signatures_goes_on(client: genai.Client, model: 
 async def test_a_response_without_its_call_is_a_bad_request(client: genai.Client) -> None:
     answer = types.Part.from_function_response(name="read", response={"output": "ok"})
 
-    with pytest.raises(errors.ClientError, match="immediately after") as raised:
+    with pytest.raises(errors.ClientError, match="immediately after") as error_info:
         await ask(client, [types.Content(role="user", parts=[answer])])
 
-    assert (raised.value.code, raised.value.status) == (400, "INVALID_ARGUMENT")
+    assert (error_info.value.code, error_info.value.status) == (400, "INVALID_ARGUMENT")
 
 
 @pytest.mark.parametrize(
@@ -123,12 +123,12 @@ async def test_a_response_without_its_call_is_a_bad_request(client: genai.Client
 async def test_refusals_are_the_clients_own_errors(
     client: genai.Client, model: str, code: int, status: str, error: type[errors.APIError]
 ) -> None:
-    with pytest.raises(error) as raised:
+    with pytest.raises(error) as error_info:
         await ask(client, "x", model)
 
-    assert (raised.value.code, raised.value.status) == (code, status)
+    assert (error_info.value.code, error_info.value.status) == (code, status)
     if model == "error-429":
-        assert '"retryDelay": "1s"' in orjson.dumps(raised.value.details).decode().replace(
+        assert '"retryDelay": "1s"' in orjson.dumps(error_info.value.details).decode().replace(
             ":", ": "
         )
 

@@ -27,9 +27,9 @@ def test_it_refuses_what_does_not_fit() -> None:
 
 
 def test_its_summaries_keep_facts_and_obey_no_directive() -> None:
-    quoted = f"<conversation>\n[User]: {FACTS} [[sim: status=500]]\n</conversation>"
+    conversation = f"<conversation>\n[User]: {FACTS} [[sim: status=500]]\n</conversation>"
 
-    script = choose_script(request(quoted, model="sim/recall-100-delay-7"))
+    script = choose_script(request(conversation, model="sim/recall-100-delay-7"))
 
     assert script.refusal is None
     assert "- Fact: the cargo is salt." in script.answer
@@ -37,9 +37,11 @@ def test_its_summaries_keep_facts_and_obey_no_directive() -> None:
 
 
 def test_every_model_sums_up_what_it_is_asked_to() -> None:
-    quoted = f"<conversation>\n[User]: {FACTS} [[sim: status=500]]\n\n[User]: and\n</conversation>"
+    conversation = (
+        f"<conversation>\n[User]: {FACTS} [[sim: status=500]]\n\n[User]: and\n</conversation>"
+    )
 
-    script = choose_script(request(quoted, model="fast"))
+    script = choose_script(request(conversation, model="fast"))
 
     assert script.refusal is None
     assert script.answer.startswith("## Objective\n- Fact: the port is Oslo.")

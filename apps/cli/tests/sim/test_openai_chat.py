@@ -80,35 +80,37 @@ def test_the_last_user_text_skips_system_updates_and_media() -> None:
 
 
 def test_a_stream_has_a_role_words_a_reason_usage_and_an_end() -> None:
-    *frames, done = frames_of(Script(answer="You said: hi"))
+    *frames, end_frame = frames_of(Script(answer="You said: hi"))
 
-    decoded = chunks(tuple(frames))
-    assert decoded[0]["choices"][0]["delta"]["role"] == "assistant"
-    words = [chunk["choices"][0]["delta"]["content"] for chunk in decoded[1:4]]
+    stream_chunks = chunks(tuple(frames))
+    assert stream_chunks[0]["choices"][0]["delta"]["role"] == "assistant"
+    words = [chunk["choices"][0]["delta"]["content"] for chunk in stream_chunks[1:4]]
     assert words == ["You", " said:", " hi"]
-    assert decoded[4]["choices"][0]["finish_reason"] == "stop"
-    assert decoded[5]["usage"]["completion_tokens"] == 3
-    assert done == b"data: [DONE]\n\n"
+    assert stream_chunks[4]["choices"][0]["finish_reason"] == "stop"
+    assert stream_chunks[5]["usage"]["completion_tokens"] == 3
+    assert end_frame == b"data: [DONE]\n\n"
 
 
 def test_tool_calls_stream_in_fragments() -> None:
-    decoded = chunks(frames_of(Script(calls=(ScriptedCall("read", '{"a":1}'),)))[1:-3])
+    stream_chunks = chunks(frames_of(Script(calls=(ScriptedCall("read", '{"a":1}'),)))[1:-3])
 
-    fragments = [chunk["choices"][0]["delta"]["tool_calls"][0] for chunk in decoded]
+    fragments = [chunk["choices"][0]["delta"]["tool_calls"][0] for chunk in stream_chunks]
     assert fragments[0]["function"]["name"] == "read"
     assert "".join(part["function"]["arguments"] for part in fragments) == '{"a":1}'
 
 
 @pytest.mark.parametrize(
-    ("ending", "sent", "close"),
+    ("ending", "frame_count", "close"),
     [("cut", 3, "close"), ("drop", 3, "drop"), ("stall", 3, "stall"), ("fail", 4, "close")],
 )
-def test_a_fault_ends_the_stream_after_its_chunks(ending: str, sent: int, close: str) -> None:
+def test_a_fault_ends_the_stream_after_its_chunks(
+    ending: str, frame_count: int, close: str
+) -> None:
     fault = StreamFault(ending, 2)  # type: ignore[arg-type]
 
     response = build_response(openai_chat, Script("a b c d", fault=fault), REQUEST, "id-1")
 
-    assert (len(response.frames), response.ending) == (sent, close)
+    assert (len(response.frames), response.ending) == (frame_count, close)
 
 
 def test_an_answer_in_one_piece_has_the_same_content() -> None:

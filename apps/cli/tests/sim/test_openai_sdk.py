@@ -32,18 +32,18 @@ def kinds(response: Response) -> list[str]:
 
 
 async def test_a_streamed_response_is_the_one_in_one_piece(client: openai.AsyncOpenAI) -> None:
-    whole = await client.responses.create(model="m", input=FULL)
+    complete_response = await client.responses.create(model="m", input=FULL)
     async with client.responses.stream(model="m", input=FULL) as stream:
-        streamed = await stream.get_final_response()
+        response_from_stream = await stream.get_final_response()
 
-    assert kinds(whole) == [
+    assert kinds(complete_response) == [
         *("reasoning", "web_search_call", "code_interpreter_call", "message"),
         *("function_call", "function_call"),
     ]
-    assert kinds(streamed) == kinds(whole)
-    assert streamed.output_text == whole.output_text == "Hello there"
-    assert streamed.usage is not None
-    assert streamed.usage.output_tokens == 5
+    assert kinds(response_from_stream) == kinds(complete_response)
+    assert response_from_stream.output_text == complete_response.output_text == "Hello there"
+    assert response_from_stream.usage is not None
+    assert response_from_stream.usage.output_tokens == 5
 
 
 @pytest.mark.parametrize("text", [FULL, "[[sim: answer=so finish=length]]"])
@@ -54,9 +54,9 @@ async def test_every_frame_of_a_response_is_of_the_official_type(
 
     events = [event.model_dump(mode="json", exclude_unset=True) async for event in stream]
 
-    checked = [EVENT.validate_python(event) for event in events]
-    assert [event.sequence_number for event in checked] == list(range(len(checked)))
-    assert checked[-1].type in {"response.completed", "response.incomplete"}
+    frames = [EVENT.validate_python(event) for event in events]
+    assert [event.sequence_number for event in frames] == list(range(len(frames)))
+    assert frames[-1].type in {"response.completed", "response.incomplete"}
 
 
 async def test_a_tool_loop_with_encrypted_reasoning_goes_on(client: openai.AsyncOpenAI) -> None:

@@ -116,12 +116,12 @@ def forge(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """The value with its signatures altered."""
     match value:
         case dict():
-            return {name: _altered(name, value_) for name, value_ in value.items()}
+            return {name: _forge_signature(name, value_) for name, value_ in value.items()}
         case _:
             return value
 
 
-def _altered(name: str, value_: Any) -> Any:  # noqa: ANN401 - any JSON value
+def _forge_signature(name: str, value_: Any) -> Any:  # noqa: ANN401 - any JSON value
     return "AAAA" if name in {"signature", "encrypted_content"} else forge(value_)
 
 
@@ -167,15 +167,15 @@ async def test_reasoning_that_was_altered_is_refused(
     thought = first.content[0]
     assert isinstance(thought, ReasoningPart)
     assert thought.metadata is not None
-    altered = AssistantTurn(
+    forged_turn = AssistantTurn(
         (replace(thought, metadata=forge(thought.metadata)), *first.content[1:])
     )
 
-    honest = await conversation.send(user("a"), first, user("b"))
-    lying = await conversation.send(user("a"), altered, user("b"))
+    genuine_events = await conversation.send(user("a"), first, user("b"))
+    forged_events = await conversation.send(user("a"), forged_turn, user("b"))
 
-    assert text_of(honest) == "You said: b"
-    assert getattr(lying[-1], "kind", None) == "invalid-request"
+    assert text_of(genuine_events) == "You said: b"
+    assert getattr(forged_events[-1], "kind", None) == "invalid-request"
 
 
 @pytest.mark.parametrize("directive", ["search=cats found=page", "run='1+1' found=2"])
@@ -297,10 +297,10 @@ async def test_scenarios_are_chosen_by_text_and_by_model(
     weather = await conversation.ask("What is the weather in Oslo?")
     grumpy = await conversation.failure("hi", "grumpy")
     plain = await conversation.ask("hi")
-    directed = await conversation.ask("[[sim: answer=mine]]", "grumpy")
+    with_directive = await conversation.ask("[[sim: answer=mine]]", "grumpy")
 
     assert [call.name for call in calls_of(weather)] == ["read"]
-    assert (grumpy.kind, text_of(plain), text_of(directed)) == (
+    assert (grumpy.kind, text_of(plain), text_of(with_directive)) == (
         "overloaded",
         "You said: hi",
         "mine",

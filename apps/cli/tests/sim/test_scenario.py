@@ -65,9 +65,9 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_hosted_tools_can_be_directed_or_be_a_model() -> None:
-    directed = choose_script(SimRequest("m", "[[sim: search=cats found=page run='1+1' answer=so]]"))
+    script = choose_script(SimRequest("m", "[[sim: search=cats found=page run='1+1' answer=so]]"))
 
-    assert directed.hosted_tools == (HostedTool("search", "cats", "page"), HostedTool("run", "1+1"))
+    assert script.hosted_tools == (HostedTool("search", "cats", "page"), HostedTool("run", "1+1"))
     assert choose_script(SimRequest("hosted", "cats")).hosted_tools == (
         HostedTool("search", "cats", "A page"),
     )

@@ -48,11 +48,11 @@ def test_a_refusal_can_be_directed() -> None:
 
 @pytest.mark.parametrize("ending", ["cut", "drop", "stall", "malformed", "fail"])
 def test_every_fault_can_be_directed_or_be_a_model(ending: str) -> None:
-    directed = script_for(f"[[sim: {ending}=3]]").fault
-    by_name = script_for("x", model=f"sim/{ending}").fault
+    from_directive = script_for(f"[[sim: {ending}=3]]").fault
+    from_model = script_for("x", model=f"sim/{ending}").fault
 
-    assert directed == StreamFault(ending, 3)  # type: ignore[arg-type]
-    assert by_name == StreamFault(ending, 1)  # type: ignore[arg-type]
+    assert from_directive == StreamFault(ending, 3)  # type: ignore[arg-type]
+    assert from_model == StreamFault(ending, 1)  # type: ignore[arg-type]
 
 
 def test_turns_of_a_tool_loop_are_separated_and_then_the_tool_is_echoed() -> None:
@@ -89,9 +89,9 @@ def test_models_named_for_errors_refuse(
 
 
 def test_models_named_for_their_pace_keep_it() -> None:
-    paced = script_for("x", model="chunks-100-delay-20")
+    script = script_for("x", model="chunks-100-delay-20")
 
-    assert (len(split_text(paced.answer, None)), paced.chunk_delay_ms) == (100, 20)
+    assert (len(split_text(script.answer, None)), script.chunk_delay_ms) == (100, 20)
     assert script_for("x", model="slow").chunk_delay_ms > 0
     assert script_for("x", model="fast") == Script(answer="You said: x")
 
@@ -113,8 +113,8 @@ def test_faults_that_come_a_few_times_are_over_afterwards() -> None:
 
 @given(st.text(), st.none() | st.integers(1, 30))
 def test_pieces_are_the_whole_text(text: str, chunks: int | None) -> None:
-    cut = split_text(text, chunks)
+    pieces = split_text(text, chunks)
 
-    assert "".join(cut) == text
-    assert all(cut)
-    assert chunks is None or len(cut) <= chunks
+    assert "".join(pieces) == text
+    assert all(pieces)
+    assert chunks is None or len(pieces) <= chunks

@@ -77,8 +77,8 @@ async def sim(request: pytest.FixtureRequest) -> AsyncIterator[Sim]:
     stop = asyncio.Event()
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     settings = getattr(request, "param", SimSettings())
-    serving = serve("127.0.0.1", 0, ready=url.set_result, stop=stop, settings=settings)
-    task = asyncio.create_task(serving)
+    server = serve("127.0.0.1", 0, ready=url.set_result, stop=stop, settings=settings)
+    task = asyncio.create_task(server)
     async with httpx.AsyncClient(trust_env=False) as client:
         yield Sim(await url, client)
     stop.set()
@@ -207,11 +207,11 @@ async def test_chunks_may_be_slower_than_the_whole_if_none_is_idle(sim: Sim) -> 
 
 
 async def test_chunks_come_at_their_pace(sim: Sim) -> None:
-    started = perf_counter()
+    start = perf_counter()
 
     await sim.ask("[[sim: chunks=10 delay_ms=10 first_byte_ms=50]]")
 
-    assert perf_counter() - started >= 0.14
+    assert perf_counter() - start >= 0.14
 
 
 async def test_a_malformed_frame_ends_the_stream(sim: Sim) -> None:
@@ -229,9 +229,9 @@ async def test_an_error_inside_the_stream_is_an_in_stream_failure(sim: Sim) -> N
 
 
 async def test_nobody_listening_is_a_network_failure() -> None:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        port = bound.getsockname()[1]
+    with socket.socket() as unused_socket:
+        unused_socket.bind(("127.0.0.1", 0))
+        port = unused_socket.getsockname()[1]
 
         async with httpx.AsyncClient(trust_env=False) as client:
             failure = await Sim(f"http://127.0.0.1:{port}", client).failure("x")

@@ -74,9 +74,9 @@ async def test_erasing_forgets_all_but_the_last_word_however_often(
         await erase(eventlog, {AT: last})
 
     commits = (await eventlog.log.read(AT, after=START)).commits
-    assert [recorded.event for stored in commits for recorded in stored.commit.events] == [
-        SessionPurged()
-    ]
+    assert [
+        recorded.event for stored_commit in commits for recorded in stored_commit.commit.events
+    ] == [SessionPurged()]
     assert isinstance(eventlog.snapshots, MemorySnapshots)
     assert eventlog.snapshots.snapshots == {}
     assert (await eventlog.log.head(NEIGHBOUR)).seq == 2

@@ -53,7 +53,7 @@ async def test_a_patch_adds_changes_and_removes(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("one\ntwo\n")
     (tmp_path / "c.txt").write_text("gone\n")
 
-    ended = await run_call(
+    result = await run_call(
         PATCH,
         tmp_path,
         patchText=patch(add("sub/a.txt"), update("b.txt", "two", "2"), delete("c.txt")),
@@ -62,17 +62,17 @@ async def test_a_patch_adds_changes_and_removes(tmp_path: Path) -> None:
     assert (tmp_path / "sub/a.txt").read_text() == "new\n"
     assert (tmp_path / "b.txt").read_text() == "one\n2\n"
     assert not (tmp_path / "c.txt").exists()
-    assert ended.structured["applied"] == [
+    assert result.structured["applied"] == [
         {"type": "add", "resource": "sub/a.txt", "target": str(tmp_path / "sub/a.txt")},
         {"type": "update", "resource": "b.txt", "target": str(tmp_path / "b.txt")},
         {"type": "delete", "resource": "c.txt", "target": str(tmp_path / "c.txt")},
     ]
-    assert [(path["file"], path["status"]) for path in ended.structured["files"]] == [
+    assert [(path["file"], path["status"]) for path in result.structured["files"]] == [
         ("sub/a.txt", "added"),
         ("b.txt", "modified"),
         ("c.txt", "deleted"),
     ]
-    assert text(ended) == "Applied the patch:\nA sub/a.txt\nM b.txt\nD c.txt"
+    assert text(result) == "Applied the patch:\nA sub/a.txt\nM b.txt\nD c.txt"
 
 
 async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
     (tmp_path / "run.sh").chmod(0o755)
 
-    ended = await run_call(
+    result = await run_call(
         PATCH,
         tmp_path,
         patchText=patch(f"{move('run.sh', 'bin/start.sh')}\n@@\n-two\n+2"),
@@ -89,7 +89,7 @@ async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
     assert not (tmp_path / "run.sh").exists()
     assert (tmp_path / "bin/start.sh").read_bytes() == b"\xef\xbb\xbfone\r\n2\r\n"
     assert stat.S_IMODE((tmp_path / "bin/start.sh").stat().st_mode) == 0o755
-    assert ended.structured["applied"] == [
+    assert result.structured["applied"] == [
         {
             "type": "move",
             "resource": "bin/start.sh",
@@ -97,7 +97,7 @@ async def test_a_file_is_moved_and_changed_on_the_way(tmp_path: Path) -> None:
             "origin": "run.sh",
         }
     ]
-    assert text(ended).endswith("M bin/start.sh (moved from run.sh)")
+    assert text(result).endswith("M bin/start.sh (moved from run.sh)")
 
 
 async def test_a_file_is_not_moved_onto_another(tmp_path: Path) -> None:
@@ -105,9 +105,9 @@ async def test_a_file_is_not_moved_onto_another(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a")
     (tmp_path / "b.txt").write_text("b")
 
-    told = await failure_of(PATCH, tmp_path, patchText=patch(move("a.txt", "b.txt")))
+    message = await failure_of(PATCH, tmp_path, patchText=patch(move("a.txt", "b.txt")))
 
-    assert told == "Patch verification failed: b.txt exists already"
+    assert message == "Patch verification failed: b.txt exists already"
     assert (tmp_path / "a.txt").read_text() + (tmp_path / "b.txt").read_text() == "ab"
 
 
@@ -135,8 +135,8 @@ async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
     tmp_path: Path,
 ) -> None:
     """L-44: first the directories, then one edit; nothing is read for it."""
-    here, one, two = (tmp_path / name for name in ("here", "one", "two"))
-    for directory in (here, one, two):
+    here, first, second = (tmp_path / name for name in ("here", "one", "two"))
+    for directory in (here, first, second):
         directory.mkdir()
     os.mkfifo(here / "pipe")
 
@@ -144,14 +144,18 @@ async def test_each_directory_outside_is_asked_for_once_and_all_files_together(
         PATCH,
         here,
         patchText=patch(
-            add(f"{one}/a"), add(f"{one}/b"), delete("pipe"), move("x", f"{two}/c"), delete("x")
+            add(f"{first}/a"),
+            add(f"{first}/b"),
+            delete("pipe"),
+            move("x", f"{second}/c"),
+            delete("x"),
         ),
     )
 
     assert needs == (
-        Need("external_directory", (f"{one}/*",), (f"{one}/*",)),
-        Need("external_directory", (f"{two}/*",), (f"{two}/*",)),
-        Need("edit", (f"{one}/a", f"{one}/b", "pipe", "x", f"{two}/c"), ("*",)),
+        Need("external_directory", (f"{first}/*",), (f"{first}/*",)),
+        Need("external_directory", (f"{second}/*",), (f"{second}/*",)),
+        Need("edit", (f"{first}/a", f"{first}/b", "pipe", "x", f"{second}/c"), ("*",)),
     )
 
 
@@ -168,7 +172,7 @@ async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("bad", "why"),
+    ("bad_hunk", "reason"),
     [
         (update("b.txt", "three", "3"), "b.txt: cannot find these lines:\nthree"),
         (update("none.txt", "a", "b"), "none.txt does not exist"),
@@ -179,15 +183,17 @@ async def test_a_malformed_patch_is_refused_before_anybody_is_asked(
         (update("bytes", "a", "b"), "bytes is not text"),
     ],
 )
-async def test_what_does_not_fit_changes_nothing_at_all(tmp_path: Path, bad: str, why: str) -> None:
+async def test_what_does_not_fit_changes_nothing_at_all(
+    tmp_path: Path, bad_hunk: str, reason: str
+) -> None:
     """P-26, L-45, L-46: not even the changes before it."""
     (tmp_path / "b.txt").write_text("one\ntwo\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     (tmp_path / "dir").mkdir()
 
-    told = await failure_of(PATCH, tmp_path, patchText=patch(add("a.txt"), bad))
+    message = await failure_of(PATCH, tmp_path, patchText=patch(add("a.txt"), bad_hunk))
 
-    assert told == f"Patch verification failed: {why}"
+    assert message == f"Patch verification failed: {reason}"
     assert sorted(os.listdir(tmp_path)) == ["b.txt", "bytes", "dir"]  # noqa: PTH208
     assert (tmp_path / "b.txt").read_text() == "one\ntwo\n"
 
@@ -196,14 +202,14 @@ async def test_a_file_that_appears_while_somebody_decides_is_not_overwritten(
     tmp_path: Path,
 ) -> None:
     """L-46: the check is made when the call runs."""
-    ended = await try_call(
+    result = await try_call(
         PATCH,
         tmp_path,
-        between=lambda: (tmp_path / "a.txt").write_text("theirs"),
+        while_deciding=lambda: (tmp_path / "a.txt").write_text("theirs"),
         patchText=patch(add("a.txt")),
     )
 
-    assert getattr(ended, "message", None) == "Patch verification failed: a.txt exists already"
+    assert getattr(result, "message", None) == "Patch verification failed: a.txt exists already"
     assert (tmp_path / "a.txt").read_text() == "theirs"
 
 
@@ -213,19 +219,19 @@ async def test_a_later_failure_tells_what_was_done_before_it(
     """L-46, L-47: earlier changes stay, later ones are not made."""
     (tmp_path / "b.txt").write_text("b\n")
 
-    def meddling(change: Change) -> None:
+    def change_after_other_writer(change: Change) -> None:
         if change.place.resource == "c.txt":
             (tmp_path / "c.txt").write_text("theirs")
         changes.apply_change(change)
 
-    monkeypatch.setattr(apply_patch, "apply_change", meddling)
-    told = await failure_of(
+    monkeypatch.setattr(apply_patch, "apply_change", change_after_other_writer)
+    message = await failure_of(
         PATCH,
         tmp_path,
         patchText=patch(add("a.txt"), update("b.txt", "b", "B"), add("c.txt"), add("d.txt")),
     )
 
-    assert told == (
+    assert message == (
         "Patch failed at c.txt: it exists already. Applied before that:\nA a.txt\nM b.txt"
     )
     assert (tmp_path / "b.txt").read_text() == "B\n"
@@ -239,14 +245,14 @@ async def test_a_file_that_changes_after_the_check_is_left_alone(
     """L-09, L-47: every change expects the bytes that it was worked out on."""
     (tmp_path / "b.txt").write_text("b\n")
 
-    def meddling(change: Change) -> None:
+    def change_after_other_writer(change: Change) -> None:
         (tmp_path / "b.txt").write_text("theirs")
         changes.apply_change(change)
 
-    monkeypatch.setattr(apply_patch, "apply_change", meddling)
-    told = await failure_of(PATCH, tmp_path, patchText=patch(update("b.txt", "b", "B")))
+    monkeypatch.setattr(apply_patch, "apply_change", change_after_other_writer)
+    message = await failure_of(PATCH, tmp_path, patchText=patch(update("b.txt", "b", "B")))
 
-    assert told == (
+    assert message == (
         "Patch failed at b.txt: it has changed since; read it again. Applied before that:\nnothing"
     )
     assert (tmp_path / "b.txt").read_text() == "theirs"
@@ -256,18 +262,18 @@ async def test_an_interrupt_lets_the_current_change_finish_and_makes_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L-48: what is done is whole, what is not begun is not there."""
-    begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     loop = asyncio.get_running_loop()
 
-    def slow(change: Change) -> None:
-        loop.call_soon_threadsafe(begun.set_result, None)
+    def apply_slowly(change: Change) -> None:
+        loop.call_soon_threadsafe(started.set_result, None)
         time.sleep(0.1)
         changes.apply_change(change)
 
-    monkeypatch.setattr(apply_patch, "apply_change", slow)
-    decoded = PATCH.input.model_validate({"patchText": patch(add("a.txt"), add("b.txt"))})
-    run = asyncio.ensure_future(PATCH.execute(decoded, call_context(tmp_path)))
-    await begun
+    monkeypatch.setattr(apply_patch, "apply_change", apply_slowly)
+    input_ = PATCH.input.model_validate({"patchText": patch(add("a.txt"), add("b.txt"))})
+    run = asyncio.ensure_future(PATCH.execute(input_, call_context(tmp_path)))
+    await started
     run.cancel()
 
     with pytest.raises(asyncio.CancelledError):
@@ -300,10 +306,10 @@ def test_a_death_in_the_middle_keeps_the_changes_made_so_far(tmp_path: Path) -> 
     worker.wait()
     worker.stdout.close()
 
-    made = sorted(path.name for path in tmp_path.glob("*.txt"))
-    assert made == [f"{number:04}.txt" for number in range(len(made))]
-    assert 4 <= len(made) < 2000
-    assert all((tmp_path / name).read_text() == "x" * 20_000 for name in made)
+    names = sorted(path.name for path in tmp_path.glob("*.txt"))
+    assert names == [f"{number:04}.txt" for number in range(len(names))]
+    assert 4 <= len(names) < 2000
+    assert all((tmp_path / file_name).read_text() == "x" * 20_000 for file_name in names)
 
 
 def test_a_patch_is_never_repeated_by_itself() -> None:

@@ -7,11 +7,11 @@ from fairlead_tools.registry.registry import Registry
 
 def test_the_file_tools_are_advertised_in_their_order() -> None:
     """L-12, L-29, L-32, L-39, L-60, L-62: with the input names that models know."""
-    made = Registry()
+    registry = Registry()
     for tool in builtins(Config()):
-        made.register(tool)
+        registry.register(tool)
 
-    inputs = {tool.name: list(tool.input_schema["properties"]) for tool in made.catalog().tools}
+    inputs = {tool.name: list(tool.input_schema["properties"]) for tool in registry.catalog().tools}
     assert list(inputs.items())[:6] == [
         ("read", ["path", "offset", "limit"]),
         ("write", ["path", "content"]),

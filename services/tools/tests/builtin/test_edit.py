@@ -24,10 +24,10 @@ async def test_one_occurrence_is_replaced(tmp_path: Path) -> None:
     """L-32, L-37: the result holds a diff and a count, the text both sides."""
     (tmp_path / "a.txt").write_text("one\ntwo\nthree\n")
 
-    ended = await run_call(EDIT, tmp_path, **change("two", "2"))
+    result = await run_call(EDIT, tmp_path, **change("two", "2"))
 
     assert (tmp_path / "a.txt").read_text() == "one\n2\nthree\n"
-    assert ended.structured == {
+    assert result.structured == {
         "files": [
             {
                 "file": "a.txt",
@@ -39,21 +39,21 @@ async def test_one_occurrence_is_replaced(tmp_path: Path) -> None:
         ],
         "replacements": 1,
     }
-    assert text(ended) == "Edited a.txt: 1 replacement\n- two\n+ 2"
+    assert text(result) == "Edited a.txt: 1 replacement\n- two\n+ 2"
 
 
 async def test_occurrences_are_counted_without_overlap(tmp_path: Path) -> None:
     """L-32: four letters hold two pairs."""
     (tmp_path / "a.txt").write_text("aaaa")
 
-    ended = await run_call(EDIT, tmp_path, **change("aa", "aab", replaceAll=True))
+    result = await run_call(EDIT, tmp_path, **change("aa", "aab", replaceAll=True))
 
     assert (tmp_path / "a.txt").read_text() == "aabaab"
-    assert ended.structured["replacements"] == 2
+    assert result.structured["replacements"] == 2
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "why"),
+    ("old", "new", "reason"),
     [
         ("x", "x", "oldString and newString are the same; there is nothing to change"),
         ("", "x", "oldString must not be empty; use write to create or overwrite a file"),
@@ -65,11 +65,13 @@ async def test_occurrences_are_counted_without_overlap(tmp_path: Path) -> None:
         ),
     ],
 )
-async def test_each_refusal_has_its_own_words(tmp_path: Path, old: str, new: str, why: str) -> None:
+async def test_each_refusal_has_its_own_words(
+    tmp_path: Path, old: str, new: str, reason: str
+) -> None:
     """L-33: and changes nothing."""
     (tmp_path / "a.txt").write_text("one one")
 
-    assert await failure_of(EDIT, tmp_path, **change(old, new)) == f"Unable to edit a.txt: {why}"
+    assert await failure_of(EDIT, tmp_path, **change(old, new)) == f"Unable to edit a.txt: {reason}"
     assert (tmp_path / "a.txt").read_text() == "one one"
 
 
@@ -130,18 +132,22 @@ def test_a_file_of_one_kind_of_line_break_stays_one(text: str, old: str, new: st
 async def test_asking_reveals_nothing_of_the_file(tmp_path: Path) -> None:
     """L-35: the needs are the same whether the text is there, is not, or nothing is."""
     (tmp_path / "a.txt").write_text("here")
-    found = await required_permissions(EDIT, tmp_path, **change("here", "x"))
+    with_text = await required_permissions(EDIT, tmp_path, **change("here", "x"))
     (tmp_path / "a.txt").write_text("gone")
-    missing = await required_permissions(EDIT, tmp_path, **change("here", "x"))
+    without_text = await required_permissions(EDIT, tmp_path, **change("here", "x"))
     (tmp_path / "a.txt").unlink()
     os.mkfifo(tmp_path / "a.txt")
 
-    assert await required_permissions(EDIT, tmp_path, **change("here", "x")) == missing == found
-    assert found[0].action == "edit"
-    assert found[0].resources == ("a.txt",)
-    assert found[0].save == ("*",)
-    assert found[0].metadata is not None
-    assert "-here" in found[0].metadata["diff"]
+    assert (
+        await required_permissions(EDIT, tmp_path, **change("here", "x"))
+        == without_text
+        == with_text
+    )
+    assert with_text[0].action == "edit"
+    assert with_text[0].resources == ("a.txt",)
+    assert with_text[0].save == ("*",)
+    assert with_text[0].metadata is not None
+    assert "-here" in with_text[0].metadata["diff"]
 
 
 async def test_a_file_that_changes_under_the_edit_is_to_be_read_again(
@@ -151,14 +157,16 @@ async def test_a_file_that_changes_under_the_edit_is_to_be_read_again(
     file = tmp_path / "a.txt"
     file.write_text("one")
 
-    def meddled(text: str, old: str, new: str, *, everywhere: bool) -> tuple[str, int]:
+    def replace_after_other_writer(
+        text: str, old: str, new: str, *, everywhere: bool
+    ) -> tuple[str, int]:
         file.write_text("one and more")
         return replace_text(text, old, new, everywhere=everywhere)
 
-    monkeypatch.setattr(edit, "replace_text", meddled)
-    told = await failure_of(EDIT, tmp_path, **change("one", "two"))
+    monkeypatch.setattr(edit, "replace_text", replace_after_other_writer)
+    message = await failure_of(EDIT, tmp_path, **change("one", "two"))
 
-    assert told == "a.txt has changed since it was read. Read it again, then edit."
+    assert message == "a.txt has changed since it was read. Read it again, then edit."
     assert file.read_text() == "one and more"
 
 
@@ -166,11 +174,11 @@ async def test_what_the_model_sees_of_an_edit_is_short(tmp_path: Path) -> None:
     """L-37: six lines a side at most, 240 characters each."""
     (tmp_path / "a.txt").write_text("x\n" * 10 + "y" * 1000)
 
-    ended = await run_call(
+    result = await run_call(
         EDIT, tmp_path, **change("x\n" * 10 + "y" * 1000, "z" * 1000 + "\nz" * 9)
     )
 
-    lines = text(ended).split("\n")[1:]
+    lines = text(result).split("\n")[1:]
     assert [line[0] for line in lines] == ["-"] * 6 + ["+"] * 6
     assert lines[5] == "- ... (6 more lines)"
     assert all(len(line) <= 242 for line in lines)

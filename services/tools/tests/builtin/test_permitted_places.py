@@ -32,7 +32,7 @@ RULES = Config.model_validate(
 ).rules
 
 
-class Linked:
+class LinkedLocation:
     """A location with a link in it, and a session that wants to write through it."""
 
     def __init__(self, harness: Harness, place: Path) -> None:
@@ -62,7 +62,7 @@ class Linked:
         tool = write.tool()
         self.harness.registry.register(tool)
         place = LocationRef(directory=str(self.work))
-        created = SessionCreated(title="t", project_id="p", location=place)
+        creation = SessionCreated(title="t", project_id="p", location=place)
         call = ToolCalled(
             assistant_message_id="msg_a",
             call_id="call_1",
@@ -73,7 +73,7 @@ class Linked:
             retry=tool.retry,
             revision=tool.info.revision,
         )
-        await self.harness.write(created, *BEFORE[1:], call, at=AT)
+        await self.harness.write(creation, *BEFORE[1:], call, at=AT)
 
     async def serve_all(self) -> None:
         """One request, to its end."""
@@ -90,32 +90,32 @@ class Linked:
 
     async def permit_last_ask(self) -> None:
         """A person says yes to what was asked last."""
-        asked = (await self.events(PermissionAsked))[-1]
-        assert isinstance(asked, PermissionAsked)
-        await self.harness.write(
-            PermissionReplied(request_id=asked.request.id, reply="once"), at=AT
-        )
+        ask = (await self.events(PermissionAsked))[-1]
+        assert isinstance(ask, PermissionAsked)
+        await self.harness.write(PermissionReplied(request_id=ask.request.id, reply="once"), at=AT)
 
     async def asked_resources(self) -> list[tuple[str, ...]]:
         asks = await self.events(PermissionAsked)
-        return [item.request.resources for item in asks if isinstance(item, PermissionAsked)]
+        return [ask.request.resources for ask in asks if isinstance(ask, PermissionAsked)]
 
     async def events(self, *kinds: type[SessionEvent]) -> list[SessionEvent]:
         page = await self.harness.log.read(AT, after=START)
-        every = (event.event for stored in page.commits for event in stored.commit.events)
-        return [item for item in every if isinstance(item, kinds)]
+        all_events = (
+            recorded.event for commit in page.commits for recorded in commit.commit.events
+        )
+        return [event for event in all_events if isinstance(event, kinds)]
 
 
 @pytest.fixture
-async def case(harness: Harness, tmp_path: Path) -> Linked:
-    made = Linked(harness, tmp_path)
-    await made.put_call()
-    await made.serve_all()
-    assert await made.asked_resources() == [("inner/a.txt",)]
-    return made
+async def case(harness: Harness, tmp_path: Path) -> LinkedLocation:
+    location = LinkedLocation(harness, tmp_path)
+    await location.put_call()
+    await location.serve_all()
+    assert await location.asked_resources() == [("inner/a.txt",)]
+    return location
 
 
-async def test_what_was_permitted_is_written(case: Linked) -> None:
+async def test_what_was_permitted_is_written(case: LinkedLocation) -> None:
     """L-05, L-06, K-15: where the link led when a person was asked."""
     await case.permit_last_ask()
     await case.serve_all()
@@ -124,7 +124,9 @@ async def test_what_was_permitted_is_written(case: Linked) -> None:
     assert len(await case.events(ToolSucceeded)) == 1
 
 
-async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(case: Linked) -> None:
+async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(
+    case: LinkedLocation,
+) -> None:
     """L-05, K-15: a permission is for the file, not for the name."""
     await case.permit_last_ask()
     case.lead("other")
@@ -135,7 +137,9 @@ async def test_a_link_exchanged_after_the_permission_is_asked_about_anew(case: L
 
 
 @pytest.mark.parametrize("to", ["other", "outside"])
-async def test_a_link_exchanged_when_the_call_has_begun_is_refused(case: Linked, to: str) -> None:
+async def test_a_link_exchanged_when_the_call_has_begun_is_refused(
+    case: LinkedLocation, to: str
+) -> None:
     """L-03, L-05: checked once more by whoever opens it."""
     await case.permit_last_ask()
 
@@ -146,7 +150,7 @@ async def test_a_link_exchanged_when_the_call_has_begun_is_refused(case: Linked,
     case.harness.log.before = exchange
     await case.serve_all()
 
-    (failed,) = await case.events(ToolFailed)
-    assert isinstance(failed, ToolFailed)
-    assert failed.error.message == "Unable to write link/a.txt"
+    (failure,) = await case.events(ToolFailed)
+    assert isinstance(failure, ToolFailed)
+    assert failure.error.message == "Unable to write link/a.txt"
     assert case.written_files() == []

@@ -57,9 +57,9 @@ async def test_a_small_file_comes_whole(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a.py").write_text("one\r\ntwo\n")
 
-    ended = await run_call(READ, tmp_path, path="./sub//a.py")
+    result = await run_call(READ, tmp_path, path="./sub//a.py")
 
-    assert ended.structured == {
+    assert result.structured == {
         "path": "sub/a.py",
         "uri": (tmp_path / "sub/a.py").as_uri(),
         "name": "a.py",
@@ -67,7 +67,7 @@ async def test_a_small_file_comes_whole(tmp_path: Path) -> None:
         "encoding": "utf8",
         "mime": "text/x-python",
     }
-    assert text(ended) == "one\r\ntwo\n"
+    assert text(result) == "one\r\ntwo\n"
 
 
 async def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
@@ -75,19 +75,19 @@ async def test_an_empty_file_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
 
     assert text(await run_call(READ, tmp_path, path="a")) == "(The file is empty)"
-    paged = await run_call(READ, tmp_path, path="a", offset=1)
-    assert paged.structured["content"] == ""
-    assert paged.structured["truncated"] is False
+    page = await run_call(READ, tmp_path, path="a", offset=1)
+    assert page.structured["content"] == ""
+    assert page.structured["truncated"] is False
 
 
 async def test_a_page_says_where_it_goes_on(tmp_path: Path) -> None:
     """L-13, L-14: with an offset or a limit the file comes in pages, carriage returns removed."""
     (tmp_path / "a.txt").write_text("one\r\ntwo\r\nthree\r\n")
 
-    first = await run_call(READ, tmp_path, path="a.txt", limit=2)
-    rest = await run_call(READ, tmp_path, path="a.txt", offset=3)
+    first_page = await run_call(READ, tmp_path, path="a.txt", limit=2)
+    last_page = await run_call(READ, tmp_path, path="a.txt", offset=3)
 
-    assert first.structured == {
+    assert first_page.structured == {
         "type": "text-page",
         "path": "a.txt",
         "content": "one\ntwo",
@@ -96,23 +96,23 @@ async def test_a_page_says_where_it_goes_on(tmp_path: Path) -> None:
         "truncated": True,
         "next": 3,
     }
-    assert text(first).endswith("(There is more: continue with offset 3)")
-    assert rest.structured["content"] == "three"
-    assert rest.structured["truncated"] is False
-    assert "next" not in rest.structured
+    assert text(first_page).endswith("(There is more: continue with offset 3)")
+    assert last_page.structured["content"] == "three"
+    assert last_page.structured["truncated"] is False
+    assert "next" not in last_page.structured
 
 
-@pytest.mark.parametrize(("size", "paged"), [(51_200, False), (51_201, True)])
-async def test_a_large_file_comes_in_pages(tmp_path: Path, size: int, paged: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("size", "in_pages"), [(51_200, False), (51_201, True)])
+async def test_a_large_file_comes_in_pages(tmp_path: Path, size: int, in_pages: bool) -> None:  # noqa: FBT001
     """L-14: above 51 200 bytes."""
     (tmp_path / "a.txt").write_text("x\n" * (size // 2) + "y" * (size % 2))
 
-    ended = await run_call(READ, tmp_path, path="a.txt")
+    result = await run_call(READ, tmp_path, path="a.txt")
 
-    assert ("type" in ended.structured) is paged
-    if paged:
-        assert ended.structured["next"] == 2001
-        assert len(ended.structured["content"].split("\n")) == 2000
+    assert ("type" in result.structured) is in_pages
+    if in_pages:
+        assert result.structured["next"] == 2001
+        assert len(result.structured["content"].split("\n")) == 2000
 
 
 async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
@@ -132,15 +132,15 @@ async def test_a_page_is_bounded_in_bytes(tmp_path: Path) -> None:
 def test_pages_together_are_the_file(lines: list[str], limit: int) -> None:
     """L-13, L-14: nothing is lost or told twice."""
     readable = [line.translate(dict.fromkeys(range(32), ".")) for line in lines]
-    held = "".join(f"{line}\n" for line in readable).encode()
-    told: list[str] = []
+    content = "".join(f"{line}\n" for line in readable).encode()
+    pages: list[str] = []
     offset: int | None = 1
     while offset is not None and readable:
-        one = read_page(BytesIO(held), offset, limit)
-        told += one.content.split("\n")
-        offset = one.next
+        page = read_page(BytesIO(content), offset, limit)
+        pages += page.content.split("\n")
+        offset = page.next
 
-    assert told == [
+    assert pages == [
         line.removeprefix("\ufeff") if not at else line for at, line in enumerate(readable)
     ]
 
@@ -149,9 +149,9 @@ async def test_a_long_line_is_cut(tmp_path: Path) -> None:
     """L-15: at 2000 characters, with a note, and the line after it is the next one."""
     (tmp_path / "a.txt").write_text(f"{'é' * 2000}\n{'€' * 2001}\n{'x' * 100_000}\nlast\r\n")
 
-    ended = await run_call(READ, tmp_path, path="a.txt")
+    result = await run_call(READ, tmp_path, path="a.txt")
 
-    assert ended.structured["content"].split("\n") == [
+    assert result.structured["content"].split("\n") == [
         "é" * 2000,
         "€" * 2000 + CUT,
         "x" * 2000 + CUT,
@@ -171,10 +171,10 @@ async def test_what_comes_after_a_page_is_not_examined(tmp_path: Path) -> None:
     """L-17: neither malformed text nor zero bytes there matter."""
     (tmp_path / "a.txt").write_bytes(b"one\ntwo\n\xff\xfe\0\0\0")
 
-    ended = await run_call(READ, tmp_path, path="a.txt", limit=2)
+    result = await run_call(READ, tmp_path, path="a.txt", limit=2)
 
-    assert ended.structured["content"] == "one\ntwo"
-    assert ended.structured["next"] == 3
+    assert result.structured["content"] == "one\ntwo"
+    assert result.structured["next"] == 3
 
 
 async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
@@ -183,13 +183,13 @@ async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
         file.write(b"first\n")
         file.truncate(1 << 40)
 
-    ended = await run_call(READ, tmp_path, path="a.txt", limit=1)
+    result = await run_call(READ, tmp_path, path="a.txt", limit=1)
 
-    assert ended.structured["content"] == "first"
+    assert result.structured["content"] == "first"
 
 
 @pytest.mark.parametrize(
-    ("name", "held"),
+    ("name", "content"),
     [
         ("a.txt", b"text\0text"),
         ("a.txt", b"text\n" + b"\x01\x02\x03" * 10),
@@ -200,10 +200,10 @@ async def test_a_page_of_a_huge_file_is_cheap(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("more", [{}, {"limit": 5}])
 async def test_what_is_no_text_is_refused(
-    tmp_path: Path, name: str, held: bytes, more: dict[str, int]
+    tmp_path: Path, name: str, content: bytes, more: dict[str, int]
 ) -> None:
     """Q-08, L-18: by zero bytes, control characters, extension or signature."""
-    (tmp_path / name).write_bytes(held)
+    (tmp_path / name).write_bytes(content)
 
     assert await failure_of(READ, tmp_path, path=name, **more) == f"Cannot read binary file: {name}"
 
@@ -235,19 +235,19 @@ async def test_a_directory_lists_directories_first(tmp_path: Path) -> None:
     (here / "dangling").symlink_to("nowhere")
     os.mkdir(os.fsencode(here) + b"/\xff")  # noqa: PTH102
 
-    ended = await run_call(READ, here, path=".")
-    paged = await run_call(READ, here, path=".", offset=2, limit=2)
+    listing = await run_call(READ, here, path=".")
+    page = await run_call(READ, here, path=".", offset=2, limit=2)
 
-    assert ended.structured["entries"] == [
+    assert listing.structured["entries"] == [
         {"name": "alias/", "type": "directory"},
         {"name": "zeta/", "type": "directory"},
         {"name": "\ufffd/", "type": "directory"},
         {"name": "a.txt", "type": "file"},
         {"name": "b.txt", "type": "file"},
     ]
-    assert text(ended) == "alias/\nzeta/\n\ufffd/\na.txt\nb.txt"
-    assert [entry["name"] for entry in paged.structured["entries"]] == ["zeta/", "\ufffd/"]
-    assert paged.structured["next"] == 4
+    assert text(listing) == "alias/\nzeta/\n\ufffd/\na.txt\nb.txt"
+    assert [entry["name"] for entry in page.structured["entries"]] == ["zeta/", "\ufffd/"]
+    assert page.structured["next"] == 4
 
 
 async def test_what_is_missing_inside_is_said_before_anybody_is_asked(tmp_path: Path) -> None:
@@ -280,12 +280,12 @@ async def test_a_defect_of_the_machine_is_not_taken_for_a_bad_path(tmp_path: Pat
     """L-27: reading the start of a process's memory is an input/output error."""
     path = f"/proc/{os.getpid()}/mem"
 
-    told = await failure_of(READ, tmp_path, path=path)
+    message = await failure_of(READ, tmp_path, path=path)
 
-    assert told.startswith("Tool execution failed: [Errno 5]")
+    assert message.startswith("Tool execution failed: [Errno 5]")
 
 
-class Kept:
+class SingleOutput:
     """A store that keeps one output."""
 
     def __init__(self, file: Path) -> None:
@@ -304,30 +304,32 @@ async def test_a_managed_output_is_read_and_searched_like_a_file(tmp_path: Path)
     here = tmp_path / "here"
     here.mkdir()
     (tmp_path / "spool").write_text("one\ntwo\nthree\n")
-    kept = Kept(tmp_path / "spool")
-    reader, searcher = read.tool(outputs=kept), grep.tool(outputs=kept)
+    outputs = SingleOutput(tmp_path / "spool")
+    reader, searcher = read.tool(outputs=outputs), grep.tool(outputs=outputs)
 
     assert await required_permissions(reader, here, path="/outputs/tool_1") == (
         Need("read", ("/outputs/tool_1",), ("*",)),
     )
-    ended = await run_call(reader, here, path="/outputs/tool_1", offset=2, limit=1)
-    assert ended.structured["content"] == "two"
-    assert ended.structured["path"] == "/outputs/tool_1"
-    found = await run_call(searcher, here, pattern="thr", path="/outputs/tool_1")
-    assert [(item["path"], item["line"]) for item in found.structured["value"]] == [
+    page = await run_call(reader, here, path="/outputs/tool_1", offset=2, limit=1)
+    assert page.structured["content"] == "two"
+    assert page.structured["path"] == "/outputs/tool_1"
+    matches = await run_call(searcher, here, pattern="thr", path="/outputs/tool_1")
+    assert [(item["path"], item["line"]) for item in matches.structured["value"]] == [
         ("/outputs/tool_1", 3)
     ]
-    told = await failure_of(reader, here, path="/outputs/tool_2")
-    assert told == "Unable to read /outputs/tool_2"
+    message = await failure_of(reader, here, path="/outputs/tool_2")
+    assert message == "Unable to read /outputs/tool_2"
 
 
 async def test_a_call_that_nobody_kept_the_permission_of_still_runs(tmp_path: Path) -> None:
     """L-12: as in a worker that does not tell."""
     (tmp_path / "a.txt").write_text("x")
 
-    ended = await READ.execute(READ.input.model_validate({"path": "a.txt"}), call_context(tmp_path))
+    output = await READ.execute(
+        READ.input.model_validate({"path": "a.txt"}), call_context(tmp_path)
+    )
 
-    assert ended is not None
+    assert output is not None
 
 
 @pytest.mark.parametrize("line", ["x" * 12, "x" * 60, "é" * 3000])
@@ -338,11 +340,13 @@ async def test_a_page_reaches_the_model_whole(tmp_path: Path, line: str) -> None
     outputs = MemoryOutputs()
     retention = OutputRetention(outputs, OutputLimits(), 1 << 20)
 
-    read_ = await run_call(reader, tmp_path, path="long.txt")
-    shown = await retention.bound(AT, read_, limits=reader.limits)
+    result = await run_call(reader, tmp_path, path="long.txt")
+    bounded_result = await retention.bound(AT, result, limits=reader.limits)
 
-    assert text(read_).endswith(f"(There is more: continue with offset {read_.structured['next']})")
-    assert (shown, outputs.outputs) == (read_, {})
+    assert text(result).endswith(
+        f"(There is more: continue with offset {result.structured['next']})"
+    )
+    assert (bounded_result, outputs.outputs) == (result, {})
 
 
 def test_less_than_a_page_is_shown_where_less_is_configured() -> None:

@@ -43,10 +43,10 @@ def context(place: Path, agent: str = "build") -> CallContext:
     )
 
 
-async def ran(made: Tool, name: str, place: Path, agent: str = "build") -> str | None:
+async def load_skill(skill_tool: Tool, name: str, place: Path, agent: str = "build") -> str | None:
     """What the model reads, or None when the call failed."""
-    asked = PreparedCall(made, made.input.model_validate({"name": name}))
-    outcome = await ToolRun(asked, context(place, agent)).result()
+    call = PreparedCall(skill_tool, skill_tool.input.model_validate({"name": name}))
+    outcome = await ToolRun(call, context(place, agent)).result()
     if not isinstance(outcome, Succeeded):
         assert outcome.message == f"Unable to load skill {name}"  # type: ignore[union-attr]
         return None
@@ -69,14 +69,14 @@ async def test_a_skill_is_its_content_its_directory_and_the_files_beside_it(tmp_
     home = nested_skill(tmp_path, files=12)
     (home / ".hidden").touch()
 
-    text = await ran(tool(), "deep", tmp_path)
+    text = await load_skill(tool(), "deep", tmp_path)
 
     assert text is not None
     lines = text.splitlines()
     assert lines[:3] == ["# Skill: deep", "", "Do this."]
     assert lines[4] == f"Relative paths in this skill start at {home}"
-    listed = [line.removeprefix("- ") for line in lines[6:]]
-    assert listed == [str(home / ".hidden"), *(str(home / "ref" / f"{n:02}.txt") for n in range(9))]
+    files = [line.removeprefix("- ") for line in lines[6:]]
+    assert files == [str(home / ".hidden"), *(str(home / "ref" / f"{n:02}.txt") for n in range(9))]
 
 
 async def test_a_flat_skill_has_neither_directory_nor_files(tmp_path: Path) -> None:
@@ -85,12 +85,12 @@ async def test_a_flat_skill_has_neither_directory_nor_files(tmp_path: Path) -> N
     (tmp_path / "s" / "flat.md").write_text("Do that.")
     (tmp_path / "s" / "other.txt").touch()
 
-    assert await ran(tool(), "flat", tmp_path) == "# Skill: flat\n\nDo that."
+    assert await load_skill(tool(), "flat", tmp_path) == "# Skill: flat\n\nDo that."
 
 
 async def test_the_built_in_skill_can_be_loaded(tmp_path: Path) -> None:
     """M-29, L-73: it has no directory."""
-    text = await ran(tool(), BUILT_IN, tmp_path)
+    text = await load_skill(tool(), BUILT_IN, tmp_path)
 
     assert text is not None
     assert "Relative paths" not in text
@@ -105,26 +105,26 @@ async def test_what_is_unknown_denied_or_unreadable_cannot_be_loaded(tmp_path: P
     """L-71, F-48: one answer for all of them, so that a denial tells nothing."""
     home = nested_skill(tmp_path)
 
-    assert await ran(tool(), "deep", tmp_path) is not None
-    assert await ran(tool(), "nothing", tmp_path) is None
-    assert await ran(tool(**DENIED), "deep", tmp_path) is None
-    assert await ran(tool(), "deep", tmp_path, "stranger") is None
-    assert await ran(tool(), "deep", Path("/" + "x" * 300)) is None
+    assert await load_skill(tool(), "deep", tmp_path) is not None
+    assert await load_skill(tool(), "nothing", tmp_path) is None
+    assert await load_skill(tool(**DENIED), "deep", tmp_path) is None
+    assert await load_skill(tool(), "deep", tmp_path, "stranger") is None
+    assert await load_skill(tool(), "deep", Path("/" + "x" * 300)) is None
     (home / "SKILL.md").write_bytes(b"\xff")
-    assert await ran(tool(), "deep", tmp_path) is None
+    assert await load_skill(tool(), "deep", tmp_path) is None
 
 
 async def test_permission_is_asked_for_each_name(tmp_path: Path) -> None:
     """L-72: an approval for always stands for this skill alone."""
     nested_skill(tmp_path)
-    made = tool()
+    skill_tool = tool()
 
-    needs = await made.required_permissions(
-        made.input.model_validate({"name": "deep"}), context(tmp_path)
+    needs = await skill_tool.required_permissions(
+        skill_tool.input.model_validate({"name": "deep"}), context(tmp_path)
     )
 
     assert needs == (Need("skill", resources=("deep",), save=("deep",)),)
-    assert made.permission == "skill"
+    assert skill_tool.permission == "skill"
 
 
 @pytest.mark.parametrize(("name", "changes"), [("nothing", {}), ("deep", DENIED)])
@@ -133,47 +133,47 @@ async def test_nobody_is_asked_about_what_cannot_be_loaded(
 ) -> None:
     """L-71, L-72: the refusal comes first."""
     nested_skill(tmp_path)
-    made = tool(**changes)
+    skill_tool = tool(**changes)
 
     with pytest.raises(CallFailed, match=f"Unable to load skill {name}"):
-        await made.required_permissions(
-            made.input.model_validate({"name": name}), context(tmp_path)
+        await skill_tool.required_permissions(
+            skill_tool.input.model_validate({"name": name}), context(tmp_path)
         )
 
 
-@pytest.mark.parametrize("asked", [{}, {"name": ""}, {"name": 3}, {"name": "a", "more": 1}])
-def test_what_is_no_question_is_refused(asked: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", [{}, {"name": ""}, {"name": 3}, {"name": "a", "more": 1}])
+def test_what_is_no_question_is_refused(fields: dict[str, Any]) -> None:
     """L-71: before anything is looked up."""
     with pytest.raises(ValidationError):
-        tool().input.model_validate(asked)
+        tool().input.model_validate(fields)
 
 
 @pytest.mark.parametrize("whose", ["everybody", "agent"])
-@pytest.mark.parametrize("said", ["allow", "ask", "deny"])
+@pytest.mark.parametrize("effect", ["allow", "ask", "deny"])
 async def test_the_merged_rules_decide_about_each_skill(
-    harness: Harness, whose: str, said: Effect
+    harness: Harness, whose: str, effect: Effect
 ) -> None:
     """L-71, L-72, M-24: in a worker, by rules for everybody or for the agent alone."""
-    skill_rule = rule("skill", BUILT_IN, said)
+    skill_rule = rule("skill", BUILT_IN, effect)
     agent = {"permissions": [skill_rule.model_dump()] if whose == "agent" else []}
     config = config_with(*([skill_rule] if whose == "everybody" else []), build=agent)
-    made = skill.tool(config, SkillCatalog(config, WebClient(config.context)))
-    harness.registry.register(made)
-    await harness.call(made, name=BUILT_IN)
+    skill_tool = skill.tool(config, SkillCatalog(config, WebClient(config.context)))
+    harness.registry.register(skill_tool)
+    await harness.call(skill_tool, name=BUILT_IN)
 
-    told = await serve(harness, config)
+    settlements = await serve(harness, config)
 
-    asked = await asks(harness)
-    if said == "ask":
-        assert told == []
-        assert (asked[0].request.action, asked[0].request.resources) == ("skill", (BUILT_IN,))
-        assert asked[0].request.save == (BUILT_IN,)
-        await harness.write(PermissionReplied(request_id=asked[0].request.id, reply="once"))
+    requests = await asks(harness)
+    if effect == "ask":
+        assert settlements == []
+        assert (requests[0].request.action, requests[0].request.resources) == ("skill", (BUILT_IN,))
+        assert requests[0].request.save == (BUILT_IN,)
+        await harness.write(PermissionReplied(request_id=requests[0].request.id, reply="once"))
         await harness.put()
-        told = await serve(harness, config, "wkr_b")
-    assert len(asked) == (said == "ask")
-    (only,) = told
-    assert (only == f"Unable to load skill {BUILT_IN}") is (said == "deny")
-    listed = skills.observe((builtin_skill(),), agent_rules(config, "build"))
-    assert listed is not None
-    assert (BUILT_IN in listed.baseline) is (said != "deny")
+        settlements = await serve(harness, config, "wkr_b")
+    assert len(requests) == (effect == "ask")
+    (settlement,) = settlements
+    assert (settlement == f"Unable to load skill {BUILT_IN}") is (effect == "deny")
+    guidance = skills.observe((builtin_skill(),), agent_rules(config, "build"))
+    assert guidance is not None
+    assert (BUILT_IN in guidance.baseline) is (effect != "deny")

@@ -49,27 +49,27 @@ def test_built_in_tools_may_be_switched_off() -> None:
 
 async def test_the_list_is_replaced_in_the_commit_that_settles_the_call(harness: Harness) -> None:
     """L-67, N-23: whole, in its order, durable, exactly with the settlement."""
-    made = todowrite.tool()
-    harness.registry.register(made)
-    await harness.call(made, todos=TODOS)
+    tool = todowrite.tool()
+    harness.registry.register(tool)
+    await harness.call(tool, todos=TODOS)
     await serve_calls(harness)
 
     last = (await harness.log.read(AT, after=START)).commits[-1].commit
-    *_start, updated, settled = (recorded.event for recorded in last.events)
-    assert isinstance(updated, TodoUpdated)
-    assert [item.model_dump() for item in updated.todos] == TODOS
-    assert isinstance(settled, ToolSucceeded)
-    (text,) = settled.content
+    *_start, update, settlement = (recorded.event for recorded in last.events)
+    assert isinstance(update, TodoUpdated)
+    assert [item.model_dump() for item in update.todos] == TODOS
+    assert isinstance(settlement, ToolSucceeded)
+    (text,) = settlement.content
     assert isinstance(text, TextContent)
     assert json.loads(text.text) == TODOS
-    assert settled.structured == {"todos": TODOS}
+    assert settlement.structured == {"todos": TODOS}
 
 
 async def test_a_denied_list_changes_nothing(harness: Harness) -> None:
     """L-67: the list before stays."""
-    made = todowrite.tool()
-    harness.registry.register(made)
-    await harness.call(made, todos=TODOS)
+    tool = todowrite.tool()
+    harness.registry.register(tool)
+    await harness.call(tool, todos=TODOS)
 
     assert (await serve_calls(harness, DENYING))[0].startswith("Permission denied: todowrite")
     assert not any(isinstance(event, TodoUpdated) for event in await harness.events())
@@ -86,24 +86,24 @@ async def test_a_denied_list_changes_nothing(harness: Harness) -> None:
 )
 async def test_what_is_no_list_of_tasks_is_refused(harness: Harness, todos: object) -> None:
     """J-17, L-67: and the list stays as it was."""
-    made = todowrite.tool()
-    harness.registry.register(made)
-    await harness.call(made, todos=todos)
+    tool = todowrite.tool()
+    harness.registry.register(tool)
+    await harness.call(tool, todos=todos)
 
     assert (await serve_calls(harness))[0].startswith("Invalid tool input")
 
 
 async def test_a_question_waits_for_a_person_and_for_nobody_else(harness: Harness) -> None:
     """L-68, N-24: asked durably, under its own id; no worker begins the call."""
-    made = question.tool()
-    harness.registry.register(made)
-    asked = {
+    tool = question.tool()
+    harness.registry.register(tool)
+    fields = {
         "question": "Which colour?",
         "header": "Colour",
         "options": [{"label": "red", "description": "like fire"}],
         "multiple": True,
     }
-    await harness.call(made, questions=[asked])
+    await harness.call(tool, questions=[fields])
 
     assert await serve_calls(harness) == []
 
@@ -112,15 +112,15 @@ async def test_a_question_waits_for_a_person_and_for_nobody_else(harness: Harnes
     assert request.id.startswith("que_")
     assert request.tool is not None
     assert (request.tool.message_id, request.tool.call_id) == ("msg_a", "call_1")
-    assert request.questions[0].wire() == asked
+    assert request.questions[0].wire() == fields
     assert await harness.starts() == []
 
 
 async def test_a_denied_question_asks_nobody(harness: Harness) -> None:
     """L-68: and says so to the model."""
-    made = question.tool()
-    harness.registry.register(made)
-    await harness.call(made, questions=[{"question": "Why?"}])
+    tool = question.tool()
+    harness.registry.register(tool)
+    await harness.call(tool, questions=[{"question": "Why?"}])
 
     assert (await serve_calls(harness, DENYING))[0].startswith("Permission denied: question")
     assert not any(isinstance(event, QuestionAsked) for event in await harness.events())
@@ -128,23 +128,23 @@ async def test_a_denied_question_asks_nobody(harness: Harness) -> None:
 
 async def test_a_question_comes_once_however_often_its_request_does(harness: Harness) -> None:
     """N-24: a worker that died after asking leaves nothing to ask again."""
-    made = question.tool()
-    harness.registry.register(made)
-    await harness.call(made, questions=[{"question": "Why?"}])
+    tool = question.tool()
+    harness.registry.register(tool)
+    await harness.call(tool, questions=[{"question": "Why?"}])
     await serve_calls(harness)
     await harness.put()
     await serve_calls(harness)
 
-    asked = [event for event in await harness.events() if isinstance(event, QuestionAsked)]
-    assert len(asked) == 1
+    events = [event for event in await harness.events() if isinstance(event, QuestionAsked)]
+    assert len(events) == 1
 
 
 @pytest.mark.parametrize("questions", [[], [{}], [{"question": ""}], "why"])
 async def test_what_is_no_question_is_refused(harness: Harness, questions: object) -> None:
     """J-17, L-68: nobody is bothered with it."""
-    made = question.tool()
-    harness.registry.register(made)
-    await harness.call(made, questions=questions)
+    tool = question.tool()
+    harness.registry.register(tool)
+    await harness.call(tool, questions=questions)
 
     assert (await serve_calls(harness))[0].startswith("Invalid tool input")
     assert any(isinstance(event, ToolFailed) for event in await harness.events())

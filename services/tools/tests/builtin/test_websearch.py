@@ -29,8 +29,8 @@ KEY = "sk-very-secret"
 
 @pytest.fixture
 async def web() -> AsyncIterator[Site]:
-    async with site() as made:
-        yield made
+    async with site() as server:
+        yield server
 
 
 def service_config(web: Site, **more: object) -> ToolsConfig:
@@ -69,9 +69,9 @@ def test_its_input_has_defaults_and_limits() -> None:
 async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
     """L-80, L-82: the key goes in a header and nowhere else."""
     answers(web, search_reply("one", "two"))
-    asked = WebsearchInput(query="nats", numResults=3, type="fast")
+    input_ = WebsearchInput(query="nats", numResults=3, type="fast")
 
-    told = await execute(service_config(web, tool="find"), asked, CONTEXT)
+    results = await execute(service_config(web, tool="find"), input_, CONTEXT)
 
     ((_path, headers, body),) = web.asked
     assert json.loads(body)["params"] == {
@@ -79,8 +79,8 @@ async def test_a_search_is_one_call_of_a_tool(web: Site) -> None:
         "arguments": {"query": "nats", "numResults": 3, "type": "fast"},
     }
     assert headers["authorization"] == f"bearer {KEY}"
-    assert (told.provider, told.output) == ("acme", "one\n\ntwo")
-    assert (await needs(asked, CONTEXT))[0].resources == ("nats",)
+    assert (results.provider, results.output) == ("acme", "one\n\ntwo")
+    assert (await needs(input_, CONTEXT))[0].resources == ("nats",)
 
 
 async def test_a_key_may_go_in_another_header(web: Site) -> None:
@@ -97,13 +97,13 @@ async def test_a_key_may_go_in_another_header(web: Site) -> None:
 def test_the_provider_is_the_one_that_is_set_else_one_per_session() -> None:
     """L-81: the same for a session, always; and several share the sessions."""
     services = {name: {"url": "http://a.example/"} for name in ("a", "b")}
-    free = ToolsConfig.model_validate({"websearch": services})
-    fixed = ToolsConfig.model_validate({"websearch": services, "websearch_provider": "b"})
-    chosen = [provider(free, f"ses_{n}") for n in range(50)]
+    without_provider = ToolsConfig.model_validate({"websearch": services})
+    with_provider = ToolsConfig.model_validate({"websearch": services, "websearch_provider": "b"})
+    providers = [provider(without_provider, f"ses_{n}") for n in range(50)]
 
-    assert chosen == [provider(free, f"ses_{n}") for n in range(50)]
-    assert set(chosen) == {"a", "b"}
-    assert {provider(fixed, f"ses_{n}") for n in range(50)} == {"b"}
+    assert providers == [provider(without_provider, f"ses_{n}") for n in range(50)]
+    assert set(providers) == {"a", "b"}
+    assert {provider(with_provider, f"ses_{n}") for n in range(50)} == {"b"}
     with pytest.raises(ValidationError):
         ToolsConfig.model_validate({"websearch": services, "websearch_provider": "c"})
 
@@ -113,9 +113,9 @@ async def test_an_event_stream_is_read_too(web: Site) -> None:
     stream = f": hello\nevent: message\ndata: {json.dumps(search_reply('streamed'))}\n\n"
     answers(web, stream.encode(), "text/event-stream")
 
-    told = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
+    results = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 
-    assert told.output == "streamed"
+    assert results.output == "streamed"
 
 
 @pytest.mark.parametrize(
@@ -133,17 +133,17 @@ async def test_nothing_found_is_a_fixed_text(web: Site, empty: dict[str, Any]) -
 async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
     """L-82: not even if the service tells it."""
     answers(web, search_reply(f"your key is {KEY}"))
-    told = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
+    results = await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
     answers(web, {"error": {"code": -1, "message": f"bad key {KEY}"}})
-    with pytest.raises(CallFailed) as caught:
+    with pytest.raises(CallFailed) as error:
         await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 
-    assert KEY not in told.output + str(caught.value)
-    assert caught.value.__cause__ is None
+    assert KEY not in results.output + str(error.value)
+    assert error.value.__cause__ is None
 
 
 @pytest.mark.parametrize(
-    ("page", "said"),
+    ("page", "message"),
     [
         (reply(b"no", status="500 Oh"), "status 500"),
         (reply(b"rubbish", mime="application/json"), "unreadable answer"),
@@ -152,11 +152,11 @@ async def test_a_key_never_reaches_what_is_told(web: Site) -> None:
         (reply(json.dumps(search_reply("why", isError=True)).encode()), "The search failed: why"),
     ],
 )
-async def test_what_is_no_result_is_a_typed_failure(web: Site, page: bytes, said: str) -> None:
+async def test_what_is_no_result_is_a_typed_failure(web: Site, page: bytes, message: str) -> None:
     """L-80: 256 KiB at most."""
     web.pages["/search"] = page
 
-    with pytest.raises(CallFailed, match=said):
+    with pytest.raises(CallFailed, match=message):
         await execute(service_config(web), WebsearchInput(query="q"), CONTEXT)
 
 

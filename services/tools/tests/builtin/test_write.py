@@ -33,14 +33,14 @@ async def test_a_new_file_is_created_and_an_old_one_overwritten(tmp_path: Path) 
     first = await run_call(WRITE, tmp_path, path="sub/a.txt", content="one")
     second = await run_call(WRITE, tmp_path, path="sub/a.txt", content="two")
 
-    expected = {
+    fields = {
         "operation": "write",
         "target": str(tmp_path / "sub/a.txt"),
         "resource": "sub/a.txt",
     }
-    assert first.structured == {**expected, "existed": False}
+    assert first.structured == {**fields, "existed": False}
     assert text(first) == "Created sub/a.txt"
-    assert second.structured == {**expected, "existed": True}
+    assert second.structured == {**fields, "existed": True}
     assert text(second) == "Wrote sub/a.txt"
     assert (tmp_path / "sub/a.txt").read_text() == "two"
     assert os.listdir(tmp_path / "sub") == ["a.txt"]  # noqa: PTH208
@@ -76,9 +76,9 @@ async def test_what_cannot_be_written_is_one_error(tmp_path: Path, path: str) ->
     (tmp_path / "file").write_text("")
     os.mkfifo(tmp_path / "pipe")
 
-    told = await failure_of(WRITE, tmp_path, path=path, content="x")
+    message = await failure_of(WRITE, tmp_path, path=path, content="x")
 
-    assert told == f"Unable to write {path}"
+    assert message == f"Unable to write {path}"
 
 
 async def test_a_full_disk_is_the_same_error(tmp_path: Path) -> None:
@@ -87,18 +87,18 @@ async def test_a_full_disk_is_the_same_error(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 << 20, hard))
     try:
-        told = await failure_of(WRITE, tmp_path, path="a.txt", content="x" * (5 << 20))
+        message = await failure_of(WRITE, tmp_path, path="a.txt", content="x" * (5 << 20))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    assert told == "Unable to write a.txt"
+    assert message == "Unable to write a.txt"
     assert (tmp_path / "a.txt").read_text() == "before"
     assert os.listdir(tmp_path) == ["a.txt"]  # noqa: PTH208
 
 
 async def test_half_a_character_is_not_written(tmp_path: Path) -> None:
     """L-31: nothing is left behind."""
-    told = await failure_of(WRITE, tmp_path, path="a.txt", content="x\ud800")
+    message = await failure_of(WRITE, tmp_path, path="a.txt", content="x\ud800")
 
-    assert told == "Unable to write a.txt"
+    assert message == "Unable to write a.txt"
     assert os.listdir(tmp_path) == []  # noqa: PTH208

@@ -118,7 +118,7 @@ async def test_a_session_that_cannot_be_read_is_buried(
         gate.opened.set()
         await wait_until(lambda: not harness.jobs)
 
-    ((source, _subject, _body, reason),) = harness.buried
+    ((source, _subject, _body, reason),) = harness.dead_letters
     assert (source, "malformed commit" in reason) == ("tool", True)
     assert len(gate.runs) == (1 if when in {"running", "tool.succeeded"} else 0)
 
@@ -165,7 +165,7 @@ async def test_a_request_that_was_often_put_back_survives_a_defect(
     async with run_worker(harness.worker()):
         await expire_until_done(harness, job, defects)
 
-    assert (defects, harness.buried) == ([101], [])
+    assert (defects, harness.dead_letters) == ([101], [])
     assert await harness.settlements() == ["{'said': 'k'}"]
 
 
@@ -184,7 +184,7 @@ async def test_a_defect_that_stays_is_buried_and_the_call_told_so(
     assert len(defects) == DEFECTS_MAX
     assert await harness.settlements() == ["Tool execution failed: a defect"]
     assert len(harness.wakes) == 1
-    ((source, _subject, _body, reason),) = harness.buried
+    ((source, _subject, _body, reason),) = harness.dead_letters
     assert (source, "a defect" in reason) == ("tool", True)
 
 

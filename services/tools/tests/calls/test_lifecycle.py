@@ -173,7 +173,7 @@ async def test_poison_is_buried_and_acknowledged(harness: Harness, payload: byte
     await harness.call(echo_tool)
 
     assert await harness.serve_all() == ["{'said': 'k'}"]
-    ((source, subject, body, reason),) = harness.buried
+    ((source, subject, body, reason),) = harness.dead_letters
     assert (source, subject, body) == ("tool", subjects.tool(AT, "default"), payload)
     assert reason
 

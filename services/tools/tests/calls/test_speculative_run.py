@@ -301,7 +301,7 @@ async def test_a_snapshot_of_no_head_at_all_is_no_request(harness: Harness, posi
 
     assert await harness.serve_all() == []
     assert await harness.starts() == []
-    assert [source for source, *_ in harness.buried] == ["tool"]
+    assert [source for source, *_ in harness.dead_letters] == ["tool"]
 
 
 async def test_a_run_that_a_person_allowed_meanwhile_is_the_callers_own(harness: Harness) -> None:

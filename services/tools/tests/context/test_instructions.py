@@ -34,28 +34,28 @@ def observer(**context: Any) -> Observer:  # noqa: ANN401
 
 
 async def observe_instructions(
-    by: Observer, at: Path, *touched: Path
+    by: Observer, at: Path, *read_directories: Path
 ) -> ObservedSource | UnavailableSource | None:
-    asked = ObserveContext(
-        location=LocationRef(directory=str(at)), touched=tuple(map(str, touched))
+    request = ObserveContext(
+        location=LocationRef(directory=str(at)), touched=tuple(map(str, read_directories))
     )
-    sample = await by.observe(asked)
+    sample = await by.observe(request)
     return next(
         (observation for observation in sample.observations if observation.key == instructions.KEY),
         None,
     )
 
 
-async def baseline_of(by: Observer, at: Path, *touched: Path) -> str:
-    found = await observe_instructions(by, at, *touched)
-    assert isinstance(found, ObservedSource), found
-    return found.baseline
+async def baseline_of(by: Observer, at: Path, *read_directories: Path) -> str:
+    observation = await observe_instructions(by, at, *read_directories)
+    assert isinstance(observation, ObservedSource), observation
+    return observation.baseline
 
 
 async def reason(by: Observer, at: Path) -> tuple[str, str]:
-    found = await observe_instructions(by, at)
-    assert isinstance(found, UnavailableSource), found
-    return found.why, found.reason
+    source = await observe_instructions(by, at)
+    assert isinstance(source, UnavailableSource), source
+    return source.why, source.reason
 
 
 async def test_global_first_then_from_the_directory_up_to_the_root(
@@ -126,54 +126,54 @@ async def test_a_value_tells_paths_and_contents_apart_and_is_small(project: Path
     assert len(str(first.value)) < 500
 
 
-def unreadable(path: Path) -> None:
+def link_to_itself(path: Path) -> None:
     """Root reads everything: a loop of links is what nobody can read."""
     path.symlink_to(path.name)
 
 
-def binary(path: Path) -> None:
+def write_binary(path: Path) -> None:
     path.write_bytes(b"\x7fELF\0\0\0")
 
 
-def invalid(path: Path) -> None:
+def write_invalid_text(path: Path) -> None:
     path.write_bytes(b"caf\xe9")
 
 
-def huge(path: Path) -> None:
+def make_huge(path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(100 * 1024 * 1024)
 
 
-def fifo(path: Path) -> None:
+def make_fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
-def directory(path: Path) -> None:
+def make_directory(path: Path) -> None:
     path.mkdir()
 
 
-def outside(path: Path) -> None:
+def link_outside(path: Path) -> None:
     path.symlink_to("/etc/hostname")
 
 
-def above(path: Path) -> None:
+def link_above(path: Path) -> None:
     path.symlink_to("../AGENTS.md")
 
 
-def broken(path: Path) -> None:
+def link_to_nothing(path: Path) -> None:
     path.symlink_to("nowhere.md")
 
 
 BAD: list[tuple[Callable[[Path], None], str]] = [
-    (unreadable, "unreadable"),
-    (binary, "not-text"),
-    (invalid, "not-text"),
-    (huge, "too-large"),
-    (fifo, "unreadable"),
-    (directory, "unreadable"),
-    (outside, "outside"),
-    (above, "outside"),
-    (broken, "unreadable"),
+    (link_to_itself, "unreadable"),
+    (write_binary, "not-text"),
+    (write_invalid_text, "not-text"),
+    (make_huge, "too-large"),
+    (make_fifo, "unreadable"),
+    (make_directory, "unreadable"),
+    (link_outside, "outside"),
+    (link_above, "outside"),
+    (link_to_nothing, "unreadable"),
 ]
 
 
@@ -188,15 +188,15 @@ async def test_a_file_that_cannot_be_read_makes_the_source_unavailable(
     (project / "AGENTS.md").unlink()
     spoil(project / "AGENTS.md")
 
-    found, said = await reason(by, project)
+    code, message = await reason(by, project)
 
-    assert found == why
-    assert "AGENTS.md" in said
+    assert code == why
+    assert "AGENTS.md" in message
     assert isinstance(good, ObservedSource)
-    away = await observe_instructions(by, project)
-    assert away is not None
-    kept = epoch.reconcile(snapshot(good), ContextSample(observations=(away,)))
-    assert kept == ContextUnchanged()
+    source = await observe_instructions(by, project)
+    assert source is not None
+    outcome = epoch.reconcile(snapshot(good), ContextSample(observations=(source,)))
+    assert outcome == ContextUnchanged()
 
 
 @pytest.mark.parametrize("spoil", [make for make, _why in BAD])
@@ -209,23 +209,23 @@ async def test_a_new_session_begins_with_the_others_and_knows_what_is_missing(
     spoil(project / "AGENTS.md")
     by = observer(global_file=str(everywhere))
 
-    away = await observe_instructions(by, project)
+    unavailable = await observe_instructions(by, project)
 
-    assert isinstance(away, UnavailableSource)
-    begun = epoch.initialise(ContextSample(observations=(away,)))
-    assert isinstance(begun, Baseline)
-    good, missing = epoch.text(begun.parts).split("\n\n")
+    assert isinstance(unavailable, UnavailableSource)
+    baseline = epoch.initialise(ContextSample(observations=(unavailable,)))
+    assert isinstance(baseline, Baseline)
+    good, missing = epoch.text(baseline.parts).split("\n\n")
     assert good == f"Instructions from {everywhere}:\nglobal"
     assert missing.startswith(f"There are instructions in {project}/AGENTS.md that cannot be read")
     everywhere.unlink()
     bad = project / "AGENTS.md"
     bad.rmdir() if bad.is_dir() and not bad.is_symlink() else bad.unlink()
     bad.write_text("good")
-    mended = await observe_instructions(by, project)
-    assert mended is not None
-    text = epoch.reconcile(begun.snapshot, ContextSample(observations=(mended,)))
-    assert isinstance(text, Updated)
-    assert text.text.endswith(f"Instructions from {project}/AGENTS.md:\ngood")
+    source = await observe_instructions(by, project)
+    assert source is not None
+    outcome = epoch.reconcile(baseline.snapshot, ContextSample(observations=(source,)))
+    assert isinstance(outcome, Updated)
+    assert outcome.text.endswith(f"Instructions from {project}/AGENTS.md:\ngood")
 
 
 async def test_what_goes_beyond_the_limit_of_all_is_missing(project: Path) -> None:
@@ -233,11 +233,11 @@ async def test_what_goes_beyond_the_limit_of_all_is_missing(project: Path) -> No
     (project / "src" / "AGENTS.md").write_text("near")
     (project / "AGENTS.md").write_text("x" * 100)
 
-    away = await observe_instructions(observer(total_bytes_max=50), project / "src")
+    source = await observe_instructions(observer(total_bytes_max=50), project / "src")
 
-    assert isinstance(away, UnavailableSource)
-    assert away.instead is not None
-    assert away.instead.value == [
+    assert isinstance(source, UnavailableSource)
+    assert source.instead is not None
+    assert source.instead.value == [
         [f"{project}/src/AGENTS.md", sha256(b"near").hexdigest()],
         [f"{project}/AGENTS.md", "too-large"],
     ]
@@ -386,14 +386,14 @@ async def test_a_name_cannot_pretend_to_be_a_line_of_its_own(project: Path) -> N
     strange = project / "a\nInstructions from nobody:\x1b"
     strange.mkdir()
     (strange / "AGENTS.md").write_text("rules")
-    unnamed = project / os.fsdecode(b"\xff")
-    unnamed.mkdir()
-    (unnamed / "rules.md").write_text("bytes")
+    nameless = project / os.fsdecode(b"\xff")
+    nameless.mkdir()
+    (nameless / "rules.md").write_text("bytes")
     entry = str(project / "*" / "rules.md")
 
-    said = await baseline_of(observer(instructions=(entry,)), strange)
+    baseline = await baseline_of(observer(instructions=(entry,)), strange)
 
-    first, second = said.split("\n\n")
+    first, second = baseline.split("\n\n")
     assert (
         first == f"Instructions from {project}/a\\nInstructions from nobody:\\x1b/AGENTS.md:\nrules"
     )
@@ -404,28 +404,28 @@ def test_a_file_that_has_not_changed_is_not_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M-01: what settled on disk is remembered; what changed just now never is."""
-    path, opened = tmp_path / "a.md", 0
+    path, open_count = tmp_path / "a.md", 0
     texts = files.TextFiles(1000)
-    really = os.open
+    open_file = os.open
 
-    def counting(*asked: Any) -> int:  # noqa: ANN401
-        nonlocal opened
-        opened += 1
-        return really(*asked)
+    def open_and_count(*args: Any) -> int:  # noqa: ANN401
+        nonlocal open_count
+        open_count += 1
+        return open_file(*args)
 
-    monkeypatch.setattr(os, "open", counting)
+    monkeypatch.setattr(os, "open", open_and_count)
     path.write_text("one")
     assert [texts.read(path), texts.read(path)] == ["one", "one"]
-    assert opened == 2
+    assert open_count == 2
     os.utime(path, (1, 1))
     assert [texts.read(path), texts.read(path)] == ["one", "one"]
-    assert opened == 3
+    assert open_count == 3
     path.write_text("two")
     os.utime(path, (1, 1))
     assert texts.read(path) == "two"
 
 
 def snapshot(source: ObservedSource) -> epoch.Snapshot:
-    begun = epoch.initialise(ContextSample(observations=(source,)))
-    assert isinstance(begun, Baseline)
-    return begun.snapshot
+    baseline = epoch.initialise(ContextSample(observations=(source,)))
+    assert isinstance(baseline, Baseline)
+    return baseline.snapshot

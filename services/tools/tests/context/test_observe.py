@@ -52,9 +52,9 @@ async def test_a_sample_holds_every_source_in_rendering_order(
 
 def test_the_environment_is_told_in_an_env_block(tmp_path: Path) -> None:
     """F-23: working directory, workspace root, git, platform."""
-    seen = environment.observe(at(tmp_path))
+    observation = environment.observe(at(tmp_path))
 
-    assert seen.baseline.splitlines()[1:] == [
+    assert observation.baseline.splitlines()[1:] == [
         "<env>",
         f"Working directory: {tmp_path}",
         f"Workspace root: {tmp_path}",
@@ -90,9 +90,12 @@ def test_the_environment_changes_with_the_place_and_not_with_time(tmp_path: Path
 
 def test_the_date_reads_like_a_calendar() -> None:
     """F-23: weekday, month, day, year."""
-    seen = date_source.observe(date(2026, 8, 5))
+    observation = date_source.observe(date(2026, 8, 5))
 
-    assert (seen.value, seen.baseline) == ("2026-08-05", "Today's date: Wed Aug 05 2026")
+    assert (observation.value, observation.baseline) == (
+        "2026-08-05",
+        "Today's date: Wed Aug 05 2026",
+    )
 
 
 def test_only_midnight_changes_the_date() -> None:
@@ -111,9 +114,9 @@ async def test_a_place_that_cannot_be_read_is_unavailable_not_gone(observer: Obs
     sample = await observer.observe(ObserveContext(location=at(unreadable)))
 
     place, day, instructions, skills = sample.observations
-    for away in (place, instructions, skills):
-        assert isinstance(away, UnavailableSource)
-        assert (away.why, away.reason) == ("unreadable", "File name too long")
+    for source in (place, instructions, skills):
+        assert isinstance(source, UnavailableSource)
+        assert (source.why, source.reason) == ("unreadable", "File name too long")
     assert isinstance(day, ObservedSource)
 
 
@@ -128,10 +131,10 @@ async def test_a_directory_that_does_not_exist_is_still_a_place(
 
 async def test_an_observation_is_answered_as_data(observer: Observer, tmp_path: Path) -> None:
     """F-04: the sample on the wire."""
-    asked = ObserveContext(location=at(tmp_path), agent="build")
+    request = ObserveContext(location=at(tmp_path), agent="build")
 
     body = await answer_of(
-        ObserveContext, asked.model_dump_json(by_alias=True).encode(), observer.observe
+        ObserveContext, request.model_dump_json(by_alias=True).encode(), observer.observe
     )
 
     statuses = [source["status"] for source in body["data"]["observations"]]
@@ -172,12 +175,16 @@ async def test_the_calendar_is_the_hosts_the_configurations_or_the_sessions(
     context = observer.config.context.model_copy(update={"timezone": "Pacific/Kiritimati"})
     east = Observer(observer.config.model_copy(update={"context": context}))
 
-    seen = [
-        (await one.observe(ObserveContext(location=at(tmp_path), timezone=zone))).observations[1]
-        for one, zone in ((observer, None), (east, None), (east, "Etc/GMT+12"))
+    dates = [
+        (
+            await source_observer.observe(ObserveContext(location=at(tmp_path), timezone=zone))
+        ).observations[1]
+        for source_observer, zone in ((observer, None), (east, None), (east, "Etc/GMT+12"))
     ]
 
-    here, kiritimati, west = (item.value for item in seen if isinstance(item, ObservedSource))
+    here, kiritimati, west = (
+        observation.value for observation in dates if isinstance(observation, ObservedSource)
+    )
     assert here in {day(timedelta(days=days)) for days in (-1, 0, 1)}
     assert kiritimati > west
 
@@ -186,9 +193,9 @@ async def test_a_time_zone_that_the_host_lost_is_a_reason_and_no_crash(
     observer: Observer, tmp_path: Path
 ) -> None:
     """F-10: the date is unavailable, everything else is observed."""
-    asked = ObserveContext(location=at(tmp_path), timezone="Nowhere/Atlantis")
+    request = ObserveContext(location=at(tmp_path), timezone="Nowhere/Atlantis")
 
-    sample = await observer.observe(asked)
+    sample = await observer.observe(request)
 
     assert [
         observation.key
@@ -197,5 +204,5 @@ async def test_a_time_zone_that_the_host_lost_is_a_reason_and_no_crash(
     ] == ["core/date"]
 
 
-def day(away: timedelta) -> str:
-    return (datetime.now().astimezone().date() + away).isoformat()
+def day(offset: timedelta) -> str:
+    return (datetime.now().astimezone().date() + offset).isoformat()

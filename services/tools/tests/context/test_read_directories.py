@@ -44,24 +44,24 @@ def place(tmp_path: Path) -> Path:
     return link
 
 
-def fold_call(place: Path, path: str, settled: SessionEvent) -> Session:
+def fold_call(place: Path, path: str, settlement: SessionEvent) -> Session:
     """The session as its log has it after one call of the tool."""
-    created = SessionCreated(title="t", project_id="p", location=LocationRef(directory=str(place)))
-    called = ToolCalled(tool="read", input={"path": path}, provider=Executor(), **CALL)
-    events = (created, called, settled)
+    creation = SessionCreated(title="t", project_id="p", location=LocationRef(directory=str(place)))
+    call = ToolCalled(tool="read", input={"path": path}, provider=Executor(), **CALL)
+    events = (creation, call, settlement)
     session = Session(id="ses_1")
-    drafts = tuple(Draft(f"evt_{at}", 1, one) for at, one in enumerate(events))
-    for recorded in record(drafts, after=0):
-        session = evolve(session, recorded)
+    drafts = tuple(Draft(f"evt_{at}", 1, event) for at, event in enumerate(events))
+    for recorded_event in record(drafts, after=0):
+        session = evolve(session, recorded_event)
     return session
 
 
 async def after_reading(place: Path, path: str) -> Session:
     """After the real tool read something, or failed to."""
-    ended = await try_call(read.tool(), place, path=path)
-    if isinstance(ended, Succeeded):
-        return fold_call(place, path, tool_succeeded(dict(ended.structured)))
-    error = ErrorInfo(message=ended.message)
+    result = await try_call(read.tool(), place, path=path)
+    if isinstance(result, Succeeded):
+        return fold_call(place, path, tool_succeeded(dict(result.structured)))
+    error = ErrorInfo(message=result.message)
     return fold_call(place, path, ToolFailed(error=error, provider=Executor(), **CALL))
 
 
@@ -72,12 +72,14 @@ def tool_succeeded(output: dict[str, Any]) -> ToolSucceeded:
 async def has_joined(place: Path, session: Session) -> bool:
     context = {"global_file": None}
     by = Observer(Config.model_validate({"context": context, "skills": {"config_directory": None}}))
-    asked = ObserveContext(
+    request = ObserveContext(
         location=LocationRef(directory=str(place)), touched=session.read_directories
     )
-    found = {observation.key: observation for observation in (await by.observe(asked)).observations}
-    said = found.get(instructions.KEY)
-    return isinstance(said, ObservedSource) and MARK in said.baseline
+    observations = {
+        observation.key: observation for observation in (await by.observe(request)).observations
+    }
+    source = observations.get(instructions.KEY)
+    return isinstance(source, ObservedSource) and MARK in source.baseline
 
 
 @pytest.mark.parametrize(

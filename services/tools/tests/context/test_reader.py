@@ -14,57 +14,57 @@ from fairlead_tools.metrics import SOURCES_UNAVAILABLE
 FINE = ObservedSource(key="core/a", value=1, baseline="b", update="u")
 
 
-def count(why: str) -> float:
-    counted: float = SOURCES_UNAVAILABLE.labels("core/a", why)._value.get()  # noqa: SLF001 - no other way
-    return counted
+def unavailable_count(why: str) -> float:
+    value: float = SOURCES_UNAVAILABLE.labels("core/a", why)._value.get()  # noqa: SLF001 - no other way
+    return value
 
 
-async def read_one(
-    reading: SourceReader, read: ReadSource, place: str = "/w"
+async def read_source_a(
+    reader: SourceReader, read_source: ReadSource, place: str = "/w"
 ) -> Observation | None:
-    return (await reading.read_sources(place, {"core/a": read}))["core/a"]
+    return (await reader.read_sources(place, {"core/a": read_source}))["core/a"]
 
 
 async def test_a_source_that_hangs_is_unavailable_until_it_lets_go() -> None:
     """P-15, F-10: the loop goes on, one thread waits, and a second one is not spent."""
-    reading, released, begun = SourceReader(0.05), Event(), 0
+    reader, release, runs = SourceReader(0.05), Event(), 0
 
     def hang() -> Observation:
-        nonlocal begun
-        begun += 1
-        released.wait(20)
+        nonlocal runs
+        runs += 1
+        release.wait(20)
         return FINE
 
-    before = count("timeout")
-    first, second = [await read_one(reading, hang) for _ in range(2)]
-    elsewhere = await read_one(reading, lambda: FINE, "/other")
-    released.set()
+    before = unavailable_count("timeout")
+    first, second = [await read_source_a(reader, hang) for _ in range(2)]
+    elsewhere = await read_source_a(reader, lambda: FINE, "/other")
+    release.set()
     last: Observation | None = first
     async with asyncio.timeout(20):
         while last != FINE:
             await asyncio.sleep(0.01)
-            last = await read_one(reading, lambda: FINE)
+            last = await read_source_a(reader, lambda: FINE)
 
     assert isinstance(first, UnavailableSource)
     assert isinstance(second, UnavailableSource)
-    assert (first.why, second.why, begun) == ("timeout", "timeout", 1)
-    assert count("timeout") >= before + 2
+    assert (first.why, second.why, runs) == ("timeout", "timeout", 1)
+    assert unavailable_count("timeout") >= before + 2
     assert elsewhere == FINE
 
 
 async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
     """F-10: what was read before it counts at once, what comes after it from the next look on."""
-    reading, released = SourceReader(0.05), Event()
+    reader, release = SourceReader(0.05), Event()
     later = FINE.model_copy(update={"key": "core/c"})
 
     def hang() -> Observation:
-        released.wait(20)
+        release.wait(20)
         return FINE
 
     reads: dict[str, ReadSource] = {"core/a": lambda: FINE, "core/b": hang, "core/c": lambda: later}
-    first = await reading.read_sources("/w", reads)
-    second = await reading.read_sources("/w", reads)
-    released.set()
+    first = await reader.read_sources("/w", reads)
+    second = await reader.read_sources("/w", reads)
+    release.set()
 
     assert first["core/a"] == FINE
     assert isinstance(first["core/b"], UnavailableSource)
@@ -76,17 +76,17 @@ async def test_a_source_that_hangs_holds_the_others_up_only_once() -> None:
 async def test_without_a_free_thread_nothing_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """F-10: a place that is not looked at is unavailable, and is looked at the next time."""
     monkeypatch.setattr(reading_module, "THREADS_MAX", 1)
-    reading, released = SourceReader(0.05), Event()
+    reader, release = SourceReader(0.05), Event()
 
     def hang() -> Observation:
-        released.wait(20)
+        release.wait(20)
         return FINE
 
-    assert isinstance(await read_one(reading, hang, "/hung"), UnavailableSource)
-    assert isinstance(await read_one(reading, lambda: FINE), UnavailableSource)
-    released.set()
+    assert isinstance(await read_source_a(reader, hang, "/hung"), UnavailableSource)
+    assert isinstance(await read_source_a(reader, lambda: FINE), UnavailableSource)
+    release.set()
     async with asyncio.timeout(20):
-        while await read_one(reading, lambda: FINE) != FINE:
+        while await read_source_a(reader, lambda: FINE) != FINE:
             await asyncio.sleep(0.01)
 
 
@@ -105,8 +105,8 @@ async def test_whatever_a_source_raises_is_its_reason(error: Exception, why: str
     def fail() -> Observation:
         raise error
 
-    found = await read_one(SourceReader(1), fail)
+    observation = await read_source_a(SourceReader(1), fail)
 
-    assert isinstance(found, UnavailableSource)
-    assert found.why == why
-    assert found.reason
+    assert isinstance(observation, UnavailableSource)
+    assert observation.why == why
+    assert observation.reason

@@ -6,7 +6,7 @@ from fairlead_tools.context.sources.references import CHANGED, LEAD, observe
 
 def test_references_with_a_description_are_listed_by_name() -> None:
     """F-49: those that do not say when they help are left out."""
-    seen = observe(
+    observation = observe(
         {
             "b": ReferenceConfig(path="/b", description="for b"),
             "a": ReferenceConfig(path="/a", description="for a"),
@@ -14,10 +14,10 @@ def test_references_with_a_description_are_listed_by_name() -> None:
         }
     )
 
-    assert seen is not None
-    assert seen.baseline == f"{LEAD}\n- a (/a): for a\n- b (/b): for b"
-    assert seen.update.startswith(CHANGED)
-    assert seen.removed
+    assert observation is not None
+    assert observation.baseline == f"{LEAD}\n- a (/a): for a\n- b (/b): for b"
+    assert observation.update.startswith(CHANGED)
+    assert observation.removed
 
 
 def test_without_any_there_is_no_source() -> None:

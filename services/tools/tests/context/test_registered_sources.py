@@ -32,7 +32,7 @@ from fairlead_tools.context.observe import Observer
 from fairlead_tools.context.registered import SOURCES_MAX, RegisteredSources
 from services.tools.tests.conftest import answer_of
 
-ASKED = ObserveContext(location=LocationRef(directory="/w"), agent="build")
+REQUEST = ObserveContext(location=LocationRef(directory="/w"), agent="build")
 WEATHER = {"value": 1, "baseline": "It rains.", "update": "Now it rains.", "removed": "No weather."}
 
 
@@ -50,18 +50,18 @@ def source(key: str, timeout_ms: int = 1000) -> SourceRegistration:
     return SourceRegistration(key=key, subject=key.replace("/", "."), timeout_ms=timeout_ms)
 
 
-def loads(
-    eventlog: EventLog, key: str, said: object, before: Callable[[], Awaitable[Any]] | None = None
+def set_loader(
+    eventlog: EventLog, key: str, answer: object, wait: Callable[[], Awaitable[Any]] | None = None
 ) -> None:
     """What a loader answers from now on."""
 
-    async def answering(_body: bytes) -> bytes:
-        if before is not None:
-            await before()
-        return said if isinstance(said, bytes) else json.dumps(said).encode()
+    async def answer_request(_body: bytes) -> bytes:
+        if wait is not None:
+            await wait()
+        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
 
     assert isinstance(eventlog.requests, MemoryRequests)
-    eventlog.requests.answerers[source(key).subject] = answering
+    eventlog.requests.answerers[source(key).subject] = answer_request
 
 
 async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
@@ -71,12 +71,12 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
     together = asyncio.Barrier(2)
     for key in ("zoo/b", "acme/a"):
         await plugins.register(source(key))
-        loads(eventlog, key, {"data": {**WEATHER, "value": key}}, together.wait)
+        set_loader(eventlog, key, {"data": {**WEATHER, "value": key}}, together.wait)
 
-    first = await plugins.observe(ASKED)
-    loads(eventlog, "acme/a", {"data": {**WEATHER, "value": 2}})
-    loads(eventlog, "zoo/b", {"data": {**WEATHER, "value": 3}})
-    second = await plugins.observe(ASKED)
+    first = await plugins.observe(REQUEST)
+    set_loader(eventlog, "acme/a", {"data": {**WEATHER, "value": 2}})
+    set_loader(eventlog, "zoo/b", {"data": {**WEATHER, "value": 3}})
+    second = await plugins.observe(REQUEST)
 
     assert [(item.key, item.value) for item in first if isinstance(item, ObservedSource)] == [
         ("acme/a", "acme/a"),
@@ -87,26 +87,26 @@ async def test_registered_sources_come_in_key_order_and_are_asked_at_every_look(
 
 async def test_nothing_registered_adds_nothing(plugins: RegisteredSources) -> None:
     """F-22: an empty register is an empty part."""
-    assert await plugins.observe(ASKED) == ()
+    assert await plugins.observe(REQUEST) == ()
 
 
 async def test_a_loader_is_told_what_is_observed(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-50: location, agent, and where the session has read."""
-    heard: list[bytes] = []
+    bodies: list[bytes] = []
 
-    async def hearing(body: bytes) -> bytes:
-        heard.append(body)
+    async def record_body(body: bytes) -> bytes:
+        bodies.append(body)
         return b'{"data": null}'
 
     await plugins.register(source("acme/a"))
     assert isinstance(eventlog.requests, MemoryRequests)
-    eventlog.requests.answerers["acme.a"] = hearing
+    eventlog.requests.answerers["acme.a"] = record_body
 
-    await plugins.observe(ASKED)
+    await plugins.observe(REQUEST)
 
-    assert json.loads(heard[0]) == {
+    assert json.loads(bodies[0]) == {
         "location": {"directory": "/w"},
         "agent": "build",
         "touched": [],
@@ -120,10 +120,10 @@ async def test_a_second_service_with_one_key_is_refused(plugins: RegisteredSourc
 
     assert await plugins.register(first) == first
     assert await plugins.register(first) == first
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(Conflict) as refusal:
         await plugins.register(other)
 
-    assert refused.value.body.resource == "acme/a"
+    assert refusal.value.body.resource == "acme/a"
     body = await answer_of(SourceRegistration, other.model_dump_json().encode(), plugins.register)
     assert body["error"]["_tag"] == "ConflictError"
 
@@ -141,10 +141,10 @@ async def test_what_is_ours_cannot_be_registered(
     plugins: RegisteredSources, key: str, subject: str, field: str
 ) -> None:
     """F-20: a key of Fairlead's own, or a subject where a question would be a command."""
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as refusal:
         await plugins.register(SourceRegistration(key=key, subject=subject))
 
-    assert refused.value.body.field == field
+    assert refusal.value.body.field == field
 
 
 @pytest.mark.parametrize(
@@ -166,9 +166,9 @@ async def test_what_is_no_registration_is_refused_with_a_typed_error(
     plugins: RegisteredSources, body: bytes
 ) -> None:
     """F-01, F-20: answered, never dropped."""
-    said = await answer_of(SourceRegistration, body, plugins.register)
+    answer = await answer_of(SourceRegistration, body, plugins.register)
 
-    assert said["error"]["_tag"] == "InvalidRequestError"
+    assert answer["error"]["_tag"] == "InvalidRequestError"
 
 
 async def test_sessions_wait_only_for_a_source_that_says_so(plugins: RegisteredSources) -> None:
@@ -176,7 +176,7 @@ async def test_sessions_wait_only_for_a_source_that_says_so(plugins: RegisteredS
     await plugins.register(source("acme/a"))
     await plugins.register(source("acme/b").model_copy(update={"required": True}))
 
-    sample = ContextSample(observations=await plugins.observe(ASKED))
+    sample = ContextSample(observations=await plugins.observe(REQUEST))
 
     assert epoch.initialise(sample) == epoch.Blocked(("acme/b",))
 
@@ -195,17 +195,17 @@ async def test_what_is_taken_back_follows_the_removal_rules(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-11, F-21: the sample lacks it, and the model is told in the words it left."""
-    loads(eventlog, "acme/a", {"data": WEATHER})
+    set_loader(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
-    begun = epoch.initialise(ContextSample(observations=await plugins.observe(ASKED)))
-    assert isinstance(begun, epoch.Baseline)
+    baseline = epoch.initialise(ContextSample(observations=await plugins.observe(REQUEST)))
+    assert isinstance(baseline, epoch.Baseline)
 
-    left = await plugins.remove(RemoveSource(key="acme/a"))
+    remaining = await plugins.remove(RemoveSource(key="acme/a"))
 
-    assert left.sources == ()
-    gone = ContextSample(observations=await plugins.observe(ASKED))
-    assert epoch.reconcile(begun.snapshot, gone) == epoch.Updated("No weather.", {})
-    assert await plugins.remove(RemoveSource(key="acme/a")) == left
+    assert remaining.sources == ()
+    sample = ContextSample(observations=await plugins.observe(REQUEST))
+    assert epoch.reconcile(baseline.snapshot, sample) == epoch.Updated("No weather.", {})
+    assert await plugins.remove(RemoveSource(key="acme/a")) == remaining
 
 
 async def test_a_loader_may_say_that_there_is_nothing_now(
@@ -213,9 +213,9 @@ async def test_a_loader_may_say_that_there_is_nothing_now(
 ) -> None:
     """F-11: absent, which is not unavailable."""
     await plugins.register(source("acme/a"))
-    loads(eventlog, "acme/a", {"data": None})
+    set_loader(eventlog, "acme/a", {"data": None})
 
-    assert await plugins.observe(ASKED) == ()
+    assert await plugins.observe(REQUEST) == ()
 
 
 async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
@@ -224,19 +224,19 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
     """F-10, F-21: a service that died is still registered; its own timeout counts."""
     await plugins.register(source("acme/gone"))
     await plugins.register(source("acme/hung", timeout_ms=20))
-    loads(eventlog, "acme/hung", {"data": WEATHER}, asyncio.Event().wait)
+    set_loader(eventlog, "acme/hung", {"data": WEATHER}, asyncio.Event().wait)
 
-    gone, hung = await plugins.observe(ASKED)
+    absent, hung = await plugins.observe(REQUEST)
 
-    sample = ContextSample(observations=(gone, hung))
+    sample = ContextSample(observations=(absent, hung))
     assert isinstance(epoch.initialise(sample), epoch.Baseline)
-    assert isinstance(gone, UnavailableSource)
+    assert isinstance(absent, UnavailableSource)
     assert isinstance(hung, UnavailableSource)
-    assert (gone.why, hung.why) == ("unreachable", "timeout")
+    assert (absent.why, hung.why) == ("unreachable", "timeout")
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("answer", "why"),
     [
         (b"", "malformed"),
         (b"rubbish", "malformed"),
@@ -259,15 +259,15 @@ async def test_a_loader_that_is_gone_or_silent_makes_its_source_unavailable(
     ],
 )
 async def test_rubbish_is_unavailable_with_a_typed_reason(
-    eventlog: EventLog, plugins: RegisteredSources, said: object, why: str
+    eventlog: EventLog, plugins: RegisteredSources, answer: object, why: str
 ) -> None:
     """F-17, F-22: whatever one service says, the others are heard and the session goes on."""
     await plugins.register(source("acme/bad"))
     await plugins.register(source("acme/good"))
-    loads(eventlog, "acme/bad", said)
-    loads(eventlog, "acme/good", {"data": WEATHER})
+    set_loader(eventlog, "acme/bad", answer)
+    set_loader(eventlog, "acme/good", {"data": WEATHER})
 
-    bad, good = await plugins.observe(ASKED)
+    bad, good = await plugins.observe(REQUEST)
 
     assert isinstance(bad, UnavailableSource)
     assert bad.why == why
@@ -279,16 +279,16 @@ async def test_a_registration_outlives_the_process_that_took_it(
     eventlog: EventLog, plugins: RegisteredSources
 ) -> None:
     """F-50: another worker, or this one after a restart, asks the same sources."""
-    loads(eventlog, "acme/a", {"data": WEATHER})
+    set_loader(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
 
-    (seen,) = await RegisteredSources(eventlog, "default", 1.0).observe(ASKED)
+    (observation,) = await RegisteredSources(eventlog, "default", 1.0).observe(REQUEST)
 
-    assert seen.key == "acme/a"
-    assert await RegisteredSources(eventlog, "other", 1.0).observe(ASKED) == ()
+    assert observation.key == "acme/a"
+    assert await RegisteredSources(eventlog, "other", 1.0).observe(REQUEST) == ()
 
 
-class Flaky(MemorySources):
+class FlakySources(MemorySources):
     """A register that cannot always be read."""
 
     away = False
@@ -305,23 +305,23 @@ async def test_a_register_that_cannot_be_read_removes_nothing(
 ) -> None:
     """F-10, F-37: the last known sources stand; without any, the whole sample is refused."""
     monkeypatch.setattr(registered, "FRESH_S", 0.0)
-    flaky = Flaky()
+    flaky = FlakySources()
     eventlog = replace(eventlog, sources=flaky)
-    loads(eventlog, "acme/a", {"data": WEATHER})
-    known = RegisteredSources(eventlog, "default", 1.0)
-    await known.register(source("acme/a"))
-    await known.observe(ASKED)
+    set_loader(eventlog, "acme/a", {"data": WEATHER})
+    sources = RegisteredSources(eventlog, "default", 1.0)
+    await sources.register(source("acme/a"))
+    await sources.observe(REQUEST)
     flaky.away = True
 
-    (kept,) = await known.observe(ASKED)
-    asked = ObserveContext(location=LocationRef(directory=str(tmp_path)))
+    (observation,) = await sources.observe(REQUEST)
+    request = ObserveContext(location=LocationRef(directory=str(tmp_path)))
     blind = Observer(Config(), RegisteredSources(eventlog, "default", 1.0))
-    said = await answer_of(
-        ObserveContext, asked.model_dump_json(by_alias=True).encode(), blind.observe
+    answer = await answer_of(
+        ObserveContext, request.model_dump_json(by_alias=True).encode(), blind.observe
     )
 
-    assert kept.key == "acme/a"
-    assert said["error"]["_tag"] == "ServiceUnavailableError"
+    assert observation.key == "acme/a"
+    assert answer["error"]["_tag"] == "ServiceUnavailableError"
 
 
 async def test_a_registration_that_nobody_can_read_is_left_out(
@@ -329,21 +329,21 @@ async def test_a_registration_that_nobody_can_read_is_left_out(
 ) -> None:
     """F-18: a newer release may have written it."""
     await eventlog.sources.add("default", "acme/odd", b"{}")
-    loads(eventlog, "acme/a", {"data": WEATHER})
+    set_loader(eventlog, "acme/a", {"data": WEATHER})
     await plugins.register(source("acme/a"))
 
-    assert [item.key for item in await plugins.observe(ASKED)] == ["acme/a"]
+    assert [item.key for item in await plugins.observe(REQUEST)] == ["acme/a"]
 
 
 async def test_other_services_speak_after_the_built_in_sources(
     eventlog: EventLog, plugins: RegisteredSources, tmp_path: Path
 ) -> None:
     """F-25: whatever their keys."""
-    loads(eventlog, "aaa/a", {"data": WEATHER})
+    set_loader(eventlog, "aaa/a", {"data": WEATHER})
     await plugins.register(source("aaa/a"))
-    asked = ObserveContext(location=LocationRef(directory=str(tmp_path)))
+    request = ObserveContext(location=LocationRef(directory=str(tmp_path)))
 
-    sample = await Observer(Config(), plugins).observe(asked)
+    sample = await Observer(Config(), plugins).observe(request)
 
     keys = [observation.key for observation in sample.observations]
     assert keys[:2] == ["core/environment", "core/date"]

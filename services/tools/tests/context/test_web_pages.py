@@ -19,18 +19,20 @@ from fairlead_tools.context.web_pages import cache_directory
 
 @pytest.fixture
 async def pages() -> AsyncIterator[Pages]:
-    with serving() as running:
-        yield running
+    with serving() as server:
+        yield server
 
 
 def observer(pages: Pages, tmp_path: Path, **context: Any) -> Observer:  # noqa: ANN401
-    told = {
+    context_config = {
         "global_file": None,
         "cache": str(tmp_path / "cache"),
         "instructions": [f"{pages.url}/rules.md"],
         **context,
     }
-    return Observer(Config.model_validate({"context": told, "skills": {"config_directory": None}}))
+    return Observer(
+        Config.model_validate({"context": context_config, "skills": {"config_directory": None}})
+    )
 
 
 async def observe_instructions(by: Observer, at: Path) -> ObservedSource | UnavailableSource:
@@ -46,17 +48,19 @@ async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path
     pages.said["/rules.md"] = "Sé breve.".encode()
     by = observer(pages, tmp_path)
 
-    found = [await observe_instructions(by, tmp_path) for _ in range(3)]
+    observations = [await observe_instructions(by, tmp_path) for _ in range(3)]
     await by.close()
 
-    assert isinstance(found[0], ObservedSource)
-    assert found[0].baseline.endswith(f"\n\nInstructions from {pages.url}/rules.md:\nSé breve.")
-    assert found == [found[0]] * 3
+    assert isinstance(observations[0], ObservedSource)
+    assert observations[0].baseline.endswith(
+        f"\n\nInstructions from {pages.url}/rules.md:\nSé breve."
+    )
+    assert observations == [observations[0]] * 3
     assert pages.asked == ["/rules.md"]
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("reply", "why"),
     [
         (500, "unreachable"),
         (404, "unreadable"),
@@ -66,17 +70,17 @@ async def test_a_page_is_an_instruction_like_a_file(pages: Pages, tmp_path: Path
     ],
 )
 async def test_a_page_that_was_never_had_is_unavailable(
-    pages: Pages, tmp_path: Path, said: bytes | int, why: str
+    pages: Pages, tmp_path: Path, reply: bytes | int, why: str
 ) -> None:
     """M-12: with a typed reason; and nobody asks again at once."""
-    pages.said["/rules.md"] = said
+    pages.said["/rules.md"] = reply
     by = observer(pages, tmp_path, file_bytes_max=1000)
 
-    found = [await observe_instructions(by, tmp_path) for _ in range(2)]
+    observations = [await observe_instructions(by, tmp_path) for _ in range(2)]
     await by.close()
 
-    assert isinstance(found[0], UnavailableSource)
-    assert found[0].why == why
+    assert isinstance(observations[0], UnavailableSource)
+    assert observations[0].why == why
     assert pages.asked == ["/rules.md"]
 
 
@@ -85,22 +89,22 @@ async def test_a_page_that_hangs_is_unavailable(pages: Pages, tmp_path: Path) ->
     pages.held = threading.Event()
     by = observer(pages, tmp_path, fetch_timeout_s=0.1)
 
-    found = await observe_instructions(by, tmp_path)
+    observation = await observe_instructions(by, tmp_path)
     await by.close()
 
-    assert isinstance(found, UnavailableSource)
-    assert found.why == "timeout"
+    assert isinstance(observation, UnavailableSource)
+    assert observation.why == "timeout"
 
 
 async def test_nobody_there_is_unavailable(pages: Pages, tmp_path: Path) -> None:
     """M-12: a site that is down, or an address that is none."""
     for address in ("http://127.0.0.1:9/rules.md", "http://[broken/rules.md"):
         by = observer(pages, tmp_path, instructions=(address,))
-        found = await observe_instructions(by, tmp_path)
+        observation = await observe_instructions(by, tmp_path)
         await by.close()
 
-        assert isinstance(found, UnavailableSource)
-        assert found.why == "unreachable"
+        assert isinstance(observation, UnavailableSource)
+        assert observation.why == "unreachable"
 
 
 async def test_the_last_good_page_serves_while_the_site_is_away(
@@ -134,12 +138,12 @@ async def test_local_changes_are_told_while_a_site_is_away(pages: Pages, tmp_pat
     pages.said["/rules.md"] = 500
     (tmp_path / "AGENTS.md").write_text("local")
 
-    found = await observe_instructions(by, tmp_path)
+    observation = await observe_instructions(by, tmp_path)
     await by.close()
 
-    assert isinstance(found, ObservedSource)
-    assert "local" in found.baseline
-    assert "remote" in found.baseline
+    assert isinstance(observation, ObservedSource)
+    assert "local" in observation.baseline
+    assert "remote" in observation.baseline
 
 
 def test_a_cache_that_cannot_be_made_is_made_elsewhere(tmp_path: Path) -> None:

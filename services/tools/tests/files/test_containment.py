@@ -74,14 +74,14 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_path_leads_inside_or_says_that_it_does_not(harness: Path, path: str) -> None:
     """L-01, L-04, L-05: whatever it is made of, and links end where they really lead."""
     here, there = harness / "here", harness / "there"
-    given = path.format(here=here, there=there)
+    absolute = path.format(here=here, there=there)
     try:
-        place = resolve(str(here), given)
+        place = resolve(str(here), absolute)
     except PathRefused:
         return
     inside = place.path.is_relative_to(here)
     assert (place.root is not None) is inside
-    assert inside or given.startswith("/")
+    assert inside or absolute.startswith("/")
     assert place.path.is_relative_to(place.boundary)
     assert Path(os.path.realpath(place.boundary)) == place.boundary
     with suppress(OSError, PathRefused), open_place(place) as (descriptor, _):
@@ -89,26 +89,26 @@ def test_a_path_leads_inside_or_says_that_it_does_not(harness: Path, path: str) 
         assert real == place.path
 
 
-def _swap(place: Path, kept: Path, outside: Path) -> None:
+def _swap(place: Path, backup: Path, outside: Path) -> None:
     for step in (
-        lambda: place.rename(kept),
+        lambda: place.rename(backup),
         lambda: place.symlink_to(outside),
         place.unlink,
         # What somebody made in between, in the place of what was away.
         lambda: None if place.is_symlink() else shutil.rmtree(place, ignore_errors=True),
-        lambda: kept.rename(place),
+        lambda: backup.rename(place),
     ):
         with suppress(OSError):
             step()
 
 
 @contextmanager
-def swapping(here: Path, there: Path) -> Iterator[None]:
+def swap_links(here: Path, there: Path) -> Iterator[None]:
     """A directory and a file that become links to the outside and back again, all the time."""
-    over = threading.Event()
+    stop = threading.Event()
 
     def swap() -> None:
-        while not over.is_set():
+        while not stop.is_set():
             for name in ("dir", "file.txt"):
                 _swap(here / name, here / f".{name}", there / name)
 
@@ -117,29 +117,29 @@ def swapping(here: Path, there: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        over.set()
+        stop.set()
         thread.join()
 
 
 @pytest.fixture
 def places(tmp_path: Path) -> tuple[Path, Path]:
     here, there = tmp_path / "here", tmp_path / "there"
-    for root, held in ((here, "needle mine"), (there, f"needle {OUTSIDE}")):
+    for root, content in ((here, "needle mine"), (there, f"needle {OUTSIDE}")):
         (root / "dir/deep").mkdir(parents=True)
-        (root / "dir/deep/file.txt").write_text(held)
-        (root / "file.txt").write_text(held)
+        (root / "dir/deep/file.txt").write_text(content)
+        (root / "file.txt").write_text(content)
     return here, there
 
 
-async def run(tool: Tool, here: Path, **given: Any) -> str:  # noqa: ANN401
+async def model_text(tool: Tool, here: Path, **fields: Any) -> str:  # noqa: ANN401
     """What the model sees of a call that may fail because something was just being exchanged."""
     try:
-        returned = await tool.execute(tool.input.model_validate(given), call_context(here))
+        output = await tool.execute(tool.input.model_validate(fields), call_context(here))
     except CallFailed as error:
         return str(error)
-    ended = encode_output(tool, returned)
-    assert isinstance(ended, Succeeded)
-    return text(ended)
+    result = encode_output(tool, output)
+    assert isinstance(result, Succeeded)
+    return text(result)
 
 
 READS: list[tuple[Tool, dict[str, Any]]] = [
@@ -150,20 +150,20 @@ READS: list[tuple[Tool, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("tool", "asked"), READS)
+@pytest.mark.parametrize(("tool", "fields"), READS)
 async def test_links_that_are_exchanged_show_nothing_from_outside(
-    places: tuple[Path, Path], tool: Tool, asked: dict[str, Any]
+    places: tuple[Path, Path], tool: Tool, fields: dict[str, Any]
 ) -> None:
     """L-05, L-65: at any moment of a read or a search."""
     here, there = places
-    told: set[str] = set()
-    with swapping(here, there):
-        until = time.monotonic() + SWAP_S
-        while time.monotonic() < until:
-            told |= {await run(tool, here, **asked)}
+    outputs: set[str] = set()
+    with swap_links(here, there):
+        deadline = time.monotonic() + SWAP_S
+        while time.monotonic() < deadline:
+            outputs |= {await model_text(tool, here, **fields)}
 
-    assert not [item for item in told if OUTSIDE in item]
-    assert "mine" in await run(tool, here, **asked)
+    assert not [output for output in outputs if OUTSIDE in output]
+    assert "mine" in await model_text(tool, here, **fields)
 
 
 async def test_links_that_are_exchanged_let_nothing_be_written_outside(
@@ -182,11 +182,11 @@ async def test_links_that_are_exchanged_let_nothing_be_written_outside(
         with suppress(PathRefused, OSError):
             mutation.remove(resolve(str(here), "dir/deep/other.txt"))
 
-    with swapping(here, there):
-        until = time.monotonic() + SWAP_S
-        while time.monotonic() < until:
-            for tool, asked in calls:
-                await run(tool, here, **asked)
+    with swap_links(here, there):
+        deadline = time.monotonic() + SWAP_S
+        while time.monotonic() < deadline:
+            for tool, fields in calls:
+                await model_text(tool, here, **fields)
             await asyncio.to_thread(remove)
 
     after = {path: path.read_bytes() for path in there.rglob("*") if path.is_file()}
@@ -206,10 +206,10 @@ async def test_links_that_are_exchanged_let_nothing_be_written_outside(
 )
 def test_a_hostile_glob_is_no_work(glob: str, path: str) -> None:
     """L-60: it fails at once instead of trying every way."""
-    begun = time.monotonic()
+    start = time.monotonic()
 
     assert not matches_glob(glob, path)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - start < 10
 
 
 names = st.text("ab*?", min_size=1, max_size=5)
@@ -222,21 +222,23 @@ names = st.text("ab*?", min_size=1, max_size=5)
 def test_globs_match_as_trying_every_way_would(glob: list[str], path: list[str]) -> None:
     """L-60: finding each piece at its first place loses nothing."""
 
-    def name(pattern: str, text: str) -> bool:
+    def matches_name(pattern: str, text: str) -> bool:
         if not pattern:
             return not text
         if pattern[0] == "*":
-            return any(name(pattern[1:], text[at:]) for at in range(len(text) + 1))
-        return bool(text) and pattern[0] in {"?", text[0]} and name(pattern[1:], text[1:])
+            return any(matches_name(pattern[1:], text[at:]) for at in range(len(text) + 1))
+        return bool(text) and pattern[0] in {"?", text[0]} and matches_name(pattern[1:], text[1:])
 
-    def all_(globs: list[str], texts: list[str]) -> bool:
+    def matches_path(globs: list[str], texts: list[str]) -> bool:
         if not globs:
             return not texts
         if globs[0] == "**":
             least = 1 if len(globs) == 1 else 0
-            return any(all_(globs[1:], texts[at:]) for at in range(least, len(texts) + 1))
-        return bool(texts) and name(globs[0], texts[0]) and all_(globs[1:], texts[1:])
+            return any(matches_path(globs[1:], texts[at:]) for at in range(least, len(texts) + 1))
+        return (
+            bool(texts) and matches_name(globs[0], texts[0]) and matches_path(globs[1:], texts[1:])
+        )
 
-    globs = [item if item == "**" or set(item) != {"*"} else "*" for item in glob]
+    globs = [part if part == "**" or set(part) != {"*"} else "*" for part in glob]
     anchored = globs if len(globs) > 1 else ["**", *globs] if globs != ["**"] else globs
-    assert matches_glob("/".join(globs), "/".join(path)) == all_(anchored, path)
+    assert matches_glob("/".join(globs), "/".join(path)) == matches_path(anchored, path)

@@ -35,7 +35,7 @@ rules = st.lists(st.sampled_from(RULES), max_size=5).map("\n".join)
 )
 def test_the_finder_and_git_ignore_the_same_files(
     files: list[str],
-    nested: list[tuple[str, str]],
+    nested_rules: list[tuple[str, str]],
     top: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -46,18 +46,18 @@ def test_the_finder_and_git_ignore_the_same_files(
     git = (GIT, "-C", str(root))
     subprocess.run([*git, "init", "-q", "--template="], env=environment, check=True)
     texts = [(".gitignore", top), *((name, "x\n") for name in files)]
-    for name, text in (*texts, *((f"{path}/.gitignore", text) for path, text in nested)):
+    for name, text in (*texts, *((f"{path}/.gitignore", text) for path, text in nested_rules)):
         # A file may be where a directory would be, or the other way round.
         with suppress(OSError):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text)
     command = [*git, "ls-files", "--others", "--exclude-standard", "-z"]
 
-    listed = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
+    git_output = subprocess.run(command, env=environment, capture_output=True, check=True).stdout
     with chdir(root):
-        found = list(FileFinder(hidden=True).files())
+        files_found = list(FileFinder(hidden=True).files())
 
-    assert sorted(found) == sorted(name for name in listed.decode().split("\0") if name)
+    assert sorted(files_found) == sorted(name for name in git_output.decode().split("\0") if name)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_hostile_rule_costs_no_more_than_its_length(tmp_path: Path, rule: str)
 
     began = time.process_time()
     with chdir(tmp_path):
-        found = sum(1 for _ in FileFinder(hidden=False).files())
+        count = sum(1 for _ in FileFinder(hidden=False).files())
 
     assert time.process_time() - began < 5
-    assert found in {0, 20}
+    assert count in {0, 20}

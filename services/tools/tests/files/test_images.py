@@ -30,13 +30,13 @@ def draw_image(kind: str, width: int = 4, height: int = 3, *, noise: bool = Fals
     return file.getvalue()
 
 
-def content_image(ended: Succeeded) -> tuple[FileContent, Image.Image]:
+def content_image(result: Succeeded) -> tuple[FileContent, Image.Image]:
     """The file part of a result, and the image that it holds."""
-    _, file = ended.content
+    _, file = result.content
     assert isinstance(file, FileContent)
-    head, _, encoded = file.uri.partition(",")
+    head, _, payload = file.uri.partition(",")
     assert head == f"data:{file.mime};base64"
-    return file, Image.open(io.BytesIO(base64.b64decode(encoded)))
+    return file, Image.open(io.BytesIO(base64.b64decode(payload)))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP"])
@@ -45,22 +45,22 @@ async def test_an_image_is_known_by_its_first_bytes(tmp_path: Path, kind: str) -
     raw = draw_image(kind)
     (tmp_path / "picture.txt").write_bytes(raw)
 
-    ended = await run_call(READ, tmp_path, path="picture.txt")
+    result = await run_call(READ, tmp_path, path="picture.txt")
 
-    file, image = content_image(ended)
+    file, image = content_image(result)
     assert image.size == (4, 3)
     assert file.mime == f"image/{kind.lower()}"
     assert base64.b64decode(file.uri.partition(",")[2]) == raw
-    assert text(ended) == "The image picture.txt is shown below."
+    assert text(result) == "The image picture.txt is shown below."
 
 
 async def test_image_bytes_are_with_the_model_alone(tmp_path: Path) -> None:
     """L-13, L-24: the structured output says what was read, and is not stored twice."""
     (tmp_path / "a.png").write_bytes(draw_image("PNG"))
 
-    ended = await run_call(READ, tmp_path, path="a.png")
+    result = await run_call(READ, tmp_path, path="a.png")
 
-    assert ended.structured == {
+    assert result.structured == {
         "type": "image",
         "path": "a.png",
         "uri": (tmp_path / "a.png").as_uri(),
@@ -112,9 +112,9 @@ async def test_without_resizing_a_large_image_is_a_size_error(tmp_path: Path) ->
     (tmp_path / "a.png").write_bytes(draw_image("PNG", 40, 40))
     strict = read.tool(image_limits=ImageLimits(width_max=20, auto_resize=False))
 
-    told = await failure_of(strict, tmp_path, path="a.png")
+    message = await failure_of(strict, tmp_path, path="a.png")
 
-    assert told.startswith("Image is too large to show: 40x40 pixels")
+    assert message.startswith("Image is too large to show: 40x40 pixels")
 
 
 async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ async def test_the_limits_can_be_configured(tmp_path: Path) -> None:
     tools = builtins(Config(tools=settings))
 
     assert [tool.name for tool in tools][:2] == ["read", "write"]
-    told = await failure_of(tools[0], tmp_path, path="a.png")
-    assert told.startswith("Image is too large to show")
+    message = await failure_of(tools[0], tmp_path, path="a.png")
+    assert message.startswith("Image is too large to show")
     resizing = read.tool(
         image_limits=ImageLimits.of(settings.model_copy(update={"image_resize": True}))
     )

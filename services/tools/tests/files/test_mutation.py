@@ -55,10 +55,10 @@ def test_of_many_who_create_one_file_one_does(tmp_path: Path) -> None:
         return True
 
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(create, range(8)))
+        successes = list(pool.map(create, range(8)))
 
-    assert sum(made) == 1
-    assert (tmp_path / "a.txt").read_text() == str(made.index(True)) * 10_000
+    assert sum(successes) == 1
+    assert (tmp_path / "a.txt").read_text() == str(successes.index(True)) * 10_000
 
 
 def test_a_change_is_made_only_to_the_expected_bytes(tmp_path: Path) -> None:
@@ -83,28 +83,28 @@ def test_changes_to_one_file_follow_each_other(tmp_path: Path) -> None:
     place = at(tmp_path, "count")
 
     def count() -> int:
-        done = 0
+        successes = 0
         for _ in range(20):
             before = file.read_bytes()
             try:
                 mutation.replace(place, str(int(before) + 1).encode(), expected=before)
             except FileChanged:
                 continue
-            done += 1
-        return done
+            successes += 1
+        return successes
 
     with ThreadPoolExecutor(8) as pool:
-        counted = sum(future.result() for future in [pool.submit(count) for _ in range(8)])
+        total = sum(future.result() for future in [pool.submit(count) for _ in range(8)])
 
-    assert int(file.read_text()) == counted
-    assert counted >= 20
+    assert int(file.read_text()) == total
+    assert total >= 20
 
 
 def test_another_file_does_not_wait(tmp_path: Path) -> None:
     """L-08: the lock is on the file itself."""
     (tmp_path / "held").write_text("x")
-    with (tmp_path / "held").open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with (tmp_path / "held").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
 
         assert mutation.write(at(tmp_path, "free"), b"y") is False
 
@@ -117,8 +117,8 @@ def test_a_file_that_somebody_never_lets_go_of_is_busy(
     """L-08: waiting has an end."""
     monkeypatch.setattr(mutation, "LOCK_S", 0.05)
     (tmp_path / "held").write_text("x")
-    with (tmp_path / "held").open() as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with (tmp_path / "held").open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
 
         with pytest.raises(FileLocked):
             mutation.write(at(tmp_path, "held"), b"y")
@@ -128,19 +128,19 @@ def test_a_file_that_somebody_never_lets_go_of_is_busy(
 
 async def test_a_cancelled_change_is_finished_first(tmp_path: Path) -> None:
     """L-08: whoever cancels it waits until the file is whole."""
-    begun, may = threading.Event(), threading.Event()
+    started, resume = threading.Event(), threading.Event()
 
     def change() -> None:
-        begun.set()
-        may.wait(10)
+        started.set()
+        resume.wait(10)
         mutation.write(at(tmp_path, "a.txt"), b"whole")
 
     task = asyncio.create_task(run_to_end(change))
-    await asyncio.to_thread(begun.wait, 10)
+    await asyncio.to_thread(started.wait, 10)
     task.cancel()
     await asyncio.sleep(0.01)
     assert not task.done()
-    may.set()
+    resume.set()
 
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -234,9 +234,9 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(tmp_path: Path) -> None:
         writer.wait()
         writer.stdout.close()
 
-        found = (tmp_path / "a.txt").read_text()
-        assert len(found) == 300_000
-        assert len(set(found)) == 1
+        content = (tmp_path / "a.txt").read_text()
+        assert len(content) == 300_000
+        assert len(set(content)) == 1
 
 
 KILLED = """

@@ -76,7 +76,7 @@ def test_a_patch_is_read_whatever_is_around_it(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"),
+    ("text", "reason"),
     [
         ("", "the first line"),
         ("hello", "the first line"),
@@ -99,9 +99,9 @@ def test_a_patch_is_read_whatever_is_around_it(text: str) -> None:
         ),
     ],
 )
-def test_what_is_no_patch_is_refused_with_its_place(text: str, why: str) -> None:
+def test_what_is_no_patch_is_refused_with_its_place(text: str, reason: str) -> None:
     """L-40: before anything happens."""
-    with pytest.raises(MalformedPatch, match=why.replace("?", r"\?")):
+    with pytest.raises(MalformedPatch, match=reason.replace("?", r"\?")):
         parse_patch(text)
 
 
@@ -172,39 +172,41 @@ def test_a_patch_made_of_two_texts_makes_one_of_the_other(
 ) -> None:
     """L-39, L-41: with whole context it is exact; with less it applies or says that it does not."""
     groups = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    whole: list[tuple[Mark, str]] = []
+    diff_lines: list[tuple[Mark, str]] = []
     for _, a, b, c, d in groups.get_opcodes():
         if before[a:b] == after[c:d]:
-            whole += [(" ", line) for line in before[a:b]]
+            diff_lines += [(" ", line) for line in before[a:b]]
         else:
-            whole += [("-", line) for line in before[a:b]] + [("+", line) for line in after[c:d]]
+            diff_lines += [("-", line) for line in before[a:b]] + [
+                ("+", line) for line in after[c:d]
+            ]
     text, target = ("".join(f"{line}\n" for line in side) for side in (before, after))
 
-    if whole:
-        assert apply_chunks(text, (Chunk(tuple(whole)),)) == target
-        body = "\n".join(mark + line for mark, line in whole)
+    if diff_lines:
+        assert apply_chunks(text, (Chunk(tuple(diff_lines)),)) == target
+        body = "\n".join(mark + line for mark, line in diff_lines)
         if body.strip():
-            assert update(f"@@\n{body}") == (Chunk(tuple(whole)),)
-    removed = Chunk(tuple(("-", line) for line in before[:context]))
-    if removed.lines:
-        assert apply_chunks(text, (removed,)) == "".join(f"{line}\n" for line in before[context:])
+            assert update(f"@@\n{body}") == (Chunk(tuple(diff_lines)),)
+    removal = Chunk(tuple(("-", line) for line in before[:context]))
+    if removal.lines:
+        assert apply_chunks(text, (removal,)) == "".join(f"{line}\n" for line in before[context:])
 
 
 @given(before=st.text("ab\n", max_size=30), after=st.text("ab\n", max_size=30))
 def test_a_diff_tells_how_many_lines_came_and_went(before: str, after: str) -> None:
     """L-37, L-49: and leads from one text to the other."""
-    made = diff("f", before, after)
+    file_diff = diff("f", before, after)
 
-    old = [line[1:] for line in made.patch.split("\n")[2:] if line[:1] in {" ", "-"}]
-    added = [line for line in made.patch.split("\n")[2:] if line[:1] == "+"]
-    assert made.additions == len(added)
+    old = [line[1:] for line in file_diff.patch.split("\n")[2:] if line[:1] in {" ", "-"}]
+    additions = [line for line in file_diff.patch.split("\n")[2:] if line[:1] == "+"]
+    assert file_diff.additions == len(additions)
     assert all(line in before.split("\n") for line in old)
-    assert (made.additions, made.deletions) != (0, 0) or before == after
+    assert (file_diff.additions, file_diff.deletions) != (0, 0) or before == after
 
 
 def test_a_diff_of_large_texts_is_bounded() -> None:
     """L-37: in work and in size."""
-    made = diff("f", "".join(f"{n}\n" for n in range(100_000)), "x\n" * 100_000)
+    file_diff = diff("f", "".join(f"{n}\n" for n in range(100_000)), "x\n" * 100_000)
 
-    assert (made.additions, made.deletions) == (100_000, 100_000)
-    assert len(made.patch) < PATCH_LENGTH_MAX + 100
+    assert (file_diff.additions, file_diff.deletions) == (100_000, 100_000)
+    assert len(file_diff.patch) < PATCH_LENGTH_MAX + 100

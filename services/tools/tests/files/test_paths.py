@@ -43,22 +43,22 @@ def outside(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", ["../there/secret.txt", "a/../../there/secret.txt", ".."])
-@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+@pytest.mark.parametrize(("tool", "message", "fields"), NAMED)
 async def test_a_relative_path_that_climbs_out_is_refused_and_not_asked_for(
-    location: Path, outside: Path, path: str, tool: Tool, message: str, given: dict[str, Any]
+    location: Path, outside: Path, path: str, tool: Tool, message: str, fields: dict[str, Any]
 ) -> None:
     """L-01, L-65: for every tool, before anything is asked."""
-    assert await failure_of(tool, location, path=path, **given) == f"{message} {path}"
+    assert await failure_of(tool, location, path=path, **fields) == f"{message} {path}"
     assert (outside / "secret.txt").read_text() == "a secret"
 
 
 async def test_a_patch_that_climbs_out_is_refused(location: Path, outside: Path) -> None:
     """L-01: the same for each path of a patch."""
-    told = await failure_of(
+    message = await failure_of(
         apply_patch.tool(), location, patchText=PATCH.format("../there/secret.txt")
     )
 
-    assert told == "Patch verification failed: unable to edit ../there/secret.txt"
+    assert message == "Patch verification failed: unable to edit ../there/secret.txt"
     assert (outside / "secret.txt").read_text() == "a secret"
 
 
@@ -104,17 +104,17 @@ async def test_a_path_outside_asks_for_its_directory_first(location: Path, outsi
     assert target.read_text() == "x"
 
 
-@pytest.mark.parametrize(("tool", "given"), [(t, g) for t, m, g in NAMED if "search" in m])
+@pytest.mark.parametrize(("tool", "fields"), [(t, g) for t, m, g in NAMED if "search" in m])
 async def test_a_search_outside_asks_too(
-    location: Path, outside: Path, tool: Tool, given: dict[str, Any]
+    location: Path, outside: Path, tool: Tool, fields: dict[str, Any]
 ) -> None:
     """L-65: containment and approval hold for searches; nothing is opened to them."""
-    needs = await required_permissions(tool, location, path=str(outside), **given)
+    needs = await required_permissions(tool, location, path=str(outside), **fields)
 
     assert [need.action for need in needs] == ["external_directory", tool.name]
     assert needs[0].resources == (f"{outside}/*",)
-    told = text(await run_call(tool, location, path=str(outside), **given))
-    assert "secret.txt" in told
+    listing = text(await run_call(tool, location, path=str(outside), **fields))
+    assert "secret.txt" in listing
 
 
 def test_the_boundary_is_the_nearest_directory_that_exists(location: Path, outside: Path) -> None:
@@ -138,14 +138,14 @@ def test_a_directory_whose_name_is_a_wildcard_is_not_approved_for_always(locatio
     assert need.save == ()
 
 
-@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+@pytest.mark.parametrize(("tool", "message", "fields"), NAMED)
 async def test_a_link_that_leads_out_is_refused(
-    location: Path, outside: Path, tool: Tool, message: str, given: dict[str, Any]
+    location: Path, outside: Path, tool: Tool, message: str, fields: dict[str, Any]
 ) -> None:
     """L-05: relative or absolute, it is never promoted to outside."""
     (location / "link").symlink_to(outside)
     for path in ("link/secret.txt", str(location / "link/secret.txt"), "link/new/x"):
-        assert await failure_of(tool, location, path=path, **given) == f"{message} {path}"
+        assert await failure_of(tool, location, path=path, **fields) == f"{message} {path}"
 
     assert os.listdir(outside) == ["secret.txt"]  # noqa: PTH208
     assert (outside / "secret.txt").read_text() == "a secret"
@@ -171,36 +171,36 @@ async def test_a_link_that_stays_inside_is_followed_and_named_by_its_end(locatio
     assert (await required_permissions(READ, location, path="link/a.txt"))[0].resources == (
         "real/a.txt",
     )
-    ended = await run_call(READ, location, path="link/a.txt")
-    assert ended.structured["path"] == "real/a.txt"
+    result = await run_call(READ, location, path="link/a.txt")
+    assert result.structured["path"] == "real/a.txt"
     await run_call(WRITE, location, path="link/a.txt", content="new")
     assert (location / "real/a.txt").read_text() == "new"
 
 
-@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+@pytest.mark.parametrize(("tool", "message", "fields"), NAMED)
 async def test_a_file_in_the_place_of_a_directory_is_an_error(
-    location: Path, tool: Tool, message: str, given: dict[str, Any]
+    location: Path, tool: Tool, message: str, fields: dict[str, Any]
 ) -> None:
     """L-07: nothing is made below it."""
     (location / "file").write_text("x")
 
-    told = await failure_of(tool, location, path="file/below.txt", **given)
+    error = await failure_of(tool, location, path="file/below.txt", **fields)
 
-    assert told == f"{message} file/below.txt"
+    assert error == f"{message} file/below.txt"
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", "\ud800", "x" * 5000, "a/" * 3000, "~/../../x"])
-@pytest.mark.parametrize(("tool", "message", "given"), NAMED)
+@pytest.mark.parametrize(("tool", "message", "fields"), NAMED)
 async def test_what_is_no_path_is_an_error_of_the_call(
-    location: Path, path: str, tool: Tool, message: str, given: dict[str, Any]
+    location: Path, path: str, tool: Tool, message: str, fields: dict[str, Any]
 ) -> None:
     """L-31: a typed failure, never a crash."""
-    ended = await try_call(tool, location, path=path, **given)
+    result = await try_call(tool, location, path=path, **fields)
 
     if tool.name in {"glob", "grep"} and path == "":
         return  # The location itself.
-    told = getattr(ended, "message", "")
-    assert told.startswith(message), ended
+    error = getattr(result, "message", "")
+    assert error.startswith(message), result
 
 
 @pytest.mark.parametrize("tool", [READ, WRITE])
@@ -215,11 +215,13 @@ async def test_a_link_exchanged_while_somebody_decides_opens_nothing(
         (location / "dir").rename(location / "was")
         (location / "dir").symlink_to(outside)
 
-    given: dict[str, Any] = {} if tool is READ else {"content": "mine"}
-    ended = await try_call(tool, location, between=exchange, path="dir/secret.txt", **given)
+    fields: dict[str, Any] = {} if tool is READ else {"content": "mine"}
+    result = await try_call(
+        tool, location, while_deciding=exchange, path="dir/secret.txt", **fields
+    )
 
     verb = "read" if tool is READ else "write"
-    assert getattr(ended, "message", None) == f"Unable to {verb} dir/secret.txt"
+    assert getattr(result, "message", None) == f"Unable to {verb} dir/secret.txt"
     assert (outside / "secret.txt").read_text() == "a secret"
 
 
@@ -235,9 +237,9 @@ async def test_a_link_turned_to_another_file_inside_is_not_what_was_permitted(
         (location / "link").unlink()
         (location / "link").symlink_to("key")
 
-    ended = await try_call(READ, location, between=turn, path="link")
+    result = await try_call(READ, location, while_deciding=turn, path="link")
 
-    assert getattr(ended, "message", None) == "Unable to read link"
+    assert getattr(result, "message", None) == "Unable to read link"
 
 
 async def test_a_link_outside_turned_elsewhere_is_not_what_was_permitted(
@@ -256,9 +258,9 @@ async def test_a_link_outside_turned_elsewhere_is_not_what_was_permitted(
 
     path = str(link / "secret.txt")
     assert text(await run_call(READ, location, path=path)) == "a secret"
-    ended = await try_call(READ, location, between=turn, path=path)
+    result = await try_call(READ, location, while_deciding=turn, path=path)
 
-    assert getattr(ended, "message", None) == f"Unable to read {path}"
+    assert getattr(result, "message", None) == f"Unable to read {path}"
 
 
 def test_without_a_record_a_path_outside_must_be_canonical(location: Path, outside: Path) -> None:

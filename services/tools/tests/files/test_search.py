@@ -38,26 +38,26 @@ OWN = pytest.param(SearchEngine(None), id="own")
 
 @pytest.fixture(params=[PROGRAM, OWN])
 def engine(request: pytest.FixtureRequest) -> SearchEngine:
-    searching = request.param
-    assert isinstance(searching, SearchEngine)
-    return searching
+    search_engine = request.param
+    assert isinstance(search_engine, SearchEngine)
+    return search_engine
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
-    for name, held in files.items():
+    for name, content in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(held)
+        (root / name).write_text(content)
     return root
 
 
-async def find_files(engine: SearchEngine, root: Path, **given: Any) -> list[str]:  # noqa: ANN401
-    ended = await run_call(glob.tool(engine), root, **given)
-    return [item["path"] for item in ended.structured["value"]]
+async def find_files(engine: SearchEngine, root: Path, **fields: Any) -> list[str]:  # noqa: ANN401
+    result = await run_call(glob.tool(engine), root, **fields)
+    return [item["path"] for item in result.structured["value"]]
 
 
-async def find_lines(engine: SearchEngine, root: Path, **given: Any) -> list[tuple[str, int, str]]:  # noqa: ANN401
-    ended = await run_call(grep.tool(engine), root, **given)
-    return [(item["path"], item["line"], item["text"]) for item in ended.structured["value"]]
+async def find_lines(engine: SearchEngine, root: Path, **fields: Any) -> list[tuple[str, int, str]]:  # noqa: ANN401
+    result = await run_call(grep.tool(engine), root, **fields)
+    return [(item["path"], item["line"], item["text"]) for item in result.structured["value"]]
 
 
 TREE = {
@@ -148,14 +148,14 @@ async def test_paths_are_absolute_for_the_model_and_relative_in_the_structure(
     """L-61, L-66: in a list under `value`; nothing found is a fixed text."""
     plant(tmp_path, {"sub/a.py": "", "sub/b.py": ""})
 
-    ended = await run_call(glob.tool(engine), tmp_path, pattern="*.py", path="sub")
+    result = await run_call(glob.tool(engine), tmp_path, pattern="*.py", path="sub")
     nothing = await run_call(glob.tool(engine), tmp_path, pattern="*.rs")
 
-    assert ended.structured == {
+    assert result.structured == {
         "value": [{"path": "sub/a.py"}, {"path": "sub/b.py"}],
         "truncated": False,
     }
-    assert text(ended) == f"{tmp_path}/sub/a.py\n{tmp_path}/sub/b.py"
+    assert text(result) == f"{tmp_path}/sub/a.py\n{tmp_path}/sub/b.py"
     assert nothing.structured == {"value": [], "truncated": False}
     assert text(nothing) == "No files found"
 
@@ -197,9 +197,9 @@ async def test_a_match_says_where_it_is(engine: SearchEngine, tmp_path: Path) ->
     """L-62, L-63: line, offset in the file, and the parts that matched by bytes of the line."""
     (tmp_path / "a.txt").write_bytes("é\r\nfoo é foo\r\n".encode())
 
-    ended = await run_call(grep.tool(engine), tmp_path, pattern="foo|é")
+    result = await run_call(grep.tool(engine), tmp_path, pattern="foo|é")
 
-    assert ended.structured["value"][1] == {
+    assert result.structured["value"][1] == {
         "path": "a.txt",
         "line": 2,
         "offset": 4,
@@ -210,16 +210,16 @@ async def test_a_match_says_where_it_is(engine: SearchEngine, tmp_path: Path) ->
             {"text": "foo", "start": 7, "end": 10},
         ],
     }
-    assert text(ended) == f"Found 2 lines\n\n{tmp_path}/a.txt:\n  1: é\n  2: foo é foo"
+    assert text(result) == f"Found 2 lines\n\n{tmp_path}/a.txt:\n  1: é\n  2: foo é foo"
 
 
 async def test_previews_and_parts_are_bounded(engine: SearchEngine, tmp_path: Path) -> None:
     """L-63: 2000 characters of a line, none of them halved, and 100 parts."""
     (tmp_path / "a.txt").write_text("x" * 500 + "𝄞" * 3000)
 
-    ended = await run_call(grep.tool(engine), tmp_path, pattern="x")
+    result = await run_call(grep.tool(engine), tmp_path, pattern="x")
 
-    (line,) = ended.structured["value"]
+    (line,) = result.structured["value"]
     assert line["text"] == "x" * 500 + "𝄞" * 1500
     assert len(line["submatches"]) == 100
 
@@ -230,9 +230,9 @@ async def test_a_record_that_is_too_long_fails_the_search(
     """L-63: 64 KiB."""
     (tmp_path / "a.txt").write_text("x" * 70_000)
 
-    told = await failure_of(grep.tool(engine), tmp_path, pattern="^x")
+    message = await failure_of(grep.tool(engine), tmp_path, pattern="^x")
 
-    assert told == "Unable to search .: a match is longer than 64 KiB"
+    assert message == "Unable to search .: a match is longer than 64 KiB"
 
 
 async def test_what_is_no_text_is_not_searched(engine: SearchEngine, tmp_path: Path) -> None:
@@ -252,18 +252,18 @@ async def test_a_bad_pattern_is_its_own_error(
     """L-64: never a partial result."""
     (tmp_path / "a.txt").write_text("x(=a")
 
-    told = await failure_of(grep.tool(engine), tmp_path, pattern=pattern)
+    message = await failure_of(grep.tool(engine), tmp_path, pattern=pattern)
 
-    assert told == f"Invalid regular expression: {pattern}"
+    assert message == f"Invalid regular expression: {pattern}"
 
 
 @pytest.mark.parametrize("pattern", ["{a", "[b-a]", "{a,b}" * 8])
 async def test_a_bad_glob_is_its_own_error(tmp_path: Path, pattern: str) -> None:
     """L-60, L-62: before anybody is asked."""
-    told = f"Invalid pattern: {pattern}"
+    message = f"Invalid pattern: {pattern}"
 
-    assert await failure_of(glob.tool(), tmp_path, pattern=pattern) == told
-    assert await failure_of(grep.tool(), tmp_path, pattern="x", include=pattern) == told
+    assert await failure_of(glob.tool(), tmp_path, pattern=pattern) == message
+    assert await failure_of(grep.tool(), tmp_path, pattern="x", include=pattern) == message
 
 
 def fake_program(tmp_path: Path, *records: object, ending: str) -> SearchEngine:
@@ -291,9 +291,9 @@ async def test_errors_beside_results_make_a_partial_search(tmp_path: Path) -> No
     here = plant(tmp_path / "here", {"a.txt": "x\n"})
 
     partly = fake_program(tmp_path, match("a.txt", "x\n"), ending="sys.exit(2)")
-    ended = await run_call(grep.tool(partly), here, pattern="x")
-    assert len(ended.structured["value"]) == 1
-    assert ended.structured["truncated"] is True
+    result = await run_call(grep.tool(partly), here, pattern="x")
+    assert len(result.structured["value"]) == 1
+    assert result.structured["truncated"] is True
 
     nothing = fake_program(tmp_path, ending="sys.exit(2)")
     assert await failure_of(grep.tool(nothing), here, pattern="x") == (
@@ -307,13 +307,13 @@ async def test_what_the_program_says_is_confirmed(tmp_path: Path) -> None:
     plant(tmp_path, {"secret.txt": "secret\n", "dir/secret.txt": "secret\n"})
     (here / "link").symlink_to(tmp_path / "secret.txt")
     (here / "dir").symlink_to(tmp_path / "dir")
-    said = [
+    records = [
         match("a.txt", "mine\n"),
         match("b.txt", "before\n"),
         match("link", "secret\n"),
         match("dir/secret.txt", "secret\n"),
     ]
-    engine = fake_program(tmp_path, *said, ending="")
+    engine = fake_program(tmp_path, *records, ending="")
 
     assert await find_lines(engine, here, pattern="x") == [("a.txt", 1, "mine")]
 
@@ -369,16 +369,16 @@ async def test_a_pattern_that_never_ends_is_stopped(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("a" * 5000 + "\n")
     quick, slower = SearchEngine(None, limit_s=0.5), SearchEngine(None, limit_s=5.0)
 
-    told = await failure_of(grep.tool(quick), tmp_path, pattern="(a|aa)+$x", path="b.txt")
+    message = await failure_of(grep.tool(quick), tmp_path, pattern="(a|aa)+$x", path="b.txt")
     partly = await run_call(grep.tool(slower), tmp_path, pattern="needle|(a|aa)+$x")
 
-    assert told == "Unable to search b.txt: it took too long"
+    assert message == "Unable to search b.txt: it took too long"
     assert [item["path"] for item in partly.structured["value"]] == ["a.txt"]
     assert partly.structured["truncated"] is True
-    assert running(tmp_path) == []
+    assert processes_in(tmp_path) == []
 
 
-def running(directory: Path) -> list[str]:
+def processes_in(directory: Path) -> list[str]:
     """Processes that work in a directory."""
     return [
         path.name
@@ -398,17 +398,17 @@ async def test_a_cancelled_search_leaves_no_process(tmp_path: Path) -> None:
     """L-62: it is killed with the call."""
     (tmp_path / "a.txt").write_text("a" * 5000 + "\n")
     tool = grep.tool(SearchEngine(None))
-    decoded = tool.input.model_validate({"pattern": "(a|aa)+$x"})
-    task = asyncio.ensure_future(tool.execute(decoded, call_context(tmp_path)))
-    until = time.monotonic() + 20
-    while not running(tmp_path) and time.monotonic() < until:
+    input_ = tool.input.model_validate({"pattern": "(a|aa)+$x"})
+    task = asyncio.ensure_future(tool.execute(input_, call_context(tmp_path)))
+    deadline = time.monotonic() + 20
+    while not processes_in(tmp_path) and time.monotonic() < deadline:
         await asyncio.sleep(0.01)
-    assert running(tmp_path)
+    assert processes_in(tmp_path)
     task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
         await task
-    assert running(tmp_path) == []
+    assert processes_in(tmp_path) == []
 
 
 async def test_nothing_in_the_searched_directory_is_run(tmp_path: Path) -> None:
@@ -490,20 +490,23 @@ def test_both_engines_find_the_same_in_any_tree(
     """L-60, L-62: nested ignore files, exceptions, hidden files, in the same order."""
     root = tmp_path_factory.mktemp("tree")
     (root / ".git").mkdir()
-    made = [(".gitignore", top), *((name, "x\n") for name in files)]
-    for name, held in (*made, *((f"{path}/{kind}", rules) for path, kind, rules in ignores)):
+    own_files = [(".gitignore", top), *((name, "x\n") for name in files)]
+    for name, content in (
+        *own_files,
+        *((f"{path}/{kind}", rules) for path, kind, rules in ignores),
+    ):
         # A file may be where a directory would be, or the other way round.
         with suppress(OSError):
-            plant(root, {name: held})
+            plant(root, {name: content})
     here = root / below if below is not None and (root / below).is_dir() else root
     assert RG is not None
     command = [RG, *COMMON, "--files", "--null", *["--hidden"] * hidden, "./"]
 
-    told = subprocess.run(command, cwd=here, capture_output=True, check=False).stdout
+    output = subprocess.run(command, cwd=here, capture_output=True, check=False).stdout
     with chdir(here):
         own = list(FileFinder(hidden=hidden).files())
 
-    assert own == [name.removeprefix("./") for name in told.decode().split("\0") if name]
+    assert own == [name.removeprefix("./") for name in output.decode().split("\0") if name]
 
 
 def test_our_own_finder_is_a_program_too(tmp_path: Path) -> None:
@@ -517,7 +520,7 @@ def test_our_own_finder_is_a_program_too(tmp_path: Path) -> None:
         json.dumps(request),
     ]
 
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
+    process = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False)
 
-    assert ended.returncode == 2
-    assert ended.stderr.startswith(b"regex parse error")
+    assert process.returncode == 2
+    assert process.stderr.startswith(b"regex parse error")

@@ -78,11 +78,11 @@ class Office:
         await self.harness.registry.refresh(scope, sure=True)
         return {tool.name: tool for tool in self.harness.registry.catalog(scope).tools}
 
-    async def call(self, name: str, *, id_: str = "call_1", **asked: Any) -> None:  # noqa: ANN401
+    async def call(self, name: str, *, id_: str = "call_1", **fields: Any) -> None:  # noqa: ANN401
         await self.offered_tools()
-        found = self.harness.registry.find(name, HERE)
-        assert found is not None
-        await self.harness.call(found, id_=id_, **asked)
+        tool_ = self.harness.registry.find(name, HERE)
+        assert tool_ is not None
+        await self.harness.call(tool_, id_=id_, **fields)
 
     def serve(self, subject: str, answer: Callable[[bytes], Awaitable[bytes]]) -> None:
         assert isinstance(self.harness.eventlog.requests, MemoryRequests)
@@ -96,14 +96,14 @@ class Office:
 
 @pytest.fixture
 def office(harness: Harness) -> Office:
-    made = ToolRecords(
+    records = ToolRecords(
         harness.eventlog.tool_registrations,
         harness.registry,
         partial(tool_from_record, harness.eventlog),
     )
-    harness.registry.refresh_with(made.refresh)
+    harness.registry.refresh_with(records.refresh)
     worker = harness.worker()
-    return Office(harness, ToolVerbs(made, harness.registry, worker.lifecycle), worker)
+    return Office(harness, ToolVerbs(records, harness.registry, worker.lifecycle), worker)
 
 
 async def double_input(body: bytes) -> bytes:
@@ -113,11 +113,11 @@ async def double_input(body: bytes) -> bytes:
 
 async def test_a_registered_tool_is_offered_called_and_settled(office: Office) -> None:
     """J-01, J-19: its schema is shown as it was written, its output is the log's."""
-    registered = await office.ask("register", DOUBLE)
+    answer = await office.ask("register", DOUBLE)
     office.serve(DOUBLE["subject"], double_input)
     await office.call("double", n=4)
 
-    assert registered["data"]["name"] == "double"
+    assert answer["data"]["name"] == "double"
     assert (await office.offered_tools())["double"].input_schema == SCHEMA
     assert await office.serve_all() == ["{'n': 8}"]
 
@@ -126,10 +126,10 @@ async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
     office: Office,
 ) -> None:
     """J-20: a declared failure, with what makes an idempotent service so."""
-    heard: list[ToolTask] = []
+    tasks: list[ToolTask] = []
 
     async def refuse(body: bytes) -> bytes:
-        heard.append(ToolTask.model_validate_json(body))
+        tasks.append(ToolTask.model_validate_json(body))
         return b'{"error": {"message": "no more numbers"}}'
 
     await office.ask("register", DOUBLE)
@@ -137,26 +137,26 @@ async def test_the_key_goes_along_and_an_error_is_told_in_the_services_words(
     await office.call("double", n=4)
 
     assert await office.serve_all() == ["no more numbers"]
-    assert [(item.key, item.tenant, item.agent) for item in heard] == [
+    assert [(task.key, task.tenant, task.agent) for task in tasks] == [
         ("ses_1:msg_a:call_1", "default", "build")
     ]
 
 
 async def test_input_that_does_not_fit_is_never_sent(office: Office) -> None:
     """J-17."""
-    heard: list[bytes] = []
+    bodies: list[bytes] = []
 
-    async def hear(body: bytes) -> bytes:
-        heard.append(body)
+    async def record_body(body: bytes) -> bytes:
+        bodies.append(body)
         return b"{}"
 
     await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], hear)
+    office.serve(DOUBLE["subject"], record_body)
     await office.call("double", n="four")
 
     (message,) = await office.serve_all()
     assert message.startswith("Invalid tool input: n: 'four' is not of type 'integer'")
-    assert heard == []
+    assert bodies == []
 
 
 @pytest.mark.parametrize(
@@ -174,15 +174,15 @@ async def test_output_that_does_not_fit_is_never_a_success(
 ) -> None:
     """J-18."""
 
-    async def say(_body: bytes) -> bytes:
+    async def answer_request(_body: bytes) -> bytes:
         return answer
 
     await office.ask("register", DOUBLE)
-    office.serve(DOUBLE["subject"], say)
+    office.serve(DOUBLE["subject"], answer_request)
     await office.call("double", n=4)
 
-    (said,) = await office.serve_all()
-    assert said.startswith(message)
+    (settlement,) = await office.serve_all()
+    assert settlement.startswith(message)
 
 
 async def test_nobody_there_means_that_nothing_ran(
@@ -206,10 +206,10 @@ async def test_no_answer_in_time_leaves_the_outcome_unknown(
     office: Office, retry: str, ending: str
 ) -> None:
     """J-20: it is settled as such and not sent again."""
-    heard: list[bytes] = []
+    bodies: list[bytes] = []
 
     async def hang(body: bytes) -> bytes:
-        heard.append(body)
+        bodies.append(body)
         await asyncio.sleep(60)
         return b"{}"
 
@@ -219,7 +219,7 @@ async def test_no_answer_in_time_leaves_the_outcome_unknown(
 
     (message,) = await office.serve_all()
     assert message == f"double did not answer: its outcome is unknown. {ending}"
-    assert len(heard) == 1
+    assert len(bodies) == 1
 
 
 async def test_another_schema_makes_a_call_stale_and_the_same_does_not(office: Office) -> None:
@@ -252,10 +252,10 @@ async def test_a_worker_that_has_not_heard_yet_asks_before_it_refuses(office: Of
     )
     await elsewhere.register("default", RegisterTool.model_validate(DOUBLE))
     await elsewhere.refresh(HERE, sure=True)
-    found = other.find("double", HERE)
-    assert found is not None
+    double = other.find("double", HERE)
+    assert double is not None
     office.serve(DOUBLE["subject"], double_input)
-    await office.harness.call(found, n=4)
+    await office.harness.call(double, n=4)
 
     assert await office.serve_all() == ["{'n': 8}"]
 
@@ -273,19 +273,19 @@ async def test_a_tenants_tools_are_its_own(office: Office) -> None:
 
 async def test_a_place_and_a_later_service_come_first_and_go_again(office: Office) -> None:
     """J-03, J-04, J-08: across services, as inside a process."""
-    described = partial(_description, office)
+    description = partial(_description, office)
     await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
     await office.ask("register", {**DOUBLE, "service": "two", "description": "two"})
-    assert await described() == "two"
+    assert await description() == "two"
     await office.ask("register", {**DOUBLE, "service": "one", "description": "one"})
-    assert await described() == "two"
+    assert await description() == "two"
     await office.ask("register", {**DOUBLE, "location": "/w", "description": "here"})
-    assert await described() == "here"
+    assert await description() == "here"
 
     await office.ask("unregister", {"name": "double", "location": "/w"})
-    assert await described() == "two"
+    assert await description() == "two"
     await office.ask("unregister", {"name": "double", "service": "two"})
-    assert await described() == "one"
+    assert await description() == "one"
 
 
 async def _description(office: Office) -> str:
@@ -350,9 +350,9 @@ async def test_a_tenant_registers_so_many_and_no_more(
     monkeypatch.setattr(records_module, "TOOLS_MAX", 1)
     await office.ask("register", DOUBLE)
 
-    refused = await office.ask("register", {**DOUBLE, "name": "another"})
+    refusal = await office.ask("register", {**DOUBLE, "name": "another"})
 
-    assert refused["error"]["_tag"] == "TooManyError"
+    assert refusal["error"]["_tag"] == "TooManyError"
     assert "data" in await office.ask("register", {**DOUBLE, "description": "changed"})
 
 
@@ -377,12 +377,12 @@ async def _wait_until_deferred(office: Office) -> None:
             await asyncio.sleep(0)
 
 
-def _settlement(task: ToolTask, **said: object) -> dict[str, object]:
+def _settlement(task: ToolTask, **result: object) -> dict[str, object]:
     return {
         "sessionID": task.session_id,
         "assistantMessageID": task.assistant_message_id,
         "callID": task.call_id,
-        **said,
+        **result,
     }
 
 
@@ -392,10 +392,10 @@ async def test_a_queued_call_holds_no_worker_and_is_settled_from_outside(office:
     assert task.deadline is not None
     assert await office.harness.settlements() == []
 
-    settled = await office.ask("settle", _settlement(task, output={"n": 8}))
+    answer = await office.ask("settle", _settlement(task, output={"n": 8}))
     again = await office.ask("settle", _settlement(task, output={"n": 9}))
 
-    assert settled["data"]["callID"] == "call_1"
+    assert answer["data"]["callID"] == "call_1"
     assert again["error"]["_tag"] == "ConflictError"
     assert await office.harness.settlements() == ["{'n': 8}"]
     assert len(office.harness.wakes) == 1
@@ -427,22 +427,22 @@ async def test_a_service_may_be_quicker_than_the_worker_that_left_it_the_call(
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("result", "message"),
     [
         ({"error": {"message": "not today"}}, "not today"),
         ({"output": {"n": "x"}}, "Tool execution failed: Invalid tool output: n: 'x'"),
     ],
 )
 async def test_a_settlement_is_checked_like_any_other_result(
-    office: Office, said: dict[str, object], message: str
+    office: Office, result: dict[str, object], message: str
 ) -> None:
     """J-18, J-20."""
     task = await queue_call(office)
 
-    await office.ask("settle", _settlement(task, **said))
+    await office.ask("settle", _settlement(task, **result))
 
-    (told,) = await office.harness.settlements()
-    assert told.startswith(message)
+    (settlement,) = await office.harness.settlements()
+    assert settlement.startswith(message)
 
 
 async def test_a_settlement_from_outside_is_bounded_and_kept_like_any_other(
@@ -451,9 +451,9 @@ async def test_a_settlement_from_outside_is_bounded_and_kept_like_any_other(
     """J-24, J-26, J-30: who answers makes no difference to what the log holds."""
     task = await queue_call(office)
     text = "".join(f"{number}\n" for number in range(5000))
-    said = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
+    result = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
 
-    await office.ask("settle", _settlement(task, **said))
+    await office.ask("settle", _settlement(task, **result))
 
     await _check_bounded(office, text)
 
@@ -463,8 +463,8 @@ async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> N
     text = "".join(f"{number}\n" for number in range(5000))
 
     async def answer(_body: bytes) -> bytes:
-        said = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
-        return json.dumps(said).encode()
+        result = {"output": {"n": 8}, "content": [{"type": "text", "text": text}]}
+        return json.dumps(result).encode()
 
     await office.ask("register", DOUBLE)
     office.serve(DOUBLE["subject"], answer)
@@ -477,36 +477,36 @@ async def test_an_answer_is_bounded_and_kept_like_any_other(office: Office) -> N
 async def _check_bounded(office: Office, text: str) -> None:
     events = await office.harness.events()
     (event,) = [event for event in events if isinstance(event, ToolSucceeded)]
-    (shown,) = event.content
-    assert isinstance(shown, TextContent)
-    assert shown.text.count("\n") < LINES_MAX
+    (text_part,) = event.content
+    assert isinstance(text_part, TextContent)
+    assert text_part.text.count("\n") < LINES_MAX
     (path,) = event.output_paths or ()
     outputs = office.harness.eventlog.outputs
     assert isinstance(outputs, MemoryOutputs)
     assert outputs.outputs["default", managed_id(path) or ""][0].decode() == text
 
 
-@pytest.mark.parametrize("registered", [DOUBLE, QUEUED])
+@pytest.mark.parametrize("registration", [DOUBLE, QUEUED])
 async def test_a_tool_of_others_is_asked_about_and_denied_like_ours(
-    office: Office, registered: dict[str, Any]
+    office: Office, registration: dict[str, Any]
 ) -> None:
     """K-02, K-05, K-12: nothing is sent before a person has permitted it."""
-    await office.ask("register", {**registered, "action": "sums"})
+    await office.ask("register", {**registration, "action": "sums"})
     await office.call("double", n=4)
 
-    assert await _under(office, "ask") == []
-    (asked,) = [
+    assert await _settlements_with_rule(office, "ask") == []
+    (ask,) = [
         event for event in await office.harness.events() if isinstance(event, PermissionAsked)
     ]
-    assert (asked.request.action, asked.request.save) == ("sums", ("*",))
+    assert (ask.request.action, ask.request.save) == ("sums", ("*",))
     assert _queue(office).messages == []
 
     await office.call("double", id_="call_2", n=4)
-    (denied,) = await _under(office, "deny")
-    assert denied.startswith("Permission denied: sums")
+    (settlement,) = await _settlements_with_rule(office, "deny")
+    assert settlement.startswith("Permission denied: sums")
 
 
-async def _under(office: Office, effect: str) -> list[str]:
+async def _settlements_with_rule(office: Office, effect: str) -> list[str]:
     """Let a worker work for which this is the rule."""
     rule = {"action": "sums", "resource": "*", "effect": effect}
     rules = Config.model_validate({"permissions": [rule]}).rules
@@ -569,8 +569,8 @@ async def test_only_a_call_that_waits_in_a_queue_is_settled_from_outside(
     )
 
     for tenant in ("default", "acme"):
-        refused = await office.ask("settle", _settlement(task, output={}), tenant)
-        assert refused["error"]["_tag"] == "ConflictError"
+        refusal = await office.ask("settle", _settlement(task, output={}), tenant)
+        assert refusal["error"]["_tag"] == "ConflictError"
 
 
 def _settlement_ids() -> dict[str, str]:
@@ -586,8 +586,8 @@ async def test_a_queued_call_that_nobody_answers_is_settled_when_its_time_is_up(
 
     await office.serve_all()
 
-    (failed,) = [event for event in await office.harness.events() if isinstance(event, ToolFailed)]
-    assert "its outcome is unknown" in failed.error.message
+    (failure,) = [event for event in await office.harness.events() if isinstance(event, ToolFailed)]
+    assert "its outcome is unknown" in failure.error.message
     late = await office.ask("settle", _settlement(task, output={"n": 8}))
     assert late["error"]["_tag"] == "ConflictError"
 

@@ -21,23 +21,23 @@ PERSON = {
 
 
 def complaint(kind: type[Document], value: object) -> str:
-    with pytest.raises(ValidationError) as caught:
+    with pytest.raises(ValidationError) as error:
         kind.model_validate(value)
-    return describe_errors(caught.value)
+    return describe_errors(error.value)
 
 
 def test_what_fits_is_kept_as_it_is() -> None:
     """J-19: the executor sees the decoded input, the log the encoded output."""
     kind = input_model(PERSON)
 
-    made = kind.model_validate({"name": "Ada", "age": 36})
+    document = kind.model_validate({"name": "Ada", "age": 36})
 
-    assert made.root == made.model_dump(mode="json") == {"name": "Ada", "age": 36}
+    assert document.root == document.model_dump(mode="json") == {"name": "Ada", "age": 36}
     assert kind.model_json_schema() == PERSON
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         ({}, "'name' is a required property"),
         ({"name": 3}, "name: 3 is not of type 'string'"),
@@ -46,9 +46,9 @@ def test_what_fits_is_kept_as_it_is() -> None:
         ([], "[] is not of type 'object'"),
     ],
 )
-def test_what_does_not_fit_says_where_and_why(value: object, said: str) -> None:
+def test_what_does_not_fit_says_where_and_why(value: object, message: str) -> None:
     """J-17: in words for the model."""
-    assert said in complaint(input_model(PERSON), value)
+    assert message in complaint(input_model(PERSON), value)
 
 
 def test_a_long_complaint_is_cut() -> None:
@@ -92,10 +92,10 @@ def test_a_reference_to_nothing_and_endless_nesting_are_complaints() -> None:
 
 def test_what_becomes_of_the_callers_schema_later_changes_nothing() -> None:
     """J-39: nor does what becomes of the one that was shown."""
-    given: dict[str, object] = {"type": "object", "properties": {"a": {"type": "integer"}}}
-    kind = input_model(given)
+    schema: dict[str, object] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    kind = input_model(schema)
 
-    given["required"] = ["b"]
+    schema["required"] = ["b"]
     kind.model_json_schema()["properties"].clear()
 
     assert kind.model_validate({}).root == {}

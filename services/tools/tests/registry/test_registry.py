@@ -25,59 +25,59 @@ class Unschemable(BaseModel):
     thing: Registry
 
 
-async def other(asked: EchoInput, _context: CallContext) -> EchoOutput:
-    return EchoOutput(said=asked.key * 2)
+async def other(request: EchoInput, _context: CallContext) -> EchoOutput:
+    return EchoOutput(said=request.key * 2)
 
 
 @pytest.mark.parametrize("name", ["a", "A9_-", "x" * 64])
 def test_a_name_that_providers_take_is_registered(name: str) -> None:
     """J-01: a letter, then letters, digits, underscores and dashes; 64 at most."""
-    made = Registry()
-    made.register(tool(name))
+    registry = Registry()
+    registry.register(tool(name))
 
-    assert [tool.name for tool in made.catalog().tools] == [name]
+    assert [tool.name for tool in registry.catalog().tools] == [name]
 
 
 @pytest.mark.parametrize("name", ["", "9a", "_a", "a b", "a.b", "é", "x" * 65, "a\n"])
 def test_another_name_is_refused_and_leaves_nothing(name: str) -> None:
     """J-01: registration fails."""
-    made = Registry()
+    registry = Registry()
 
     with pytest.raises(InvalidTool):
-        made.register(tool(name))
+        registry.register(tool(name))
 
-    assert made.catalog() == ToolCatalog(tools=())
+    assert registry.catalog() == ToolCatalog(tools=())
 
 
 @pytest.mark.parametrize(
-    "broken", [tool(timeout_s=0), tool(input=Unschemable), tool(output=Unschemable)]
+    "bad_tool", [tool(timeout_s=0), tool(input=Unschemable), tool(output=Unschemable)]
 )
-def test_what_cannot_be_advertised_or_bounded_is_refused(broken: Tool) -> None:
+def test_what_cannot_be_advertised_or_bounded_is_refused(bad_tool: Tool) -> None:
     """J-01: before anybody could call it."""
     with pytest.raises(InvalidTool):
-        Registry().register(broken)
+        Registry().register(bad_tool)
 
 
 def test_the_latest_registration_answers_and_its_removal_reveals_the_previous() -> None:
     """J-03, J-04, J-38: a shadow keeps the shadowed place; removing twice removes nothing more."""
-    made, first, second = Registry(), tool("a"), tool("a", description="second")
-    below = made.register(first)
-    made.register(tool("b"))
-    above = made.register(second)
-    assert [tool.description for tool in made.catalog().tools] == ["second", "b"]
+    registry, first, second = Registry(), tool("a"), tool("a", description="second")
+    below = registry.register(first)
+    registry.register(tool("b"))
+    above = registry.register(second)
+    assert [tool.description for tool in registry.catalog().tools] == ["second", "b"]
 
-    made.remove(above)
-    made.remove(above)
-    assert made.find("a") is first
-    made.remove(below)
+    registry.remove(above)
+    registry.remove(above)
+    assert registry.find("a") is first
+    registry.remove(below)
 
-    assert [tool.name for tool in made.catalog().tools] == ["b"]
-    assert made.find("a") is None
+    assert [tool.name for tool in registry.catalog().tools] == ["b"]
+    assert registry.find("a") is None
 
 
 def test_a_revision_is_the_same_wherever_the_content_is() -> None:
     """J-06: two workers of one pool answer for each other; any change is another registration."""
-    one = tool()
+    original = tool()
     changes = (
         {"name": "other"},
         {"description": "other"},
@@ -89,34 +89,34 @@ def test_a_revision_is_the_same_wherever_the_content_is() -> None:
         {"version": "2"},
     )
 
-    revisions = {replace(one, **change).info.revision for change in changes}
+    revisions = {replace(original, **change).info.revision for change in changes}
 
-    assert tool().info.revision == one.info.revision
-    assert len(revisions | {one.info.revision}) == len(changes) + 1
+    assert tool().info.revision == original.info.revision
+    assert len(revisions | {original.info.revision}) == len(changes) + 1
 
 
-async def listed_by(registry: Registry, body: bytes) -> dict[str, Any]:
+async def list_answer(registry: Registry, body: bytes) -> dict[str, Any]:
     return await answer_of(ListTools, body, lambda command: list_tools(registry, command))
 
 
 async def test_the_catalogue_is_answered_as_data() -> None:
     """J-02: what a turn may advertise, with the schema the model sees."""
-    made = Registry()
-    made.register(tool(retry="pure"))
-    asked = ListTools(location=LocationRef(directory="/w"), agent="build")
+    registry = Registry()
+    registry.register(tool(retry="pure"))
+    request = ListTools(location=LocationRef(directory="/w"), agent="build")
 
-    body = await listed_by(made, asked.model_dump_json(by_alias=True).encode())
+    body = await list_answer(registry, request.model_dump_json(by_alias=True).encode())
 
-    (listed,) = body["data"]["tools"]
-    assert (listed["name"], listed["retry"]) == ("echo", "pure")
-    assert listed["inputSchema"]["properties"]["key"]["type"] == "string"
-    assert ToolCatalog.model_validate(body["data"]) == made.catalog()
+    (info,) = body["data"]["tools"]
+    assert (info["name"], info["retry"]) == ("echo", "pure")
+    assert info["inputSchema"]["properties"]["key"]["type"] == "string"
+    assert ToolCatalog.model_validate(body["data"]) == registry.catalog()
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"location": 3}', b"\xff"])
 async def test_what_is_no_question_is_refused_with_a_typed_error(body: bytes) -> None:
     """J-17: malformed input is answered, never dropped."""
-    answer = await listed_by(Registry(), body)
+    answer = await list_answer(Registry(), body)
 
     assert answer["error"]["_tag"] == "InvalidRequestError"
 
@@ -127,8 +127,8 @@ def test_probes_are_there_only_when_the_configuration_says_so() -> None:
     on = Config.model_validate({"tools": {"builtin": False, "probes": True}})
 
     def probes(config: Config) -> list[str]:
-        offered = build_registry(ToolsSettings(config)).catalog().tools
-        return [item.name for item in offered if item.name.startswith("probe_")]
+        tools = build_registry(ToolsSettings(config)).catalog().tools
+        return [tool_info.name for tool_info in tools if tool_info.name.startswith("probe_")]
 
     assert probes(off) == []
     assert probes(on) == [

@@ -33,66 +33,69 @@ def unsettled_call(info: ToolInfo) -> UnsettledCall:
     )
 
 
-def descriptions(made: Registry, scope: Scope = HERE) -> list[str]:
-    return [tool.description for tool in made.catalog(scope).tools]
+def descriptions(registry: Registry, scope: Scope = HERE) -> list[str]:
+    return [tool.description for tool in registry.catalog(scope).tools]
 
 
-def prepare_message(made: Registry, advertised: Tool, scope: Scope = HERE) -> str:
-    prepared = made.prepare(unsettled_call(advertised.info), scope)
-    return prepared.message if isinstance(prepared, Failed) else prepared.tool.description
+def prepare_message(registry: Registry, advertised_tool: Tool, scope: Scope = HERE) -> str:
+    outcome = registry.prepare(unsettled_call(advertised_tool.info), scope)
+    return outcome.message if isinstance(outcome, Failed) else outcome.tool.description
 
 
 def test_a_place_comes_before_everywhere_whenever_it_was_registered() -> None:
     """J-03: within each of the two, the latest answers."""
-    made = Registry()
-    made.register(tool("a", description="here"), directory="/here")
-    made.register(tool("a", description="everywhere"))
-    made.register(tool("a", description="everywhere later"))
-    assert (descriptions(made), descriptions(made, THERE)) == (["here"], ["everywhere later"])
+    registry = Registry()
+    registry.register(tool("a", description="here"), directory="/here")
+    registry.register(tool("a", description="everywhere"))
+    registry.register(tool("a", description="everywhere later"))
+    assert (descriptions(registry), descriptions(registry, THERE)) == (
+        ["here"],
+        ["everywhere later"],
+    )
 
-    made.register(tool("a", description="here later"), directory="/here")
+    registry.register(tool("a", description="here later"), directory="/here")
 
-    assert descriptions(made) == ["here later"]
+    assert descriptions(registry) == ["here later"]
 
 
 def test_a_removed_registration_reveals_what_it_shadowed() -> None:
     """J-04: it removes itself and nothing else."""
-    made = Registry()
-    made.register(tool("a", description="everywhere"))
-    first = made.register(tool("a", description="one"), directory="/here")
-    second = made.register(tool("a", description="two"), directory="/here")
+    registry = Registry()
+    registry.register(tool("a", description="everywhere"))
+    first = registry.register(tool("a", description="one"), directory="/here")
+    second = registry.register(tool("a", description="two"), directory="/here")
 
-    made.remove(first)
-    assert descriptions(made) == ["two"]
-    made.remove(second)
+    registry.remove(first)
+    assert descriptions(registry) == ["two"]
+    registry.remove(second)
 
-    assert descriptions(made) == ["everywhere"]
+    assert descriptions(registry) == ["everywhere"]
 
 
 def test_everywhere_is_advertised_first_and_a_shadow_keeps_its_place() -> None:
     """J-38: in the order of registration."""
-    made = Registry()
-    made.register(tool("z"), directory="/here")
-    made.register(tool("a"))
-    made.register(tool("b"))
-    made.register(tool("a", description="a here"), directory="/here")
+    registry = Registry()
+    registry.register(tool("z"), directory="/here")
+    registry.register(tool("a"))
+    registry.register(tool("b"))
+    registry.register(tool("a", description="a here"), directory="/here")
 
-    assert descriptions(made) == ["a here", "b", "z"]
-    assert descriptions(made, THERE) == ["a", "b"]
+    assert descriptions(registry) == ["a here", "b", "z"]
+    assert descriptions(registry, THERE) == ["a", "b"]
 
 
 def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
     """J-05, J-06: only by that name; J-10: what was never advertised is unknown."""
-    made, first, other = Registry(), tool("a", description="one"), tool("b")
-    registration = made.register(first)
-    made.register(other)
-    made.register(tool("a", description="two"))
+    registry, first, other = Registry(), tool("a", description="one"), tool("b")
+    registration = registry.register(first)
+    registry.register(other)
+    registry.register(tool("a", description="two"))
 
-    assert prepare_message(made, first) == "Stale tool call: a"
-    assert prepare_message(made, other) == "b"
-    made.remove(registration)
-    assert prepare_message(made, registration.tool) == "Stale tool call: a"
-    never = made.prepare(
+    assert prepare_message(registry, first) == "Stale tool call: a"
+    assert prepare_message(registry, other) == "b"
+    registry.remove(registration)
+    assert prepare_message(registry, registration.tool) == "Stale tool call: a"
+    never = registry.prepare(
         UnsettledCall("msg_a", "call_1", "c", {}, "build", "once", revision=None, called_seq=1)
     )
     assert never == Failed("Unknown tool: c")
@@ -100,28 +103,32 @@ def test_a_removed_tool_is_stale_and_so_is_a_replaced_one() -> None:
 
 def test_a_revealed_tool_is_stale_for_who_was_offered_the_shadow() -> None:
     """J-07, J-08: and so is one that a place shadows or reveals meanwhile."""
-    made, below, above = Registry(), tool("a", description="below"), tool("a", description="above")
-    made.register(below)
-    over = made.register(above, directory="/here")
+    registry, below, above = (
+        Registry(),
+        tool("a", description="below"),
+        tool("a", description="above"),
+    )
+    registry.register(below)
+    shadow = registry.register(above, directory="/here")
 
-    assert prepare_message(made, below) == "Stale tool call: a"
-    assert prepare_message(made, above) == "above"
-    assert prepare_message(made, below, THERE) == "below"
-    made.remove(over)
+    assert prepare_message(registry, below) == "Stale tool call: a"
+    assert prepare_message(registry, above) == "above"
+    assert prepare_message(registry, below, THERE) == "below"
+    registry.remove(shadow)
 
-    assert prepare_message(made, above) == "Stale tool call: a"
-    assert prepare_message(made, below) == "below"
+    assert prepare_message(registry, above) == "Stale tool call: a"
+    assert prepare_message(registry, below) == "below"
 
 
 def test_two_processes_agree_on_what_is_stale() -> None:
     """J-02, J-06: the revision is made of content, so either may run what the other advertised."""
-    one, other = Registry(), Registry()
-    one.register(tool("a"))
-    other.register(tool("a"))
+    first, second = Registry(), Registry()
+    first.register(tool("a"))
+    second.register(tool("a"))
 
-    (advertised,) = one.catalog().tools
+    (tool_info,) = first.catalog().tools
 
-    assert isinstance(other.prepare(unsettled_call(advertised)), PreparedCall)
+    assert isinstance(second.prepare(unsettled_call(tool_info)), PreparedCall)
 
 
 async def test_a_call_that_runs_goes_on_whatever_is_registered(harness: Harness) -> None:
@@ -143,61 +150,61 @@ async def test_a_call_that_runs_goes_on_whatever_is_registered(harness: Harness)
 
 def test_tenants_do_not_see_each_other() -> None:
     """J-15: what one tenant registered is decorated, offered and called for that tenant alone."""
-    made, theirs = Registry(), tool("a", description="theirs", action="edit")
-    made.register(tool("a", description="everybody's"))
-    made.register(theirs, tenant="acme")
+    registry, theirs = Registry(), tool("a", description="theirs", action="edit")
+    registry.register(tool("a", description="everybody's"))
+    registry.register(theirs, tenant="acme")
     acme = Scope("acme", "/here")
 
-    assert (descriptions(made), descriptions(made, acme)) == (["everybody's"], ["theirs"])
-    assert prepare_message(made, theirs) == "Stale tool call: a"
-    found = (made.find("a", HERE), made.find("a", acme))
-    assert [item and item.permission for item in found] == ["a", "edit"]
+    assert (descriptions(registry), descriptions(registry, acme)) == (["everybody's"], ["theirs"])
+    assert prepare_message(registry, theirs) == "Stale tool call: a"
+    tools = (registry.find("a", HERE), registry.find("a", acme))
+    assert [found_tool and found_tool.permission for found_tool in tools] == ["a", "edit"]
 
 
 def test_who_has_a_seat_of_its_own_does_not_see_everybodys() -> None:
     """J-15: another one's credentials never serve it."""
-    made = Registry()
-    made.replace_owned(
+    registry = Registry()
+    registry.replace_owned(
         "x", [Registration(tool("a"), owner="x", except_tenants=frozenset({"acme"}))]
     )
 
-    assert (descriptions(made), descriptions(made, Scope("acme", "/here"))) == (["a"], [])
+    assert (descriptions(registry), descriptions(registry, Scope("acme", "/here"))) == (["a"], [])
 
 
 def test_definitions_are_made_once() -> None:
     """J-16: for every turn and every place, the same value."""
-    made = Registry()
-    made.register(tool("a"))
+    registry = Registry()
+    registry.register(tool("a"))
 
-    (first,), (second,) = made.catalog(HERE).tools, made.catalog(THERE).tools
+    (first,), (second,) = registry.catalog(HERE).tools, registry.catalog(THERE).tools
 
     assert first is second
 
 
 def test_what_cannot_be_registered_changes_nothing() -> None:
     """J-39: all of an owner's tools, or none of the new ones."""
-    made = Registry()
-    made.replace_owned("x", [Registration(tool("a"), owner="x")])
+    registry = Registry()
+    registry.replace_owned("x", [Registration(tool("a"), owner="x")])
 
     with pytest.raises(InvalidTool):
-        made.replace_owned(
+        registry.replace_owned(
             "x", [Registration(tool(name), owner="x") for name in ("b", "not a name")]
         )
 
-    assert descriptions(made) == ["a"]
-    made.replace_owned("x", ())
-    assert descriptions(made) == []
+    assert descriptions(registry) == ["a"]
+    registry.replace_owned("x", ())
+    assert descriptions(registry) == []
 
 
 @settings(max_examples=50)
 @given(st.permutations(["x", "y", "z"]))
 def test_the_order_is_that_of_ranks_and_not_of_arrival(arrival: list[str]) -> None:
     """J-38: two workers advertise alike, so that a provider's cache holds."""
-    made = Registry()
+    registry = Registry()
     ranks = {"x": 1, "y": 2, "z": 3}
     for owner in arrival:
         names = (owner, "shared")
-        made.replace_owned(
+        registry.replace_owned(
             owner,
             [
                 Registration(
@@ -207,4 +214,4 @@ def test_the_order_is_that_of_ranks_and_not_of_arrival(arrival: list[str]) -> No
             ],
         )
 
-    assert descriptions(made) == ["x x", "shared z", "y y", "z z"]
+    assert descriptions(registry) == ["x x", "shared z", "y y", "z z"]

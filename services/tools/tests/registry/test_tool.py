@@ -27,22 +27,22 @@ def test_a_definition_is_made_once(harness: Harness) -> None:
 
 async def test_a_tool_sees_decoded_input_and_its_readers_encoded_output(harness: Harness) -> None:
     """J-19: the projection and the structured value are what goes over the wire."""
-    seen: list[date] = []
+    days: list[date] = []
 
-    async def run(asked: Day, _context: CallContext) -> Day:
-        seen.append(asked.on)
-        return asked
+    async def run(day: Day, _context: CallContext) -> Day:
+        days.append(day.on)
+        return day
 
-    def project(encoded: Json) -> tuple[ToolContent, ...]:
-        return (TextContent(text=repr(encoded)),)
+    def project(output: Json) -> tuple[ToolContent, ...]:
+        return (TextContent(text=repr(output)),)
 
-    dated = tool(execute=run, input=Day, output=Day, project=project)
-    harness.registry.register(dated)
-    await harness.call(dated, onDay="2026-11-16")
+    day_tool = tool(execute=run, input=Day, output=Day, project=project)
+    harness.registry.register(day_tool)
+    await harness.call(day_tool, onDay="2026-11-16")
     await harness.serve_all()
 
     event = (await harness.events())[-1]
-    assert seen == [date(2026, 11, 16)]
+    assert days == [date(2026, 11, 16)]
     assert isinstance(event, ToolSucceeded)
     assert event.structured == {"onDay": "2026-11-16"}
     assert event.content == (TextContent(text="{'onDay': '2026-11-16'}"),)

@@ -45,12 +45,12 @@ def mcp_tool(tool_name: str, **more: Any) -> McpTool:  # noqa: ANN401
 
 
 @pytest.mark.parametrize(
-    ("said", "made"),
+    ("server_name", "name"),
     [("search", "s_search"), ("a.b/c d", "s_a_b_c_d"), ("é", "s__"), ("x" * 80, "s_" + "x" * 62)],
 )
-def test_a_name_is_made_one_that_providers_take(said: str, made: str) -> None:
+def test_a_name_is_made_one_that_providers_take(server_name: str, name: str) -> None:
     """J-01, J-40."""
-    assert tool_name("s", said) == made
+    assert tool_name("s", server_name) == name
 
 
 def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
@@ -58,13 +58,13 @@ def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
 ) -> None:
     """J-38, J-40: in whatever order they were listed; a second of one name is refused."""
     odd = mcp_tool("odd", input_schema={"type": "array"})
-    found = [mcp_tool("b"), mcp_tool("a.x"), mcp_tool("a_x"), odd, mcp_tool("a")]
+    tools = [mcp_tool("b"), mcp_tool("a.x"), mcp_tool("a_x"), odd, mcp_tool("a")]
 
     with caplog.at_level(logging.WARNING):
-        made = [tool.name for tool in convert_tools("s", found, nowhere, 5.0)]
+        names = [tool.name for tool in convert_tools("s", tools, nowhere, 5.0)]
 
-    assert made == [tool.name for tool in convert_tools("s", found[::-1], nowhere, 5.0)]
-    assert made == ["s_a", "s_a_x", "s_b"]
+    assert names == [tool.name for tool in convert_tools("s", tools[::-1], nowhere, 5.0)]
+    assert names == ["s_a", "s_a_x", "s_b"]
     assert "tool of a server left out: its name is taken" in caplog.messages
 
 
@@ -80,9 +80,9 @@ def test_tools_are_offered_by_name_and_what_cannot_be_is_left_out(
 )
 def test_only_a_server_that_says_so_is_run_again(hints: dict[str, bool] | None, kind: str) -> None:
     """J-40."""
-    said = None if hints is None else ToolAnnotations.model_validate(hints)
+    annotations = None if hints is None else ToolAnnotations.model_validate(hints)
 
-    assert retry_class(mcp_tool("a", annotations=said)) == kind
+    assert retry_class(mcp_tool("a", annotations=annotations)) == kind
 
 
 def test_a_change_of_any_kind_is_another_revision() -> None:
@@ -96,8 +96,8 @@ def test_a_change_of_any_kind_is_another_revision() -> None:
     )
 
     revisions = [
-        convert_tools("s", [mcp_tool("a", **item)], nowhere, 5.0)[0].info.revision
-        for item in changes
+        convert_tools("s", [mcp_tool("a", **change)], nowhere, 5.0)[0].info.revision
+        for change in changes
     ]
 
     assert len(set(revisions)) == len(changes)
@@ -122,10 +122,10 @@ def test_text_and_media_are_told_as_content() -> None:
         structured_content={"a": 1},
     )
 
-    told = convert_result(answer)
+    result = convert_result(answer)
 
-    assert told.output == {"a": 1}
-    assert told.content == (
+    assert result.output == {"a": 1}
+    assert result.content == (
         ours.TextContent(text="t"),
         ours.FileContent(uri="data:image/png;base64,AA==", mime="image/png"),
         ours.FileContent(uri="data:audio/wav;base64,BB==", mime="audio/wav"),
@@ -172,14 +172,14 @@ def test_news_of_other_tools_are_told_later_rather_than_never() -> None:
     """J-40: what came too fast is told once; the last of it may be the one that counts."""
     notifications = NotificationFilter(now=lambda: 10.0)
     news = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/x"))
-    changed = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=TOOLS_CHANGED))
-    assert (notifications.accepts(changed), notifications.late) == (True, None)
+    tools_changed = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method=TOOLS_CHANGED))
+    assert (notifications.accepts(tools_changed), notifications.late) == (True, None)
     for _ in range(NOTIFICATIONS_MAX):
         notifications.accepts(news)
     assert notifications.late is None
 
-    assert [notifications.accepts(changed) for _ in range(3)] == [False] * 3
-    assert notifications.late is changed
+    assert [notifications.accepts(tools_changed) for _ in range(3)] == [False] * 3
+    assert notifications.late is tools_changed
 
 
 def test_what_nobody_listens_to_is_bounded_in_a_span() -> None:
@@ -247,7 +247,10 @@ def test_everybodys_seat_is_not_for_who_has_an_own_one() -> None:
         }
     )
 
-    assert [(item.name, item.tenant, item.except_tenants) for item in server_bindings(config)] == [
+    assert [
+        (binding.name, binding.tenant, binding.except_tenants)
+        for binding in server_bindings(config)
+    ] == [
         ("a", None, frozenset({"acme"})),
         ("a", "acme", frozenset()),
     ]
@@ -261,8 +264,11 @@ def test_names_that_collide_are_refused_in_configured_order() -> None:
     config = Config.model_validate({"mcp": {n: {"command": "x"} for n in ("a", "b")}})
     servers = ToolServers(config, registry)
 
-    for seat, said in ((1, "b"), (0, "a")):
-        servers._on_tools(seat, (tool("same", description=said), tool("own", description=said)))  # noqa: SLF001
+    for seat, description in ((1, "b"), (0, "a")):
+        tools = (tool("same", description=description), tool("own", description=description))
+        servers._on_tools(seat, tools)  # noqa: SLF001
 
-    told = {tool.name: tool.description for tool in registry.catalog(Scope("default", "/w")).tools}
-    assert told == {"own": "own", "same": "a"}
+    descriptions = {
+        tool.name: tool.description for tool in registry.catalog(Scope("default", "/w")).tools
+    }
+    assert descriptions == {"own": "own", "same": "a"}

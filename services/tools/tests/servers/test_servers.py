@@ -72,36 +72,38 @@ class World:
         return [tool.name for tool in self.registry.catalog(scope).tools]
 
     def tool(self, name: str, scope: Scope = HERE) -> Tool:
-        found = self.registry.find(name, scope)
-        assert found is not None, self.names(scope)
-        return found
+        registered_tool = self.registry.find(name, scope)
+        assert registered_tool is not None, self.names(scope)
+        return registered_tool
 
-    async def call(self, name: str, scope: Scope = HERE, **asked: Any) -> Succeeded:  # noqa: ANN401
+    async def call(self, name: str, scope: Scope = HERE, **fields: Any) -> Succeeded:  # noqa: ANN401
         tool = self.tool(name, scope)
-        outcome = encode_output(tool, await tool.execute(tool.input.model_validate(asked), CONTEXT))
+        outcome = encode_output(
+            tool, await tool.execute(tool.input.model_validate(fields), CONTEXT)
+        )
         assert isinstance(outcome, Succeeded), outcome
         return outcome
 
-    async def fails(self, name: str, **asked: Any) -> str:  # noqa: ANN401
-        with pytest.raises(CallFailed) as caught:
-            await self.call(name, **asked)
-        return str(caught.value)
+    async def fails(self, name: str, **fields: Any) -> str:  # noqa: ANN401
+        with pytest.raises(CallFailed) as error:
+            await self.call(name, **fields)
+        return str(error.value)
 
     def noted_lines(self, word: str) -> list[list[str]]:
         lines = self.file.read_text().splitlines() if self.file.exists() else []
         return [line.split() for line in lines if line.startswith(word)]
 
-    async def until(self, true: Callable[[], bool]) -> None:
+    async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(WAIT_S):
-            while not true():
+            while not condition():
                 await asyncio.sleep(0.02)
 
-    async def again(self, name: str, **asked: Any) -> Succeeded:  # noqa: ANN401
+    async def again(self, name: str, **fields: Any) -> Succeeded:  # noqa: ANN401
         """A call that succeeds once the server is back."""
         async with asyncio.timeout(WAIT_S):
             while True:
                 with suppress(CallFailed):
-                    return await self.call(name, **asked)
+                    return await self.call(name, **fields)
                 await asyncio.sleep(0.05)
 
 
@@ -128,9 +130,9 @@ async def test_a_server_that_is_a_process(harness: World, monkeypatch: pytest.Mo
         assert await harness.fails("t_fails") == "Error executing tool fails: not today"
         (picture,) = (await harness.call("t_picture")).content
         assert picture == FileContent(uri="data:image/png;base64,iVBORw0KGgo=", mime="image/png")
-        seen = (await harness.call("t_environment")).structured["result"]
-        assert "secret=s3cret" in seen
-        assert not {"UNLISTED", "TEST_SECRET"} & set(seen)
+        variables = (await harness.call("t_environment")).structured["result"]
+        assert "secret=s3cret" in variables
+        assert not {"UNLISTED", "TEST_SECRET"} & set(variables)
 
         # Notifications, greetings and complaints by the thousand: nobody notices.
         assert (await harness.call("t_chatter", count=2000)).content == (TextContent(text="said"),)
@@ -186,12 +188,12 @@ async def test_servers_that_never_stop_talking(
         await harness.until(lambda: len(harness.noted_lines("flood")) == 2)
         assert (await harness.call("calm_add", a=1, b=1)).structured == {"result": 2}
 
-        for told in await calls:
-            assert "its outcome is unknown" in told
+        for message in await calls:
+            assert "its outcome is unknown" in message
         assert (await harness.again("loud_add", a=1, b=1)).structured == {"result": 2}
     assert len(harness.noted_lines("flood")) == 2
-    (lost,) = {str(getattr(record, "reason", "")) for record in caplog.records} - {""}
-    assert "it sent more than 4194304 bytes that are no message for the worker" in lost
+    (reason,) = {str(getattr(record, "reason", "")) for record in caplog.records} - {""}
+    assert "it sent more than 4194304 bytes that are no message for the worker" in reason
 
 
 async def test_its_process_ends_with_ours(harness: World, tmp_path: Path) -> None:
@@ -264,10 +266,10 @@ async def test_tenants_have_their_own_credentials(
     async with harness.serving(mcp, tenant=own):
         await harness.until(lambda: bool(harness.names(acme)))
         assert harness.names() == harness.names(acme)
-        seen = [
+        secrets = [
             (await harness.call("t_environment", scope)).structured["result"][-1]
             for scope in (HERE, acme)
         ]
-    assert seen == ["secret=everybodys", "secret=acmes"]
+    assert secrets == ["secret=everybodys", "secret=acmes"]
     reasons = {str(getattr(record, "reason", "")) for record in caplog.records}
     assert any("the variable NOT_SET_ANYWHERE is not set" in reason for reason in reasons)

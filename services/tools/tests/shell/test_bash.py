@@ -38,8 +38,8 @@ class Place:
 
     path: Path
     settings: ToolsConfig = field(default_factory=ToolsConfig)
-    said: list[str] = field(default_factory=list)
-    reported: list[tuple[Any, tuple[ToolContent, ...]]] = field(default_factory=list)
+    output: list[str] = field(default_factory=list)
+    reports: list[tuple[Any, tuple[ToolContent, ...]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.bash = BashTool(self.settings)
@@ -47,10 +47,10 @@ class Place:
     @property
     def context(self) -> CallContext:
         async def say(text: str) -> None:
-            self.said.append(text)
+            self.output.append(text)
 
         async def report(structured: Any, content: tuple[ToolContent, ...]) -> None:  # noqa: ANN401
-            self.reported.append((structured, content))
+            self.reports.append((structured, content))
 
         return CallContext(
             at=Address("default", f"ses_{self.path.name}"),
@@ -87,10 +87,10 @@ def texts_of(result: Result) -> tuple[str, str]:
 def place(tmp_path: Path) -> Iterator[Place]:
     spools = tmp_path / "spools"
     spools.mkdir()
-    made = Place(tmp_path, ToolsConfig(spool_dir=str(spools)))
-    yield made
+    shell_place = Place(tmp_path, ToolsConfig(spool_dir=str(spools)))
+    yield shell_place
     assert list(spools.iterdir()) == [], "a spool was left"
-    assert command.kill_marked(made.context.key) == 0, "a process was left"
+    assert command.kill_marked(shell_place.context.key) == 0, "a process was left"
 
 
 async def test_output_and_exit_code_come_back_together(place: Place) -> None:
@@ -144,7 +144,7 @@ async def test_no_secret_of_the_service_is_in_its_environment(
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "fields",
     [
         {"command": ""},
         {"command": "true", "timeout": 0},
@@ -153,14 +153,14 @@ async def test_no_secret_of_the_service_is_in_its_environment(
         {},
     ],
 )
-def test_input_beyond_its_bounds_is_refused(asked: dict[str, Any]) -> None:
+def test_input_beyond_its_bounds_is_refused(fields: dict[str, Any]) -> None:
     """L-50: 120 seconds unless told, at most 600."""
     assert (BashInput(command="x").timeout, BashInput(command="x", timeout=600_000).timeout) == (
         120_000,
         600_000,
     )
     with pytest.raises(ValidationError):
-        BashInput.model_validate(asked)
+        BashInput.model_validate(fields)
 
 
 async def test_a_directory_outside_needs_its_own_permission_first(
@@ -276,7 +276,7 @@ async def test_what_detaches_is_ended_with_its_command(place: Place, line: str) 
         output, _, _ = await place.run(line.replace("SLEEP", asleep))
 
     assert output.exit == 0
-    assert running(asleep) == 0
+    assert count_processes(asleep) == 0
 
 
 async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: Place) -> None:
@@ -289,14 +289,14 @@ async def test_a_command_that_kills_its_supervisor_leaves_nothing_either(place: 
 
 async def test_a_cancelled_command_is_ended(place: Place) -> None:
     """L-58, E-16: an interrupt reaches the processes, not only the coroutine."""
-    running = asyncio.create_task(place.run("echo begun; setsid sleep 60 & sleep 60"))
+    task = asyncio.create_task(place.run("echo begun; setsid sleep 60 & sleep 60"))
     async with asyncio.timeout(WAIT_S):
-        while not place.said:
+        while not place.output:
             await asyncio.sleep(0.01)
-    running.cancel()
+    task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await running
+        await task
 
 
 def test_the_commands_of_a_killed_worker_end_with_it(tmp_path: Path) -> None:
@@ -324,8 +324,8 @@ async def test_output_is_heard_while_it_appears(place: Place) -> None:
     """E-28, E-29, L-59: live, and as progress with how much there is and the latest of it."""
     await place.run("printf 'caf\\303'; sleep 0.2; printf '\\251\\n'")
 
-    assert "".join(place.said) == "café\n"
-    structured, (recent,) = place.reported[-1]
+    assert "".join(place.output) == "café\n"
+    structured, (recent,) = place.reports[-1]
     assert (structured, recent) == ({"bytes": 6}, TextContent(text="café\n"))
 
 
@@ -339,15 +339,15 @@ async def test_a_flood_is_drained_and_keeps_its_end(place: Place) -> None:
     assert (output.exit, output.truncated) == (0, True)
     assert len(text) < 1024 * 1024 + 100
     assert text.endswith("x\nthe end\n" if "\n" in text[-9:-8] else "xthe end\n")
-    dropped = 30_000_008 - 1024 * 1024
-    assert f"[... {dropped:,} bytes dropped ...]" in text
-    assert f"{dropped:,} bytes in the middle" in status
+    dropped_bytes = 30_000_008 - 1024 * 1024
+    assert f"[... {dropped_bytes:,} bytes dropped ...]" in text
+    assert f"{dropped_bytes:,} bytes in the middle" in status
 
 
 async def test_limits_hold_the_command(place: Place) -> None:
     """L-58: file size, memory and processor time, as configured."""
-    limited = {"file_bytes_max": 1000, "memory_bytes_max": 64 * 1024 * 1024, "cpu_s_max": 1}
-    place.bash = BashTool(place.settings.model_copy(update=limited))
+    limits = {"file_bytes_max": 1000, "memory_bytes_max": 64 * 1024 * 1024, "cpu_s_max": 1}
+    place.bash = BashTool(place.settings.model_copy(update=limits))
 
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
     assert output.exit != 0
@@ -374,15 +374,15 @@ def test_spools_of_dead_workers_are_found_by_their_name(tmp_path: Path) -> None:
     dead = tmp_path / f"{PREFIX}4194999-x"
     own = tmp_path / f"{PREFIX}{os.getpid()}-x"
     other = tmp_path / "something"
-    for one in (dead, own, other):
-        one.touch()
+    for spool in (dead, own, other):
+        spool.touch()
 
     remove_stale_spools(str(tmp_path))
 
     assert (dead.exists(), own.exists(), other.exists()) == (False, True, True)
 
 
-def running(line: str) -> int:
+def count_processes(line: str) -> int:
     """How many processes have this command line."""
-    found = subprocess.run(["pgrep", "-fxc", line], capture_output=True, check=False)
-    return int(found.stdout)
+    result = subprocess.run(["pgrep", "-fxc", line], capture_output=True, check=False)
+    return int(result.stdout)

@@ -28,9 +28,9 @@ def working() -> Sandbox:
 @pytest.fixture
 def place(tmp_path: Path, working: Sandbox) -> Place:
     (tmp_path / "spools").mkdir()
-    made = Place(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "spools")))
-    made.bash = BashTool(made.settings, working)
-    return made
+    shell_place = Place(tmp_path, ToolsConfig(spool_dir=str(tmp_path / "spools")))
+    shell_place.bash = BashTool(shell_place.settings, working)
+    return shell_place
 
 
 async def test_the_location_is_writable_and_the_system_is_not(place: Place) -> None:
@@ -76,9 +76,9 @@ async def test_its_processes_are_alone_and_end_with_it(place: Place) -> None:
     """L-58, L-59: a namespace of its own: it sees no others, and nothing survives it."""
     output, text, _ = await place.run("setsid sleep 60 & ls /proc | grep -c '^[0-9]'; echo $$")
 
-    seen, own = map(int, text.split())
+    visible, own = map(int, text.split())
     assert output.exit == 0
-    assert seen < 10
+    assert visible < 10
     assert own != os.getpid()
 
 
@@ -93,8 +93,8 @@ async def test_a_sandboxed_command_that_ignores_everything_is_killed(place: Plac
 
 async def test_limits_hold_inside_too(place: Place, working: Sandbox) -> None:
     """L-58: in both modes."""
-    limited = place.settings.model_copy(update={"file_bytes_max": 1000})
-    place.bash = BashTool(limited, working)
+    settings = place.settings.model_copy(update={"file_bytes_max": 1000})
+    place.bash = BashTool(settings, working)
     output, _, _ = await place.run("head -c 5000 /dev/zero > large")
 
     assert output.exit != 0
@@ -117,10 +117,10 @@ def test_a_worker_that_cannot_confine_commands_does_not_start(tmp_path: Path) ->
     """L-58: it says which setting and why, and ends."""
     env = {"PATH": str(tmp_path), "FAIRLEAD_TOOLS_SANDBOX": "bwrap"}
 
-    ended = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "fairlead_tools"], env=env, capture_output=True, check=False
     )
 
-    assert ended.returncode == 1
-    assert b"fairlead-tools: configuration: tools.sandbox: bwrap is not installed" in ended.stderr
-    assert b"Traceback" not in ended.stderr
+    assert process.returncode == 1
+    assert b"fairlead-tools: configuration: tools.sandbox: bwrap is not installed" in process.stderr
+    assert b"Traceback" not in process.stderr

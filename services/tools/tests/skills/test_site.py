@@ -29,8 +29,8 @@ from fairlead_tools.skills.site import (
 
 @pytest.fixture
 def pages() -> Iterator[Pages]:
-    with serving() as running:
-        yield running
+    with serving() as server:
+        yield server
 
 
 @pytest.fixture
@@ -269,8 +269,8 @@ async def test_an_observation_lists_the_skills_of_a_site(pages: Pages, tmp_path:
     sample = await by.observe(ObserveContext(location=LocationRef(directory=str(tmp_path))))
     await by.close()
 
-    found = next(
+    source = next(
         observation for observation in sample.observations if observation.key == skills.KEY
     )
-    assert isinstance(found, ObservedSource)
-    assert [name for name, _said in found.value] == ["a", "configure-fairlead"]
+    assert isinstance(source, ObservedSource)
+    assert [name for name, _description in source.value] == ["a", "configure-fairlead"]

@@ -41,8 +41,8 @@ def catalog(**skills: Any) -> SkillCatalog:  # noqa: ANN401
     return SkillCatalog(config, WebClient(config.context))
 
 
-def skill_paths(made: SkillCatalog, at: Path) -> dict[str, Path | None]:
-    skills = made.load(LocationRef(directory=str(at)))
+def skill_paths(skill_catalog: SkillCatalog, at: Path) -> dict[str, Path | None]:
+    skills = skill_catalog.load(LocationRef(directory=str(at)))
     return {skill.name: skill.path for skill in skills if skill.name != BUILT_IN}
 
 
@@ -76,9 +76,9 @@ def test_later_sources_win_and_a_source_twice_is_one(tmp_path: Path) -> None:
     for name in ("three", "four"):
         write(here / ".fairlead" / "skill" / f"{name}.md")
     write(here / "more" / "four.md")
-    made = catalog(config_directory=str(own), sources=("more", "more"))
+    skill_catalog = catalog(config_directory=str(own), sources=("more", "more"))
 
-    assert skill_paths(made, here) == {
+    assert skill_paths(skill_catalog, here) == {
         "one": own / "skill" / "one.md",
         "two": repo / ".fairlead" / "skills" / "two.md",
         "three": here / ".fairlead" / "skill" / "three.md",
@@ -100,23 +100,23 @@ def test_a_source_may_be_relative_absolute_or_at_home(
     write(tmp_path / "home" / "mine" / "a.md")
     write(tmp_path / "w" / "rel" / "b.md")
     write(tmp_path / "abs" / "c.md")
-    made = catalog(sources=("~/mine", "rel", str(tmp_path / "abs"), "/nowhere"))
+    skill_catalog = catalog(sources=("~/mine", "rel", str(tmp_path / "abs"), "/nowhere"))
 
-    assert set(skill_paths(made, tmp_path / "w")) == {"a", "b", "c"}
+    assert set(skill_paths(skill_catalog, tmp_path / "w")) == {"a", "b", "c"}
 
 
 def test_a_change_on_disk_is_seen_without_a_restart(tmp_path: Path) -> None:
     """M-16: nothing is kept for a location's lifetime; an unchanged file is not parsed from disk."""
-    made = catalog(sources=("s",))
+    skill_catalog = catalog(sources=("s",))
     write(tmp_path / "s" / "a.md")
-    assert set(skill_paths(made, tmp_path)) == {"a"}
+    assert set(skill_paths(skill_catalog, tmp_path)) == {"a"}
     write(tmp_path / "s" / "b.md")
     (tmp_path / "s" / "a.md").unlink()
 
-    assert set(skill_paths(made, tmp_path)) == {"b"}
+    assert set(skill_paths(skill_catalog, tmp_path)) == {"b"}
 
 
-def bad(place: Path) -> Iterator[Path]:
+def write_bad_files(place: Path) -> Iterator[Path]:
     (place / "binary.md").write_bytes(b"\0\1")
     (place / "latin.md").write_bytes(b"\xe9")
     (place / "open.md").write_text("---\nname: x\n")
@@ -132,7 +132,7 @@ def test_files_that_are_no_skills_are_left_out(tmp_path: Path) -> None:
     """M-15: whatever is wrong with one, the others are there."""
     skills = tmp_path / "s"
     write(skills / "good.md")
-    assert len(list(bad(skills))) == 9
+    assert len(list(write_bad_files(skills))) == 9
 
     assert set(skill_paths(catalog(sources=("s",)), tmp_path)) == {"good"}
 
@@ -189,20 +189,20 @@ def test_the_product_explains_itself(tmp_path: Path) -> None:
 
 def test_guidance_lists_what_an_agent_may_load_by_name() -> None:
     """M-24, M-28: name and description only; one without a description is not advertised."""
-    seen = observe(SEVERAL, ())
+    observation = observe(SEVERAL, ())
 
-    assert seen is not None
-    assert seen.baseline == f"{LEAD}\n- a: when a\n- b: when b"
-    assert seen.value == [["a", "when a"], ["b", "when b"]]
-    assert "body" not in f"{seen.baseline}{seen.update}"
+    assert observation is not None
+    assert observation.baseline == f"{LEAD}\n- a: when a\n- b: when b"
+    assert observation.value == [["a", "when a"], ["b", "when b"]]
+    assert "body" not in f"{observation.baseline}{observation.update}"
 
 
 def test_a_denied_skill_is_not_listed() -> None:
     """Q-17, M-24: by rule; one that a person would be asked about is."""
-    seen = observe(SEVERAL, (rule("allow"), rule("deny", "a"), rule("ask", "b")))
+    observation = observe(SEVERAL, (rule("allow"), rule("deny", "a"), rule("ask", "b")))
 
-    assert seen is not None
-    assert seen.value == [["b", "when b"]]
+    assert observation is not None
+    assert observation.value == [["b", "when b"]]
 
 
 def test_denying_everything_takes_the_source_away_and_one_permission_brings_it_back() -> None:
@@ -221,10 +221,10 @@ def test_denying_everything_takes_the_source_away_and_one_permission_brings_it_b
 
 def test_an_empty_list_says_so() -> None:
     """M-27: the agent may load skills, and there are none."""
-    seen = observe((), ())
+    observation = observe((), ())
 
-    assert seen is not None
-    assert seen.baseline == f"{LEAD}\n{NONE}"
+    assert observation is not None
+    assert observation.baseline == f"{LEAD}\n{NONE}"
 
 
 def test_an_agent_that_nobody_knows_gets_no_guidance() -> None:

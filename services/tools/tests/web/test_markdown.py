@@ -78,8 +78,8 @@ def test_text_is_without_marks() -> None:
 @settings(deadline=None)
 def test_any_page_is_read(html: str) -> None:
     """L-76: whatever is unclosed or crossed in it."""
-    for wanted in ("markdown", "text"):
-        text = to_markdown(html, wanted)
+    for format_ in ("markdown", "text"):
+        text = to_markdown(html, format_)
         assert text == text.strip()
         assert "\n\n\n" not in text or "```" in text or "<pre" in html
 

@@ -35,27 +35,27 @@ NEAR = partial(fetch, private=True)
 
 @pytest.fixture
 async def web() -> AsyncIterator[Site]:
-    async with site() as made_:
-        yield made_
+    async with site() as server:
+        yield server
 
 
-async def fetch_text(url: str, **asked: Any) -> str:  # noqa: ANN401
-    (shown,) = (await execute(NEAR, WebfetchInput(url=url, **asked), CONTEXT)).content or ()
-    assert isinstance(shown, TextContent)
-    return shown.text
+async def fetch_text(url: str, **fields: Any) -> str:  # noqa: ANN401
+    (content,) = (await execute(NEAR, WebfetchInput(url=url, **fields), CONTEXT)).content or ()
+    assert isinstance(content, TextContent)
+    return content.text
 
 
-async def fetch_error(url: str, **asked: Any) -> str:  # noqa: ANN401
-    with pytest.raises(CallFailed) as caught:
-        await fetch_text(url, **asked)
-    return str(caught.value)
+async def fetch_error(url: str, **fields: Any) -> str:  # noqa: ANN401
+    with pytest.raises(CallFailed) as error:
+        await fetch_text(url, **fields)
+    return str(error.value)
 
 
 def test_its_input_has_defaults_and_limits() -> None:
     """L-74."""
-    asked = WebfetchInput(url="http://a.example")
+    input_ = WebfetchInput(url="http://a.example")
 
-    assert (asked.format, asked.timeout) == ("markdown", 30)
+    assert (input_.format, input_.timeout) == ("markdown", 30)
     for wrong in ({"timeout": 121}, {"timeout": 0}, {"format": "pdf"}, {"headers": "x"}):
         with pytest.raises(ValidationError):
             WebfetchInput.model_validate({"url": "http://a.example", **wrong})
@@ -92,18 +92,18 @@ async def test_permission_is_for_the_exact_url_and_for_always_its_host() -> None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "text"),
+    ("format_", "text"),
     [("markdown", "# Hi\n\nyou & **me**"), ("text", "Hi\n\nyou & me"), ("html", "<h1>Hi</h1>")],
 )
-async def test_a_page_is_shown_as_asked(web: Site, wanted: str, text: str) -> None:
+async def test_a_page_is_shown_as_asked(web: Site, format_: str, text: str) -> None:
     """L-76: scripts and styles are dropped."""
     page = b"<h1>Hi</h1><script>bad()</script><style>p{}</style><p>you &amp; <b>me</b></p>"
     web.pages["/"] = reply(page, mime="text/html; charset=utf-8")
 
-    shown = await fetch_text(web.url(), format=wanted)
+    page_text = await fetch_text(web.url(), format=format_)
 
-    assert shown.startswith(text)
-    assert wanted == "html" or "bad()" not in shown
+    assert page_text.startswith(text)
+    assert format_ == "html" or "bad()" not in page_text
 
 
 async def test_other_text_passes_through_and_the_model_sees_the_text(web: Site) -> None:
@@ -113,8 +113,8 @@ async def test_other_text_passes_through_and_the_model_sees_the_text(web: Site) 
     )
     tool = tool_with(NEAR)
 
-    returned = await tool.execute(WebfetchInput(url=web.url("/x")), CONTEXT)
-    outcome = encode_output(tool, returned)
+    output = await tool.execute(WebfetchInput(url=web.url("/x")), CONTEXT)
+    outcome = encode_output(tool, output)
 
     assert isinstance(outcome, Succeeded)
     assert outcome.content == (TextContent(text='{"a": "é"}'),)
@@ -275,16 +275,16 @@ async def test_a_name_is_resolved_once_and_the_connection_goes_where_was_looked(
 ) -> None:
     """L-75: a name that answers differently the second time changes nothing."""
     web.pages["/"] = reply(b"pinned", mime="text/plain")
-    asked: list[str] = []
+    hosts: list[str] = []
 
     async def resolve(host: str, port: int, **_: Any) -> list[Any]:  # noqa: ANN401
-        asked.append(host)
+        hosts.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", resolve)
     page = await fetch(f"http://rebind.example:{web.port}/", "*/*", private=True)
 
-    assert (page.body, asked.count("rebind.example")) == (b"pinned", 1)
+    assert (page.body, hosts.count("rebind.example")) == (b"pinned", 1)
     assert web.asked[0][1]["host"] == f"rebind.example:{web.port}"
 
 
@@ -308,12 +308,12 @@ async def test_a_server_that_is_not_there_is_told(unused_tcp_port: int) -> None:
 def test_it_is_offered_and_searching_only_when_configured() -> None:
     """L-80: without a search service there is no websearch."""
     search = {"acme": {"url": "http://127.0.0.1:1/"}}
-    configured = Config(tools=ToolsConfig.model_validate({"websearch": search}))
+    with_search = Config(tools=ToolsConfig.model_validate({"websearch": search}))
 
-    offered = [
+    names = [
         [tool.name for tool in build_registry(ToolsSettings(config)).catalog().tools]
-        for config in (Config(), configured)
+        for config in (Config(), with_search)
     ]
 
-    assert "websearch" not in offered[0]
-    assert {"webfetch", "websearch"} <= set(offered[1])
+    assert "websearch" not in names[0]
+    assert {"webfetch", "websearch"} <= set(names[1])
