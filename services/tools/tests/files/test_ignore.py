@@ -30,7 +30,7 @@ rules = st.lists(st.sampled_from(RULES), max_size=5).map("\n".join)
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     files=st.lists(paths, max_size=14),
-    nested=st.lists(st.tuples(paths, rules), max_size=3),
+    nested_rules=st.lists(st.tuples(paths, rules), max_size=3),
     top=rules,
 )
 def test_the_finder_and_git_ignore_the_same_files(
